@@ -2,6 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TOOLS := build/tools
 # `make install PYTHON=/path/to/python` overrules the search.
 PYTHON ?=
 
@@ -9,10 +10,10 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tools lint bench lock clean
+.PHONY: help install demo test test-trainers tools lint bench lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP) ## make .venv with everything pinned, and the project in it
 
@@ -43,11 +44,16 @@ $(STAMP): pyproject.toml requirements/dev.txt
 demo: install ## run the demo on this machine, without an account anywhere
 	$(BIN)/prime-train demo
 
-test: lint ## lint, then run the tests; with PRIME_TRAIN_TESTS_COMPLETE=1 every one, and none may be skipped without a reason
-	$(BIN)/python -m pytest -n 6 --dist worksteal $(if $(PRIME_TRAIN_TESTS_COMPLETE),,-m "not exhaustive")
+# The tests' modules are compiled beside the linters, once: each process of pytest would compile them all for itself.
+test: install ## lint, then run the tests; with PRIME_TRAIN_TESTS_COMPLETE=1 every one, and none may be skipped without a reason
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 & $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
+	$(BIN)/python -m pytest -n 5 --dist worksteal $(if $(PRIME_TRAIN_TESTS_COMPLETE),,-m "not exhaustive")
+
+# Six gigabytes, most of them the CUDA libraries without which torch of PyPI cannot be loaded; a minute, if they come fast.
+test-trainers: install $(TOOLS)/trainers/.installed ## train with the real libraries that the kinds of trainers are for, on the CPU
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/trainers_real
 
 # Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
-TOOLS := build/tools
 ACT := github.com/nektos/act@v0.2.87
 MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 tools: $(TOOLS)/prime-cli/.installed $(TOOLS)/sam/.installed ## what some tests need beside Python's packages: Prime's CLI, SAM, act, MinIO
@@ -77,13 +83,14 @@ UV := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(BIN)/python -m venv --clear build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	$(UV) pyproject.toml --extra agent --extra aws --extra server --extra s3 --extra prime --extra github --extra slack --extra wandb --extra dev -o requirements/dev.txt
+	$(UV) pyproject.toml --extra agent --extra aws --extra server --extra s3 --extra prime --extra github --extra slack --extra dev -o requirements/dev.txt
 	$(UV) pyproject.toml --extra agent --extra server --extra s3 --extra prime --extra github --extra slack -c requirements/dev.txt -o requirements/runtime.txt
 	$(UV) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	$(UV) requirements/lambdas.in -c requirements/dev.txt -o lambdas/prime_lambdas/requirements.txt
 	$(UV) requirements/bench.in -o requirements/bench.txt
 	$(UV) requirements/prime-cli.in -o requirements/prime-cli.txt
 	$(UV) requirements/sam.in -o requirements/sam.txt
+	$(UV) requirements/trainers.in -o requirements/trainers.txt
 	rm -rf build/lock
 
 clean: ## remove .venv, caches and build products

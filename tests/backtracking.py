@@ -1,4 +1,4 @@
-"""How many steps a backtracking matcher such as Python's `re` takes, counted instead of timed."""
+"""Counts the steps of a backtracking matcher such as Python's `re`, instead of measuring time."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,11 +8,12 @@ from typing import Any
 
 
 class Ceaseless(Exception):
-    """More steps than were allowed."""
+    """The search takes more steps than allowed."""
 
 
 def steps_of(pattern: str, text: str, *, steps_max: int) -> int:
-    """Steps of a search for `pattern` in all of `text`, which fails or not. Raises Ceaseless. Lookaround and groups' names are ignored."""
+    """Return the number of steps of a search for `pattern` in all of `text`, whether or not it is found. Raises Ceaseless. Lookaround and
+    group names are ignored."""
     tree = parser.parse(pattern)
     matcher = _Matcher(text, steps_max)
     for start in range(len(text) + 1):
@@ -26,7 +27,7 @@ class _Matcher:
         self._text, self._steps_max, self.steps = text, steps_max, 0
 
     def sequence(self, items: list[Any], at: int, position: int) -> Iterator[int]:
-        """Every end of a match of `items[at:]` that begins at `position`, in the order in which it is tried."""
+        """Yield every end of a match of `items[at:]` that begins at `position`, in the order in which a matcher tries them."""
         self._step()
         if at == len(items):
             yield position
@@ -62,8 +63,8 @@ class _Matcher:
             while len(ends) <= most and ends[-1] < len(self._text) and self._takes(single, self._text[ends[-1]]):
                 self._step()
                 ends.append(ends[-1] + 1)
-            whole = ends[int(least) :]
-            tried = whole if code is codes.MIN_REPEAT else whole[-1:] if code is codes.POSSESSIVE_REPEAT else whole[::-1]
+            complete = ends[int(least) :]
+            tried = complete if code is codes.MIN_REPEAT else complete[-1:] if code is codes.POSSESSIVE_REPEAT else complete[::-1]
             for end in tried:
                 self._step()
                 yield end
@@ -84,7 +85,7 @@ class _Matcher:
 
     @staticmethod
     def _single(inner: Any) -> Any:
-        """The one item of a repeated part that is a single character, or None."""
+        """Return the only item of a repeated part if it is a single character; otherwise None."""
         items = list(inner)
         return items[0] if len(items) == 1 and items[0][0] in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN) else None
 

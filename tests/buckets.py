@@ -12,6 +12,6 @@ def url_of(server: S3Server, prefix: str = "") -> str:
 
 
 def keys_for(server: S3Server) -> Mapping[str, str]:
-    """The environment in which `open_bucket` may use the server."""
+    """Return the environment with which `open_bucket` may use the server."""
     keys = {"AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key}
     return keys | ({"AWS_CA_BUNDLE": str(server.authority)} if server.authority is not None else {})

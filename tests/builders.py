@@ -12,11 +12,12 @@ Attempt n is launched at `T0_S + (n - 1) * ATTEMPT_S`.
 from dataclasses import replace
 from typing import Any
 
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key, pod_name
 from prime_train.core.manifest import Chunk, ManifestFile
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
+from prime_train.core.run import ACTIVE_STATES, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
 from prime_train.core.spec import RunSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Commit, Heartbeat, Phase
@@ -25,7 +26,7 @@ from prime_train.ports import RunRecord
 RUN_ID = "tiny-1"
 T0_S = 1_000_000
 ATTEMPT_S = 10_000
-"""From one attempt's launch to the next one's."""
+"""Seconds from one attempt's launch to the next one's."""
 
 _SMALLEST: dict[str, Any] = {"name": "tiny", "trainer": {"command": "python train.py"}, "budget": {"usd": 5.0}}
 _CAUSES = {
@@ -37,7 +38,7 @@ _CAUSES = {
 
 
 def spec(**changes: Any) -> RunSpec:
-    """The smallest useful spec; a section given as a dict is merged into it, and everything is validated as a config would be."""
+    """Return the smallest useful spec. A section given as a dict is merged into it, and everything is validated as in a config."""
     sections = dict(_SMALLEST)
     for name, value in changes.items():
         before = sections.get(name)
@@ -46,12 +47,12 @@ def spec(**changes: Any) -> RunSpec:
 
 
 def offer(offer_id: str = "local-spot", **changes: Any) -> Offer:
-    """A spot machine at 0.36 $/h: a hundredth of a cent a second."""
+    """Return a spot machine at 0.36 $/h: a hundredth of a cent per second."""
     return replace(Offer("local", offer_id, usd_per_hour=0.36, spot=True, disk_gib=100), **changes)
 
 
 def new_attempt(number: int = 1, state: RunState = RunState.TRAINING, **changes: Any) -> Attempt:
-    """An attempt as it is in that state of its run; in a state without an open lease, it was fenced, and its pod is gone."""
+    """Return an attempt that fits that state of its run; in a state without an open lease it is fenced, and its pod has ended."""
     at_s = T0_S + (number - 1) * ATTEMPT_S
     made = Attempt(number=number, offer=offer(), launched_s=at_s)
     if state is not RunState.LAUNCHING:
@@ -60,15 +61,16 @@ def new_attempt(number: int = 1, state: RunState = RunState.TRAINING, **changes:
         made = replace(made, agent_put_s=at_s + 5, first_heartbeat_s=at_s + 20)
     if state not in (RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING):
         made = replace(made, first_step_s=at_s + 60, last_step=10)
-    if state not in ATTENDED:
+    if state not in ACTIVE_STATES:
         cause = _CAUSES.get(state, Cause.PREEMPTED)
         made = replace(made, last_sign_s=at_s + 600, fenced_s=at_s + 620, cause=cause, detail=cause.value)
-        made = replace(made, terminate_asked_s=at_s + 621, ended_s=at_s + 640)
+        made = replace(made, terminate_requested_s=at_s + 621, ended_s=at_s + 640)
     return replace(made, **changes)
 
 
 def run(state: RunState = RunState.QUEUED, *, attempt: int | None = None, **changes: Any) -> Run:
-    """A run in that state after `attempt` attempts (none while it waits for its first machine, else one), all but the newest long gone."""
+    """Return a run in that state after `attempt` attempts (by default 1, or 0 for a run that waits for its first machine), all but the
+    newest ended."""
     number = attempt if attempt is not None else 0 if state is RunState.QUEUED else 1
     past = tuple(new_attempt(n, RunState.QUEUED) for n in range(1, number))
     newest = (new_attempt(number, state),) if number > 0 else ()
@@ -91,12 +93,13 @@ def run(state: RunState = RunState.QUEUED, *, attempt: int | None = None, **chan
 
 
 def lease(of: Run, **changes: Any) -> Lease:
-    """The lease that fits the run: open if its state has an attempt that may send heartbeats, and with a last heartbeat once it has sent
-    one.
+    """Return the lease that fits the run: open if the run's state has an attempt that may send heartbeats, and with a last heartbeat if it
+    has sent one.
 
-    A changed `seq` or `heartbeat` changes the other along with it."""
+    A changed `seq` or `heartbeat` changes the other as well.
+    """
     newest = of.current_attempt
-    made = Lease(run_id=of.run_id, attempt=of.attempt, open=of.state in ATTENDED, version=of.attempt)
+    made = Lease(run_id=of.run_id, attempt=of.attempt, open=of.state in ACTIVE_STATES, version=of.attempt)
     if newest is not None and newest.first_heartbeat_s is not None and "heartbeat" not in changes:
         phase = Phase.TRAIN if newest.first_step_s is not None else Phase.SETUP
         changes["heartbeat"] = heartbeat(changes.get("seq", 1), run=of.run_id, attempt=of.attempt, phase=phase, step=newest.last_step)
@@ -106,26 +109,26 @@ def lease(of: Run, **changes: Any) -> Lease:
     return replace(made, **changes)
 
 
-def held(of: Run | None = None, **changes: Any) -> RunRecord:
-    """The run (one that trains) together with the lease that fits it; keywords change the lease."""
+def record(of: Run | None = None, **changes: Any) -> RunRecord:
+    """Return the run (by default one that trains) with the lease that fits it; keywords change the lease."""
     of = of if of is not None else run(RunState.TRAINING)
     return RunRecord(of, lease(of, **changes))
 
 
 def heartbeat(seq: int = 1, **changes: Any) -> Heartbeat:
-    """Heartbeat number `seq` of attempt 1 while it trains, a second a step."""
+    """Return heartbeat number `seq` of attempt 1 while it trains at one step per second."""
     fields: dict[str, Any] = {"run": RUN_ID, "attempt": 1, "seq": seq, "phase": Phase.TRAIN, "step": 10, "step_slow_s": 1.0}
     return Heartbeat(**(fields | changes))
 
 
 def commit(step: int, **changes: Any) -> Commit:
-    """Attempt 1 asks that this step becomes the newest checkpoint."""
+    """Return the request of attempt 1 to commit this step."""
     fields: dict[str, Any] = {"run": RUN_ID, "attempt": 1, "step": step} | changes
     return Commit(**({"key": manifest_key(fields["run"], step, fields["attempt"])} | fields))
 
 
 def pod(of: Run | None = None, *, attempt: int | None = None, **changes: Any) -> Pod:
-    """The machine of an attempt of the run (the newest one's), up and known to the provider."""
+    """Return the machine of an attempt of the run (by default the newest), active and listed by the provider."""
     of = of if of is not None else run(RunState.TRAINING)
     attempt = attempt if attempt is not None else of.attempt
     created_s = T0_S + max(0, attempt - 1) * ATTEMPT_S
@@ -139,21 +142,28 @@ def happening(text: str = "it happened", **changes: Any) -> HistoryEvent:
 
 def alert(key: str = f"{RUN_ID}/e1/lost/v2", **changes: Any) -> Alert:
     made = Alert(
-        key, RUN_ID, kind="lost", severity=Severity.WARNING, title="attempt 1: machine lost", text="it is gone", at_s=T0_S, attempt=1
+        key,
+        RUN_ID,
+        kind=AlertKind.LOST,
+        severity=Severity.WARNING,
+        title="attempt 1: machine lost",
+        text="it is gone",
+        at_s=T0_S,
+        attempt=1,
     )
     return replace(made, **changes)
 
 
 def digest(number: int) -> str:
-    """A digest that no content has."""
+    """Return a digest that no content has."""
     return f"blake3-{number:064x}"
 
 
 def stored_file(path: str = "weights", number: int = 0, size: int = 5, **changes: Any) -> ManifestFile:
-    """A file of one chunk whose digest is `digest(number)`, stored as it is."""
+    """Return a file of one chunk whose digest is `digest(number)`, stored without compression."""
     return ManifestFile(path=path, size=size, chunks=(Chunk(digest=digest(number), size=size, stored=size),), **changes)
 
 
 def is_gone(seen: Pod | None) -> bool:
-    """What a provider tells of a pod that is no more: nothing, or that it is gone."""
+    """Return whether a provider's answer is that of an ended pod: none, or one with the status GONE."""
     return seen is None or seen.status is PodStatus.GONE

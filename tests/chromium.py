@@ -1,4 +1,4 @@
-"""A real browser, driven over the pipe that Chromium offers for it: what a person would see, click and measure.
+"""A real browser, driven over Chromium's own pipe: what a person would see, click and measure.
 
 with chromium(tmp_path) as browser:
     browser.open(url, width=400, scheme="dark")
@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import HANG_S
+
 OPTIONS = (
     "--headless",
     "--no-sandbox",
@@ -31,51 +33,50 @@ OPTIONS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 )
-SILENT_S_MAX = 60
-"""A net under what hangs: far beyond what a busy machine needs."""
+"""Command-line options of the browser."""
 
 
 @dataclass
 class Browser:
-    """One tab. `events`: whatever the tab has told so far, by name and values."""
+    """One tab. `events`: all events that the tab has sent so far, by name, with their values."""
 
     reads: int
     writes: int
     session: str = ""
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    _asked: int = 0
+    _requested: int = 0
     _rest: bytes = b""
 
     def ask(self, method: str, **values: object) -> dict[str, Any]:
-        """Calls a method of Chrome's DevTools protocol, and waits for its answer."""
-        self._asked += 1
-        message = {"id": self._asked, "method": method, "params": values} | ({"sessionId": self.session} if self.session else {})
+        """Call a method of Chrome's DevTools protocol, and wait for its response."""
+        self._requested += 1
+        message = {"id": self._requested, "method": method, "params": values} | ({"sessionId": self.session} if self.session else {})
         os.write(self.writes, json.dumps(message).encode() + b"\0")
         while True:
-            said = self._next()
-            if said.get("id") == self._asked:
-                assert "error" not in said, f"{method}: {said['error']}"
-                answer: dict[str, Any] = said["result"]
+            text = self._next()
+            if text.get("id") == self._requested:
+                assert "error" not in text, f"{method}: {text['error']}"
+                answer: dict[str, Any] = text["result"]
                 return answer
-            self._note(said)
+            self._note(text)
 
     def await_event(self, name: str) -> dict[str, Any]:
-        """The next event of that name that was not asked for yet."""
+        """Return the next event of that name that was not returned yet."""
         while True:
-            for place, (told, values) in enumerate(self.events):
-                if told == name:
+            for place, (reported, values) in enumerate(self.events):
+                if reported == name:
                     del self.events[place]
                     return values
             self._note(self._next())
 
-    def _note(self, said: dict[str, Any]) -> None:
-        if "method" in said:
-            self.events.append((said["method"], said.get("params", {})))
+    def _note(self, text: dict[str, Any]) -> None:
+        if "method" in text:
+            self.events.append((text["method"], text.get("params", {})))
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self.reads], [], [], SILENT_S_MAX)
-            assert ready, f"the browser has said nothing for {SILENT_S_MAX} s"
+            ready, _, _ = select.select([self.reads], [], [], HANG_S)
+            assert ready, f"the browser has said nothing for {HANG_S} s"
             data = os.read(self.reads, 2**20)
             assert data, "the browser has ended"
             self._rest += data
@@ -84,7 +85,7 @@ class Browser:
         return message
 
     def open(self, url: str, *, width: int = 1400, height: int = 1000, scheme: str = "light") -> None:
-        """Shows the page, and waits until it is loaded."""
+        """Open the page, and wait until it is loaded."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events = [event for event in self.events if event[0] != "Page.loadEventFired"]
@@ -92,26 +93,26 @@ class Browser:
         self.await_event("Page.loadEventFired")
 
     def value(self, expression: str) -> Any:
-        """What the expression has for a value in the page; a promise is awaited."""
-        said = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in said, said["exceptionDetails"]
-        return said["result"].get("value")
+        """Return the value of the expression in the page; a promise is awaited."""
+        text = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in text, text["exceptionDetails"]
+        return text["result"].get("value")
 
     def complaints(self) -> list[str]:
-        """What the browser has said against the page so far: scripts that failed, and whatever its policy has kept from it."""
+        """Return the errors that the browser has reported so far: scripts that failed, and everything blocked by the page's policy."""
         self.value("0")
         logged = [values["entry"]["text"] for name, values in self.events if name == "Log.entryAdded"]
         return logged + [values["exceptionDetails"]["text"] for name, values in self.events if name == "Runtime.exceptionThrown"]
 
     def picture(self, file: Path) -> None:
-        """Writes the whole page as a PNG."""
+        """Write the complete page as a PNG."""
         shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
         file.write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
-    """`folder`: for its profile. Skips the test where there is no Chromium."""
+    """Start the browser, with its profile in `folder`. Skips the test if there is no Chromium."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("there is no Chromium here")

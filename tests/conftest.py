@@ -1,6 +1,7 @@
-"""What tests of all parts share: S3 servers, a driver for GPUs, a repository of prime-rl's.
+"""Fixtures shared by tests of all parts: S3 servers, a driver for GPUs, a repository of prime-rl.
 
-And what the suite says at its end: the figures of the kill matrix."""
+It also prints the figures of the kill matrix at the end of the test run.
+"""
 
 import io
 import json
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.prime_rl_deep import Validators
+from prime_train.adapters.prime_rl_validators import Validators
 from tests.buckets import BUCKET
 from tests.e2e.plane import MATRIX_ROW
 from tests.fakes import prime_rl_configs, s3_servers
@@ -55,7 +56,7 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def driver(nvml_library: Path, tmp_path: Path) -> Driver:
-    """Two GPUs that work."""
+    """Return the driver of two GPUs that work."""
     return Driver(tmp_path, nvml_library)
 
 
@@ -66,7 +67,7 @@ def prime_rl_repository(tmp_path_factory: pytest.TempPathFactory) -> prime_rl_co
 
 @pytest.fixture(scope="session")
 def prime_rl_cache(prime_rl_repository: prime_rl_configs.Repository, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the repository's newest commit installed."""
+    """Return a cache in which the repository's newest commit is installed."""
     caches = tmp_path_factory.mktemp("caches")
     folder = caches / "prime-train" / "prime-rl"
     with pytest.MonkeyPatch.context() as patch:
@@ -77,7 +78,7 @@ def prime_rl_cache(prime_rl_repository: prime_rl_configs.Repository, tmp_path_fa
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One row for each point at which something was taken away, and what it came to."""
+    """Print one row for each point at which something was killed, with the result."""
     reports = terminalreporter.stats.get("passed", [])
     rows = [json.loads(value) for report in reports for name, value in getattr(report, "user_properties", []) if name == MATRIX_ROW]
     if not rows:

@@ -1,7 +1,7 @@
-"""Which tests may be skipped where everything that they need has been installed.
+"""The tests that may be skipped where everything that they need has been installed.
 
-With PRIME_TRAIN_TESTS_COMPLETE set, as CI sets it, a skip for any other reason fails the test run: a test that is silently skipped
-protects nobody.
+With PRIME_TRAIN_TESTS_COMPLETE set, as CI sets it, a skip for any other reason fails the test run, because a silently skipped test protects
+nothing.
 """
 
 import os
@@ -32,7 +32,7 @@ def unlisted(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> lis
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fails a run that was to be complete and skipped a test for a reason that nobody has listed."""
+    """Fail a complete test run that skipped a test for an unlisted reason."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if not os.environ.get(COMPLETE) or reporter is None or hasattr(session.config, "workerinput"):
         return

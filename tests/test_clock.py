@@ -1,4 +1,4 @@
-"""The time of a store: what no setting of a clock moves, and what is not known is not guessed."""
+"""The time of a store: it is not affected by setting a clock, and never guessed."""
 
 import subprocess
 import sys
@@ -18,12 +18,12 @@ STORE_S = 1_800_000_000.0
 
 @dataclass
 class Machine:
-    """The clocks of a watcher's machine, moved by hand, and a store elsewhere."""
+    """The clocks of a watcher's machine, set by the test, and a remote store."""
 
     monotonic_s: float = 50.0
     wall_s: float = 1_000.0
     store_s: float = STORE_S
-    asked: int = 0
+    requested: int = 0
     on_its_way: list[Callable[[], None]] = field(default_factory=list)
 
     def passes(self, seconds: float) -> None:
@@ -32,12 +32,12 @@ class Machine:
         self.store_s += seconds
 
     def freezes(self, seconds: float) -> None:
-        """A virtual machine that is not run: only afterwards its wall clock is right again."""
+        """Suspend a virtual machine: its wall clock is right again only afterwards."""
         self.wall_s += seconds
         self.store_s += seconds
 
     def ask(self) -> float:
-        self.asked += 1
+        self.requested += 1
         told_s = self.store_s
         if self.on_its_way:
             self.on_its_way.pop(0)()
@@ -61,18 +61,18 @@ def test_a_watcher_knows_the_stores_time_whatever_its_own_clock_says(machine: Ma
         machine.passes(7)
 
 
-def test_what_the_store_said_is_counted_on_from_for_a_few_seconds_only(machine: Machine) -> None:
+def test_what_the_store_reported_is_counted_on_from_for_a_few_seconds_only(machine: Machine) -> None:
     clock = machine.clock()
     assert clock() == int(STORE_S)
     machine.passes(COUNTED_S_MAX - 1)
-    assert (clock(), machine.asked) == (int(machine.store_s), 1)
+    assert (clock(), machine.requested) == (int(machine.store_s), 1)
     machine.store_s += 5  # nobody else's clock is exact either
     machine.passes(2)
-    assert (clock(), machine.asked) == (int(machine.store_s), 2)
+    assert (clock(), machine.requested) == (int(machine.store_s), 2)
 
 
 @pytest.mark.parametrize("happens", ["is set forward", "is set back", "was frozen"])
-def test_a_clock_that_is_set_or_stood_still_makes_the_store_be_asked_again(machine: Machine, happens: str) -> None:
+def test_a_clock_that_is_set_or_stood_still_makes_the_store_be_retried(machine: Machine, happens: str) -> None:
     clock = machine.clock()
     clock()
     match happens:
@@ -82,7 +82,7 @@ def test_a_clock_that_is_set_or_stood_still_makes_the_store_be_asked_again(machi
             machine.wall_s -= HOUR_S
         case _:
             machine.freezes(HOUR_S)
-    assert (clock(), machine.asked) == (int(machine.store_s), 2)
+    assert (clock(), machine.requested) == (int(machine.store_s), 2)
 
 
 def test_an_answer_that_took_long_tells_no_time(machine: Machine) -> None:
@@ -93,7 +93,7 @@ def test_an_answer_that_took_long_tells_no_time(machine: Machine) -> None:
 
 def test_a_process_that_was_frozen_while_the_answer_came_asks_again(machine: Machine) -> None:
     machine.on_its_way = [lambda: machine.freezes(HOUR_S)]
-    assert (machine.clock()(), machine.asked) == (int(machine.store_s), 2)
+    assert (machine.clock()(), machine.requested) == (int(machine.store_s), 2)
 
 
 def test_an_answer_on_the_way_tells_the_time_too(machine: Machine) -> None:
@@ -101,7 +101,7 @@ def test_an_answer_on_the_way_tells_the_time_too(machine: Machine) -> None:
     began = clock.begin()
     machine.passes(1)
     clock.end(began, machine.store_s)
-    assert (clock(), machine.asked) == (int(machine.store_s + 0.5), 0)
+    assert (clock(), machine.requested) == (int(machine.store_s + 0.5), 0)
 
 
 @pytest.mark.parametrize("wall_s", [STORE_S - DAY_S, STORE_S + DAY_S])
@@ -156,10 +156,10 @@ def test_a_process_with_another_clock_reads_the_same_time_from_the_file(tmp_path
         pytest.skip("this system does not name its boots")
     store = SqliteStore(tmp_path / "store.sqlite")
     before_s = store.now_s()
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", OTHER_CLOCK, str(tmp_path / "store.sqlite"), str(wrong_by_s)], capture_output=True, text=True, check=True
     )
-    assert before_s <= int(told.stdout) <= store.now_s()
+    assert before_s <= int(reported.stdout) <= store.now_s()
 
 
 def test_the_uptime_goes_on_by_itself() -> None:

@@ -1,4 +1,4 @@
-"""A clock that goes on while the machine sleeps."""
+"""A clock that continues while the machine sleeps."""
 
 import pytest
 

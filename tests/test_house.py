@@ -1,11 +1,14 @@
-"""The house rules that no other test would notice: what is committed, pinned and shipped."""
+"""Rules of the repository that no other test checks: what is committed, pinned and shipped."""
 
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 import prime_train
 
@@ -13,9 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINNED = [ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "runtime.txt"]
 
-# Extras that are too heavy to be installed for development.
-NOT_PINNED = {"wandb"}
-
+MODULES_MAX = 25
+"""The most modules side by side in a folder of the product."""
 MADE = re.compile(r"(^|/)(\.venv|build|dist|__pycache__|\.\w+_cache|\.hypothesis|\.benchmarks)/")
 
 # Joined here, so that this file does not contain what it looks for.
@@ -32,7 +34,7 @@ FORBIDDEN = [
 
 
 def committed_files() -> list[Path]:
-    """What is in the repository or would be with the next commit."""
+    """Return the files that are in the repository or would be with the next commit."""
     if not (ROOT / ".git").exists():
         # An unpacked archive: what git ignores is told by its folder's name.
         return [path for path in ROOT.rglob("*") if path.is_file() and not MADE.search(str(path.relative_to(ROOT)))]
@@ -44,7 +46,7 @@ def committed_files() -> list[Path]:
 
 
 def pins(path: Path) -> dict[str, str]:
-    """Each requirement's whole line, continuation lines joined, under its name and marker."""
+    """Return each requirement's complete line, with continuation lines joined, by its name and marker."""
     joined = path.read_text(encoding="utf-8").replace("\\\n", " ")
     return {line.split("--hash")[0].strip(): line for line in joined.splitlines() if line.strip()}
 
@@ -66,6 +68,12 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.parametrize("package", ["src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas"])
+def test_no_folder_has_more_modules_than_one_can_overlook(package: str) -> None:
+    modules = Counter(path.parent.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py"))
+    assert {folder: count for folder, count in modules.items() if count > MODULES_MAX} == {}
+
+
 def test_every_requirement_is_pinned_with_hashes() -> None:
     for path in PINNED:
         lines = pins(path)
@@ -83,9 +91,8 @@ def test_what_runs_is_what_was_tested() -> None:
 def test_what_the_project_asks_for_is_pinned() -> None:
     extras = PROJECT["optional-dependencies"]
     dev = wanted(PROJECT["dependencies"])
-    for extra, requirements in extras.items():
-        if extra not in NOT_PINNED:
-            dev |= wanted(requirements)
+    for requirements in extras.values():
+        dev |= wanted(requirements)
     assert dev <= names(PINNED[0])
     runtime = wanted(PROJECT["dependencies"] + extras["agent"] + extras["server"] + extras["s3"])
     assert runtime <= names(PINNED[1])

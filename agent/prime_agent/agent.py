@@ -14,35 +14,40 @@ from pathlib import Path
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.checkpoints.janitor import make_room
+from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.stats import Moved
+from prime_agent.checkpoints.thread_priority import step_back
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Uploader, Vanished
 from prime_agent.clock import Clock
-from prime_agent.control import ControlPlane
-from prime_agent.core import next_tick_s, step
+from prime_agent.control_plane import ControlPlane
 from prime_agent.credentials_endpoint import KeyLoan, with_loan
+from prime_agent.event_queue import Inbox
 from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
-from prime_agent.inbox import Inbox
 from prime_agent.keyring import KeyRing, Renewal
-from prime_agent.phases.runner import PhaseContext, Phases, Place
+from prime_agent.machine_readings import SensorThread
+from prime_agent.outputs.metrics_csv import MetricsCsv
+from prime_agent.outputs.text_stream import TextStream
+from prime_agent.outputs.uploader import OutputUploader, Stopped
+from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
-from prime_agent.redaction import Masked, Source
-from prime_agent.sensors import SensorThread
+from prime_agent.redaction import MaskingWriter, Source
 from prime_agent.state import AgentState, Job, initial, reached, saved_before
+from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
-from prime_agent.trainer.disposable import remove_unneeded
+from prime_agent.trainer.disk_cleanup import remove_unneeded
 from prime_agent.trainer.environment import for_children
-from prime_agent.trainer.metrics import kept_metrics
+from prime_agent.trainer.metrics import stored_metrics
 from prime_agent.trainer.process import Plan, TrainerRun
 from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
 from prime_train.core.causes import Cause
+from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
 from prime_train.core.manifest import Manifest
 from prime_train.core.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
-from prime_train.ports import Bucket, OutsideError
+from prime_train.ports import Bucket, ExternalError
 from prime_train.trainers import trainer_for
 
 TICK_S_MIN = 0.01
@@ -57,7 +62,7 @@ class Context:
     """The agent's interfaces to everything outside it."""
 
     control: Callable[[], ControlPlane]
-    """Returns a new connection; each thread uses its own."""
+    """A function that returns a new connection to the control plane; each thread uses a connection of its own."""
     bucket: Bucket
     processes: Processes
     gpus: Gpus
@@ -71,7 +76,7 @@ class Agent:
 
     def __init__(self, job: Bootstrap, context: Context, disk: Path, inbox: Inbox) -> None:
         self._job, self._context, self._inbox = job, context, inbox
-        self._place = Place(disk)
+        self._place = AttemptFolders(disk)
         resume_step = job.resume.step if job.resume is not None else None
         self._state = initial(Job(job.run, job.attempt, job.spec, resume_step, job.train_s_max, job.identity, job.deadline_in_s))
         self._trainer = trainer_for(job.spec)
@@ -79,7 +84,7 @@ class Agent:
         self._loan = _loan(context, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)
         self._env = with_loan(children, self._loan, job.bucket_keys)
-        self._masked = Masked(lambda: job.secrets | job.bucket_keys, *_lent(context.keys, self._loan))
+        self._masked = MaskingWriter(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
         self._phases = Phases(
             PhaseContext(job, self._place, context.bucket, context.processes, context.gpus, self._env, self._masked), inbox
         )
@@ -89,7 +94,7 @@ class Agent:
             job.attempt,
             logs=self._place.logs,
             own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in self._trainer.log_files(job.spec)},
-            metrics=lambda: kept_metrics(self._place.work, job.spec),
+            metrics=lambda: stored_metrics(self._place.work, job.spec),
             disk=disk,
             gpus=context.gpus,
             secrets=self._masked,
@@ -109,14 +114,31 @@ class Agent:
             clock=self._files_s,
             monotonic_s=context.clock.monotonic_s,
         )
-        self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "keeper", "evidence")}
+        self._leaving = threading.Event()
+        identity = job.identity or NO_IDENTITY
+        self._outputs = OutputUploader(
+            context.bucket,
+            job.spec,
+            self._place.work,
+            run_id=job.run,
+            attempt=job.attempt,
+            identity=identity,
+            uplink=self._uploader.uplink,
+            stopped=self._leaving,
+            clock=context.clock.wall_s,
+            monotonic_s=context.clock.monotonic_s,
+        )
+        logs = (self._place.logs / name for name in STREAMS)
+        self._streams = [
+            TextStream(context.bucket, path, run_id=job.run, attempt=job.attempt, identity=identity, secrets=self._masked) for path in logs
+        ]
+        self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence")}
         self._heartbeat_calls, self._commit_calls = context.control(), context.control()
-        self._metrics = StepMetrics(disk / "metrics.jsonl")
+        self._metrics = StepMetrics(disk / "metrics.jsonl", MetricsCsv(self._place.logs / METRICS_STREAM))
         self._training: TrainerRun | None = None
         self._heartbeats: Heartbeats | None = None
         self._found: dict[int, LocalCheckpoint] = {}
         self._manifests: dict[int, Manifest] = {}
-        self._leaving = threading.Event()
 
     @property
     def state(self) -> AgentState:
@@ -141,12 +163,12 @@ class Agent:
         """Kill the trainer after a bug in the agent, try once to report the end, and return the exit code."""
         self._leave(e.Leave.BUG)
         ended = JobExit(cause=Cause.AGENT_ERROR, detail=why[:500])
-        job, seq = self._job, self._state.link.seq * 2 + 1
+        job, seq = self._job, self._state.channel.seq * 2 + 1
         last = Heartbeat(run=job.run, attempt=job.attempt, identity=job.identity, seq=seq, phase=Phase.EXITED, news=True, exit=ended)
         try:
             self._context.control().exit(last)
-        except OutsideError as error:
-            _log.error("nobody could be told: %s", error)
+        except ExternalError as error:
+            _log.error("the control plane could not be notified: %s", error)
         return e.Leave.BUG
 
     def _leave(self, code: e.Leave) -> int:
@@ -168,9 +190,9 @@ class Agent:
             case e.SignalTrainer(force):
                 self._signal_trainer(force)
             case e.SendHeartbeat(heartbeat):
-                self._say(lambda: self._heartbeat_calls.heartbeat(heartbeat))
+                self._send(lambda: self._heartbeat_calls.heartbeat(heartbeat))
             case e.SendExit(heartbeat):
-                self._say(lambda: self._heartbeat_calls.exit(heartbeat))
+                self._send(lambda: self._heartbeat_calls.exit(heartbeat))
             case e.ScanCheckpoints(settled):
                 self._ahead_s = self._job.spec.checkpoints.settled_s + 1 if settled else 0
                 self._workers["keeper"].do(self._scan, lambda why: v.CheckpointsScanned((), saving=False))
@@ -180,13 +202,15 @@ class Agent:
                 self._commit(commit)
             case e.Settle(step_):
                 self._workers["keeper"].do(lambda: self._settle(step_), lambda why: v.Settled())
-            case e.MakeRoom():
+            case e.FreeDiskSpace():
                 committed, made = self._state.committed_step, reached(self._state)
-                self._workers["keeper"].do(lambda: self._make_room(committed, made), lambda why: None)
+                self._workers["keeper"].do(lambda: self._free_disk_space(committed, made), lambda why: None)
             case e.GatherEvidence():
                 self._workers["evidence"].do(self._gather, lambda why: v.EvidenceDone(kept=False, why=why))
             case e.KeepLog(phase):
                 self._workers["evidence"].do(lambda: self._keep_log(phase), lambda why: v.LogKept())
+            case e.UploadOutputs():
+                self._workers["outputs"].do(lambda: self._upload_outputs(effect), lambda why: v.OutputsUploaded(failed=why))
             case e.FallBack(point, damaged):
                 self._uploader.fell_back(point, damaged)
             case e.Exit():
@@ -198,17 +222,18 @@ class Agent:
         try:
             self._tidy_up()
         except OSError as error:
-            self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"what an earlier launch left cannot be moved aside: {error}"))
+            self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"files of an earlier launch cannot be moved aside: {error}"))
             return
         orphan = self._uploader.disregard_present()
         if orphan:
-            _log.info("checkpoints that were here before the trainer are left alone: steps %s", orphan)
+            _log.info("checkpoints that existed before the trainer started are not uploaded: steps %s", orphan)
+        self._outputs.disregard_present()
         plan = Plan(
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
             {**self._env, **self._launch_environment()},
-            Masked(lambda: self._job.secrets, *_lent(self._context.keys, self._loan)),
+            MaskingWriter(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
         )
@@ -222,25 +247,25 @@ class Agent:
             return
         moved = move_aside(self._place.work, stale, self._state.job.resume_step, attempt=self._job.attempt)
         if moved:
-            _log.info("moved aside what an earlier launch has left: %s", ", ".join(moved))
+            _log.info("moved files of an earlier launch aside: %s", ", ".join(moved))
 
     def _launch_environment(self) -> dict[str, str]:
         """Return the variables that only this launch of the trainer gets, and start the server for its heartbeats if it sends any."""
-        asked = self._trainer.launch_environment(self._job.spec, last_cause=self._job.last_cause)
+        variables = self._trainer.launch_environment(self._job.spec, last_cause=self._job.last_cause)
         heartbeats = self._trainer.heartbeats(self._job.spec)
         if heartbeats is None:
-            return asked
+            return variables
         try:
             self._heartbeats = Heartbeats(heartbeats.components, self._context.clock.monotonic_s)
         except OSError as error:
-            _log.warning("nobody listens to the heartbeats of the trainer's components: %s", error)
-            return asked
-        return {heartbeats.port_variable: str(self._heartbeats.port), **asked}
+            _log.warning("the heartbeats of the trainer's components cannot be received: %s", error)
+            return variables
+        return {heartbeats.port_variable: str(self._heartbeats.port), **variables}
 
     def _signal_trainer(self, force: e.Force) -> None:
         if self._training is None:
             return
-        _log.info("the trainer is told to leave: %s", force.name.lower())
+        _log.info("stopping the trainer: %s", force.name.lower())
         match force:
             case e.Force.ASK:
                 self._training.ask()
@@ -253,7 +278,7 @@ class Agent:
         renewal = Renewal(keys, self._context.control().keys, lambda text: self._inbox.put(v.Noted(text)), self._context.clock.monotonic_s)
         threading.Thread(target=renewal.run, args=(self._leaving,), name="keys", daemon=True).start()
 
-    def _say(self, send: Callable[[], Reply]) -> None:
+    def _send(self, send: Callable[[], Reply]) -> None:
         self._workers["heartbeats"].do(lambda: v.HeartbeatAnswered(send()), v.HeartbeatFailed)
 
     def _commit(self, commit: Commit) -> None:
@@ -264,7 +289,8 @@ class Agent:
     # ---------------------------------------------------------------------------------------------------------- checkpoints
 
     def _files_s(self) -> int:
-        """Return the time against which files are judged as settled; it runs ahead of the clock once no process can write any more."""
+        """Return the time with which the modification times of files are compared, in seconds. Once no process can write any more it is far
+        ahead of the clock, so that all files count as old enough to be complete."""
         return int(self._context.clock.wall_s()) + self._ahead_s
 
     def _scan(self) -> v.Event:
@@ -278,7 +304,7 @@ class Agent:
     def _upload(self, step_: int) -> None:
         local = self._found.get(step_)
         if local is None:
-            self._inbox.put(v.UploadFailed(step_, "it is not there any more"))
+            self._inbox.put(v.UploadFailed(step_, "the file no longer exists"))
             return
         self._workers["uploads"].do(lambda: self._uploaded(local), lambda why: v.UploadFailed(local.step, why))
 
@@ -303,13 +329,13 @@ class Agent:
             self._uploader.committed(manifest, self._files_s())
         return v.Settled()
 
-    def _make_room(self, committed_step: int, made_step: int) -> None:
+    def _free_disk_space(self, committed_step: int, made_step: int) -> None:
         spec = self._job.spec
         disposable = self._trainer.disposable(spec)
         gone = remove_unneeded(self._place.work, disposable, made_step, disk_path=self._place.disk) if disposable is not None else ()
         if gone:
-            _log.info("removed what the trainer does not need any more: %s", ", ".join(gone))
-        removed = make_room(
+            _log.info("removed files that the trainer no longer needs: %s", ", ".join(gone))
+        removed = free_disk_space(
             folder=self._place.work / spec.checkpoints.folder,
             step_of=lambda name: self._trainer.step_of(spec, name),
             committed_step=committed_step,
@@ -320,14 +346,31 @@ class Agent:
         if removed:
             _log.info("removed local checkpoints that are committed: steps %s", removed)
 
+    # --------------------------------------------------------------------------------------------------------------- outputs
+
+    def _upload_outputs(self, wanted: e.UploadOutputs) -> v.Event:
+        """Upload the text of logs and metrics first, because it is small and tells most, then the changed files."""
+        step_back()
+        failed = ""
+        for stream in self._streams:
+            try:
+                stream.upload(is_last=wanted.trainer_ended)
+            except (ExternalError, OSError) as error:
+                failed = str(error)
+        try:
+            refused = self._outputs.upload(step=wanted.step, trainer_ended=wanted.trainer_ended)
+        except Stopped:
+            return v.OutputsUploaded(failed="the agent is leaving")
+        return v.OutputsUploaded(refused, failed)
+
     # -------------------------------------------------------------------------------------------------------------- evidence
 
     def _stall(self) -> str:
-        """Return what is known of why no step is made: from heartbeats of the trainer's components and from its logs."""
-        heard, now_s = self._heartbeats, self._context.clock.monotonic_s()
+        """Return the known reasons why no step is made, from heartbeats of the trainer's components and from its logs."""
+        server, now_s = self._heartbeats, self._context.clock.monotonic_s()
         # Evidence is requested after the step's deadline, so one heartbeat interval without a ping is long enough to count as silence.
-        lines = report(heard.heard, now_s, quiet_s=self._job.spec.health.heartbeat_s) if heard is not None else []
-        return "\n".join([*lines, self._suspicion() or "nothing that the trainer wrote names a cause"])
+        lines = report(server.received, now_s, quiet_s=self._job.spec.health.heartbeat_s) if server is not None else []
+        return "\n".join([*lines, self._suspicion() or "the trainer's output names no cause"])
 
     def _suspicion(self) -> str:
         found = self._training.suspicion() if self._training is not None else None
@@ -346,20 +389,21 @@ class Agent:
 
 
 def _loan(context: Context, disk: Path) -> KeyLoan | None:
-    """Return an endpoint that lends bucket keys to the trainer's tools.
+    """Return an endpoint that serves temporary bucket keys to the trainer's own tools.
 
-    Return None if the keys do not expire, or if the endpoint cannot be set up; then only the trainer's own tools have no keys.
+    Return None if the keys do not expire. Return None also if the endpoint cannot be set up: the trainer's own tools then get no keys, but
+    the agent itself is not affected.
     """
     if context.keys is None:
         return None
     try:
         return KeyLoan(context.keys.newest, disk, context.clock.wall_s)
     except OSError as error:
-        _log.warning("the trainer's tools get no keys to the bucket: %s", error)
+        _log.warning("the trainer's tools cannot get keys to the bucket: %s", error)
         return None
 
 
-def _lent(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
+def _credentials_issued(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
     """Return the sources of the lent keys, whose values must be redacted."""
     return [source.secrets for source in (keys, loan) if source is not None]
 
@@ -367,6 +411,6 @@ def _lent(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
 def owner_of(job: Bootstrap, disk: Path) -> str:
     """Return the mark of every process that this attempt starts on this disk.
 
-    Where machines are only folders, several of them share one process list.
+    It includes the disk, because local pods on one machine share its list of processes.
     """
     return f"{job.run}-e{job.attempt}-{zlib.crc32(str(disk).encode()):08x}"

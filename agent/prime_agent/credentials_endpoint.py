@@ -27,7 +27,7 @@ PATH = "/keys"
 TOKEN_FILE = "keys-token"
 TOKEN_BYTES = 32
 REQUEST_S_MAX = 2.0
-"""Seconds for a whole request; AWS tools wait no longer either."""
+"""Seconds for receiving a complete request; AWS tools wait no longer for the response either."""
 AT_ONCE_MAX = 32
 WAITING_MAX = 128
 """Length of the queue of connections; a data loader's workers all start at once."""
@@ -44,7 +44,7 @@ OWN = (
 )
 """Variables that give a process AWS keys of its own."""
 REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
-"""Some tools read the first, others the second."""
+"""Variables for the bucket's region: some tools read the first, others the second."""
 ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 _log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class _Server(ThreadingMixIn, TCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log that the client disconnected or took too long, without the request, which may contain the token."""
-        _log.info("somebody who asked for keys was cut off")
+        _log.info("a request for keys was disconnected")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -144,16 +144,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         server = _server(self.server)
-        status, said = self._decided(server), b""
+        status, body = self._decided(server), b""
         if status is HTTPStatus.OK:
             keys = server.newest()
-            status, said = (HTTPStatus.OK, _shown(keys, server.wall_s())) if keys.valid_s else (HTTPStatus.SERVICE_UNAVAILABLE, b"")
+            status, body = (HTTPStatus.OK, _shown(keys, server.wall_s())) if keys.valid_s else (HTTPStatus.SERVICE_UNAVAILABLE, b"")
         self.send_response_only(status)
         self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(said)))
+        self.send_header("content-length", str(len(body)))
         self.send_header("cache-control", "no-store")
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing, because the request may contain the token."""
@@ -172,7 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _shown(keys: PodKeys, now_s: float) -> bytes:
-    """Return the keys in the format of a container's endpoint. The expiry is by this machine's clock, which the reader compares it with."""
+    """Return the keys in the format of a container's endpoint. The expiry is given by this machine's clock, because the trainer's tools
+    compare it with that clock."""
     ends = datetime.fromtimestamp(int(now_s) + keys.valid_s, UTC)
     return json.dumps(
         {

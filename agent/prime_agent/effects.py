@@ -18,7 +18,7 @@ class Force(IntEnum):
 class Leave(IntEnum):
     """Exit code of the agent."""
 
-    SAID = 0
+    REPORTED = 0
     """The end of the attempt was reported to the control plane."""
     UNHEARD = 3
     """The attempt is over, but its end could not be reported."""
@@ -89,7 +89,7 @@ class Settle:
 
 
 @dataclass(frozen=True)
-class MakeRoom:
+class FreeDiskSpace:
     """Remove local checkpoints that are committed, if the disk is nearly full."""
 
 
@@ -103,6 +103,15 @@ class KeepLog:
     """Upload the log of the failed phase to the bucket."""
 
     phase: Phase
+
+
+@dataclass(frozen=True)
+class UploadOutputs:
+    """Upload the outputs that have changed, and what was added to logs and metrics. `step` is the newest step; `trainer_ended` says that
+    files can no longer change."""
+
+    step: int
+    trainer_ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,9 +141,10 @@ Effect = (
     | Upload
     | SendCommit
     | Settle
-    | MakeRoom
+    | FreeDiskSpace
     | GatherEvidence
     | KeepLog
+    | UploadOutputs
     | FallBack
     | Exit
 )

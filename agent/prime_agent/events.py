@@ -52,7 +52,7 @@ class Noted:
 
 
 @dataclass(frozen=True)
-class StepsSeen:
+class StepsReported:
     """Progress that the trainer reported since the last such event, in the trainer's order."""
 
     rows: tuple[Progress, ...]
@@ -81,7 +81,7 @@ class TrainerExited:
 
 @dataclass(frozen=True)
 class Sensed:
-    """State of the machine; None for what cannot be read."""
+    """State of the machine; a field is None if it cannot be read."""
 
     disk_free_gib: float | None = None
     gpus: GpuSnapshot = field(default_factory=GpuSnapshot)
@@ -143,6 +143,17 @@ class UploadFailed:
 
 
 @dataclass(frozen=True)
+class OutputsUploaded:
+    """An upload of outputs, logs and metrics has ended.
+
+    `refused` says which outputs cannot be uploaded as they are, and why; `failed` why the upload failed, while a later one may succeed.
+    """
+
+    refused: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True)
 class CommitAnswered:
     step: int
     reply: Reply
@@ -184,7 +195,7 @@ Event = (
     | PhaseFailed
     | FellBack
     | Noted
-    | StepsSeen
+    | StepsReported
     | RuleFired
     | TrainerExited
     | Sensed
@@ -195,6 +206,7 @@ Event = (
     | CheckpointsScanned
     | Uploaded
     | UploadFailed
+    | OutputsUploaded
     | CommitAnswered
     | Settled
     | CommitFailed

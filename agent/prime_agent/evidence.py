@@ -30,7 +30,7 @@ GPUS_S_MAX = 3.0
 KILLED_S_MAX = 2
 
 LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log"}
-"""File name of the log of each phase that has one."""
+"""File names of the logs, by phase; the other phases write to agent.log."""
 
 
 class Evidence:
@@ -75,7 +75,7 @@ class Evidence:
             "disk.txt": self._disks,
         }
         for name, part in parts.items():
-            self._put(name, _told(part))
+            self._put(name, _text_or_error(part))
 
     def keep_log(self, phase: Phase) -> None:
         """Upload the log of the failed phase if it exists, and for training also the trainer's own logs."""
@@ -88,8 +88,8 @@ class Evidence:
     def _keep_own_logs(self) -> None:
         for name, path in self._own_logs.items():
             if path.exists():
-                self._put(name, _told(partial(tail, path)))
-        metrics = _told(self._metrics)
+                self._put(name, _text_or_error(partial(tail, path)))
+        metrics = _text_or_error(self._metrics)
         if metrics:
             self._put(METRICS_EVIDENCE, metrics)
 
@@ -117,20 +117,20 @@ class Evidence:
         for pid in self._children():
             for name in ("wchan", "syscall", "stack"):
                 path = Path(f"/proc/{pid}/{name}")
-                rows.append(f"{pid} {name}: {_told(path.read_text).strip()}")
+                rows.append(f"{pid} {name}: {_text_or_error(path.read_text).strip()}")
         return "\n".join(rows)
 
     def _children(self) -> list[int]:
         return list(_of_owner(self._owner))[:STACKS_MAX]
 
     def _gpu(self) -> str:
-        told = table(self._gpus.look(GPUS_S_MAX))
-        return told if shutil.which("nvidia-smi") is None else f"{told}\n\n{_run(['nvidia-smi'], COMMAND_S_MAX)}"
+        text = table(self._gpus.look(GPUS_S_MAX))
+        return text if shutil.which("nvidia-smi") is None else f"{text}\n\n{_run(['nvidia-smi'], COMMAND_S_MAX)}"
 
     def _disks(self) -> str:
         usage = shutil.disk_usage(self._disk)
-        told = f"{self._disk}: {usage.free / 2**30:.2f} GiB free of {usage.total / 2**30:.2f}"
-        return "\n\n".join([told, _run(["df", "-k"], COMMAND_S_MAX), _run(["df", "-i"], COMMAND_S_MAX)])
+        text = f"{self._disk}: {usage.free / 2**30:.2f} GiB free of {usage.total / 2**30:.2f}"
+        return "\n\n".join([text, _run(["df", "-k"], COMMAND_S_MAX), _run(["df", "-i"], COMMAND_S_MAX)])
 
 
 def tail(path: Path) -> str:
@@ -141,8 +141,8 @@ def tail(path: Path) -> str:
     with path.open("rb") as file:
         begin = max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX)
         file.seek(begin)
-        whole = file.read(LOG_BYTES_MAX)
-        return (whole.partition(b"\n")[2] if begin else whole).decode(errors="replace")
+        data = file.read(LOG_BYTES_MAX)
+        return (data.partition(b"\n")[2] if begin else data).decode(errors="replace")
 
 
 def _row(process: psutil.Process) -> list[str]:
@@ -164,7 +164,7 @@ def _of_owner(owner: str) -> Iterator[int]:
             continue
 
 
-def _told(part: Callable[[], str]) -> str:
+def _text_or_error(part: Callable[[], str]) -> str:
     try:
         return part()
     except OSError as error:
@@ -183,4 +183,4 @@ def _run(command: list[str], timeout_s: int) -> str:
         except subprocess.TimeoutExpired:
             process.kill()
     # A process that waits in the kernel for a driver does not end even on SIGKILL.
-    return f"{command[0]} has not ended in {timeout_s} s, and could not be killed"
+    return f"{command[0]} did not end within {timeout_s} s and could not be killed"

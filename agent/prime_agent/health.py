@@ -17,14 +17,14 @@ EVIDENCE_S_MAX = 60.0
 
 
 @dataclass(frozen=True)
-class Illness:
-    """A problem of the attempt. `said` is True once it is reported to the control plane."""
+class HealthProblem:
+    """A problem of the attempt. `is_reported` is True once it is reported to the control plane."""
 
     cause: Cause
     detail: str
-    tell_s: float
-    """When it is reported even without evidence."""
-    said: bool = False
+    report_s: float
+    """Time at which the illness is reported even if the evidence is not complete."""
+    is_reported: bool = False
 
 
 def found(
@@ -46,22 +46,22 @@ def found(
     if idle_s >= health.gpu_idle_s:
         count = len(gpus.snapshot.loads)
         who = "the GPU is" if count == 1 else f"all {count} GPUs are"
-        return Cause.GPU_IDLE, f"{who} at 0 % and empty for {idle_s} s{_at(steps)}"
+        return Cause.GPU_IDLE, f"{who} at 0 % with empty memory for {idle_s} s{_at(steps)}"
     return None
 
 
-def changed(illness: Illness | None, now: tuple[Cause, str] | None, now_s: float) -> Illness | None:
+def changed(health_problem: HealthProblem | None, now: tuple[Cause, str] | None, now_s: float) -> HealthProblem | None:
     """Return the illness after a check: a different cause starts a new one, the same cause keeps its first description, and no problem
     clears it."""
     if now is None:
         return None
-    if illness is not None and illness.cause is now[0]:
-        return illness
-    return Illness(*now, tell_s=now_s + EVIDENCE_S_MAX)
+    if health_problem is not None and health_problem.cause is now[0]:
+        return health_problem
+    return HealthProblem(*now, report_s=now_s + EVIDENCE_S_MAX)
 
 
-def told(illness: Illness) -> Illness:
-    return replace(illness, said=True)
+def reported(health_problem: HealthProblem) -> HealthProblem:
+    return replace(health_problem, is_reported=True)
 
 
 def _at(steps: Steps) -> str:

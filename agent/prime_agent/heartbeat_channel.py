@@ -12,7 +12,7 @@ SEQ_LEAP_MIN, SEQ_LEAP_MAX = 1000, 1_000_000
 
 
 @dataclass(frozen=True)
-class Link:
+class HeartbeatChannel:
     """State of the heartbeats. Times are seconds of the machine's monotonic clock."""
 
     heartbeat_s: int
@@ -20,7 +20,7 @@ class Link:
     seq: int = 0
     """Sequence number of the last heartbeat sent."""
     flying: bool = False
-    said_news: bool = False
+    sent_news: bool = False
     """Whether the heartbeat in flight carries the news."""
     news: bool = False
     """Whether there is news that the control plane should act on at once, and that no accepted heartbeat has carried."""
@@ -29,41 +29,43 @@ class Link:
     """Consecutive heartbeats without a reply."""
 
 
-def is_due(link: Link, now_s: float) -> bool:
+def is_due(channel: HeartbeatChannel, now_s: float) -> bool:
     """Return whether to send a heartbeat now: at its time, or at once for news unless the last heartbeat failed."""
-    return not link.flying and (now_s >= link.next_s or (link.news and link.failures == 0))
+    return not channel.flying and (now_s >= channel.next_s or (channel.news and channel.failures == 0))
 
 
-def due_s(link: Link) -> float | None:
+def due_s(channel: HeartbeatChannel) -> float | None:
     """Return when the next heartbeat is due; None while one is in flight."""
-    return None if link.flying else link.next_s
+    return None if channel.flying else channel.next_s
 
 
-def sent(link: Link, now_s: float, *, salt: str) -> Link:
-    """Return the link after a heartbeat with the number `link.seq` was handed over for sending."""
-    seq = link.seq + 1
-    return replace(link, seq=seq, flying=True, said_news=link.news, news=False, next_s=now_s + link.heartbeat_s * _jitter(f"{salt}/{seq}"))
+def sent(channel: HeartbeatChannel, now_s: float, *, salt: str) -> HeartbeatChannel:
+    """Return the channel after a heartbeat with the number `channel.seq` was handed over for sending."""
+    seq = channel.seq + 1
+    return replace(
+        channel, seq=seq, flying=True, sent_news=channel.news, news=False, next_s=now_s + channel.heartbeat_s * _jitter(f"{salt}/{seq}")
+    )
 
 
-def answered(link: Link, *, heartbeat_s: int) -> Link:
-    """Return the link after an accepted heartbeat; `heartbeat_s` is the interval that the reply requests, in seconds."""
-    return replace(link, flying=False, said_news=False, failures=0, heartbeat_s=max(1, heartbeat_s))
+def answered(channel: HeartbeatChannel, *, heartbeat_s: int) -> HeartbeatChannel:
+    """Return the channel after an accepted heartbeat; `heartbeat_s` is the interval that the reply requests, in seconds."""
+    return replace(channel, flying=False, sent_news=False, failures=0, heartbeat_s=max(1, heartbeat_s))
 
 
-def refused(link: Link) -> Link:
-    """Return the link after a refusal because the number was already used, by an earlier agent of this attempt. The next heartbeat is sent
-    at once with a far higher number."""
-    leap = min(max(link.seq, SEQ_LEAP_MIN), SEQ_LEAP_MAX)
-    return replace(link, flying=False, said_news=False, news=True, failures=0, seq=link.seq + leap)
+def refused(channel: HeartbeatChannel) -> HeartbeatChannel:
+    """Return the channel after a refusal because the number was already used, by an earlier agent of this attempt. The next heartbeat is
+    sent at once with a far higher number."""
+    leap = min(max(channel.seq, SEQ_LEAP_MIN), SEQ_LEAP_MAX)
+    return replace(channel, flying=False, sent_news=False, news=True, failures=0, seq=channel.seq + leap)
 
 
-def failed(link: Link) -> Link:
-    """Return the link after a heartbeat without a reply; its news stays to be sent."""
-    return replace(link, flying=False, news=link.news or link.said_news, said_news=False, failures=link.failures + 1)
+def failed(channel: HeartbeatChannel) -> HeartbeatChannel:
+    """Return the channel after a heartbeat without a reply; its news is sent with the next one."""
+    return replace(channel, flying=False, news=channel.news or channel.sent_news, sent_news=False, failures=channel.failures + 1)
 
 
-def with_news(link: Link) -> Link:
-    return replace(link, news=True)
+def with_news(channel: HeartbeatChannel) -> HeartbeatChannel:
+    return replace(channel, news=True)
 
 
 def _jitter(text: str) -> float:

@@ -17,18 +17,18 @@ from pathlib import Path
 
 from prime_agent.agent import Agent, Context, owner_of
 from prime_agent.clock import SystemClock
-from prime_agent.control import ControlPlane, Fenced
+from prime_agent.control_plane import ControlPlane, Fenced
 from prime_agent.effects import Leave
+from prime_agent.event_queue import Inbox, ThreadDied
 from prime_agent.events import SigTerm
 from prime_agent.gpu.driver import NvidiaGpus
 from prime_agent.gpu.reading import NoGpus
-from prime_agent.inbox import Inbox, ThreadDied
 from prime_agent.keyring import KeyRing
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
 from prime_train.core.text.safe import neutralized
 from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import OutsideError
+from prime_train.ports import ExternalError
 
 BOOTSTRAP_S_MAX = 1800
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 30.0
@@ -48,9 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="prime-agent", description="Carries out one attempt of a training run on this machine.")
-    parser.add_argument("--ticket", type=Path, required=True, help="the file that says who this attempt is and whom to call")
-    parser.add_argument("--disk", type=Path, required=True, help="the folder to work in")
+    parser = argparse.ArgumentParser(prog="prime-agent", description="Run one attempt of a training run on this machine.")
+    parser.add_argument(
+        "--ticket", type=Path, required=True, help="the file with the identity of this attempt and the address of the control plane"
+    )
+    parser.add_argument("--disk", type=Path, required=True, help="the working folder")
     options = parser.parse_args(arguments)
     try:
         ticket = _ticket(options.ticket)
@@ -63,7 +65,7 @@ def run(arguments: Sequence[str] | None) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"prime-agent: another agent works in {disk}", file=sys.stderr)
+            print(f"prime-agent: another agent already uses {disk}", file=sys.stderr)
             return USAGE
         _log_to(disk / "logs" / "agent.log")
         return _attempt(ticket, disk)
@@ -77,7 +79,7 @@ def _ticket(path: Path) -> Ticket:
         return Ticket.model_validate_json(data)
     except ValueError:
         pass
-    raise ValueError(f"{path} is no ticket")
+    raise ValueError(f"{path} is not a ticket")
 
 
 class _OneLine(logging.Formatter):
@@ -104,16 +106,16 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     # The agent must survive the end of the connection that started it.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     clock = SystemClock()
-    told = _bootstrap(ControlPlane(ticket, clock.wall_s), clock.monotonic_s, inbox)
-    if isinstance(told, int):
-        return told
-    job, asked_s = told
+    result = _bootstrap(ControlPlane(ticket, clock.wall_s), clock.monotonic_s, inbox)
+    if isinstance(result, int):
+        return result
+    job, requested_s = result
     _log.info("attempt %d of run %s", job.attempt, job.run)
-    keys = KeyRing(job.keys, asked_s, clock.monotonic_s) if job.keys is not None else None
+    keys = KeyRing(job.keys, requested_s, clock.monotonic_s) if job.keys is not None else None
     try:
         lent = keys.newest if keys is not None else None
         bucket = open_bucket(job.bucket_url, {**os.environ, **job.bucket_keys}, lent, mark=job.bucket_mark)
-    except OutsideError as error:
+    except ExternalError as error:
         _log.error("%s", error)
         return Leave.UNHEARD
     gpus = NvidiaGpus() if job.spec.hardware.gpus else NoGpus()
@@ -126,7 +128,7 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     try:
         return agent.run()
     except Exception as error:
-        _log.exception("a bug of ours")
+        _log.exception("a bug in prime-agent")
         return agent.give_up(f"{type(error).__name__}: {error}")
 
 
@@ -144,13 +146,13 @@ def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: I
     until_s = monotonic_s() + BOOTSTRAP_S_MAX
     pause_s = BACKOFF_FIRST_S
     while True:
-        asked_s = monotonic_s()
+        requested_s = monotonic_s()
         try:
-            return control.bootstrap(), asked_s
+            return control.bootstrap(), requested_s
         except Fenced as error:
             _log.info("fenced: %s", error)
             return Leave.FENCED
-        except OutsideError as error:
+        except ExternalError as error:
             _log.warning("no job yet: %s", error)
         if monotonic_s() + pause_s > until_s:
             return Leave.UNHEARD

@@ -33,7 +33,7 @@ KILL_ROUNDS_MAX = 20
 PIPE_BYTES = 2**20
 _SET_PIPE_BYTES = 1031
 
-_GATE = 'read -r _ || exit 125; exec /bin/sh -c "$1" </dev/null'
+_WAIT_FOR_START = 'read -r _ || exit 125; exec /bin/sh -c "$1" </dev/null'
 _GUARD = 'read -r _; kill -s TERM -- "-$1"; sleep 35; kill -s KILL -- "-$1"'
 
 _COMPOUND = re.compile(r"[;&|(){}`\n]")
@@ -72,7 +72,7 @@ class Processes(Protocol):
         cannot be started."""
 
     def kill_all(self) -> None:
-        """Send SIGKILL to every running process that was ever started here."""
+        """Send SIGKILL to every running process that was ever started here, until none is left."""
 
 
 class LocalProcesses:
@@ -85,18 +85,24 @@ class LocalProcesses:
         return Child(command, cwd=cwd, env=env, mark=f"{self._owner}/{name}", daemons=daemons)
 
     def kill_all(self) -> None:
-        _kill_marked(f"{self._owner}/")
+        prefix = f"{self._owner}/"
+        # One round may miss a process that a killed one has just started.
+        for _ in range(KILL_ROUNDS_MAX):
+            if not _kill_marked(prefix):
+                return
+            time.sleep(POLL_S)
+        _log.error("processes of %s are still running after SIGKILL", prefix)
 
 
 class Child:
     def __init__(self, command: str, *, cwd: Path, env: Mapping[str, str], mark: str, daemons: bool) -> None:
         self._mark = mark
         self._daemons = daemons
-        self._asked = False
+        self._stop_requested = False
         self._killed = threading.Event()
         self._gone = False
         self._popen = subprocess.Popen(
-            ["/bin/sh", "-c", _GATE, "sh", replacing_the_shell(command)],
+            ["/bin/sh", "-c", _WAIT_FOR_START, "sh", replacing_the_shell(command)],
             cwd=cwd,
             env={**env, MARK: mark},
             stdin=subprocess.PIPE,
@@ -131,7 +137,7 @@ class Child:
     def wait(self) -> int:
         code = self._popen.wait()
         if not self._daemons:
-            self._await_leftovers()
+            self._await_descendants()
             self.kill()
         self._gone = True
         with self._guard:
@@ -139,7 +145,7 @@ class Child:
         return code
 
     def ask(self) -> None:
-        self._asked = True
+        self._stop_requested = True
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -150,15 +156,15 @@ class Child:
             if self._gone or not (_kill_marked(self._mark) or self._is_populated()):
                 return
             time.sleep(POLL_S)
-        _log.error("processes of %s are left after SIGKILL", self._mark)
+        _log.error("processes of %s are still running after SIGKILL", self._mark)
 
-    def _await_leftovers(self) -> None:
+    def _await_descendants(self) -> None:
         """Wait for processes that the child left behind.
 
         After `ask`, the trainer may still be saving although its shell has ended, so then only `kill` ends the wait.
         """
         until_s = time.monotonic() + LEFTOVER_S_MAX
-        while not self._killed.is_set() and (self._asked or time.monotonic() < until_s) and self._is_populated():
+        while not self._killed.is_set() and (self._stop_requested or time.monotonic() < until_s) and self._is_populated():
             self._killed.wait(POLL_S)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -191,8 +197,10 @@ def _lives_in(group: int) -> bool:
 
 def marked(prefix: str) -> Iterator[psutil.Process]:
     """Yield the running processes whose mark equals `prefix`, or starts with it if it ends in /."""
-    for process in psutil.process_iter():
+    # The newest first: a process that replaces itself all the time would be gone by the time its old number was reached.
+    for pid in reversed(psutil.pids()):
         try:
+            process = psutil.Process(pid)
             mark = process.environ().get(MARK, "") if process.pid != os.getpid() else ""
             if mark and (mark == prefix or (prefix.endswith("/") and mark.startswith(prefix))) and _lives(process):
                 yield process
@@ -205,12 +213,17 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def _kill_marked(prefix: str) -> int:
-    """Kill the marked processes, and return how many there were."""
-    found = list(marked(prefix))
-    for process in found:
-        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+    """Kill the marked processes, each with its process group, and return how many there were."""
+    count, own = 0, os.getpgrp()
+    for process in marked(prefix):
+        count += 1
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError, PermissionError):
+            # The kernel kills a group as one, with a member that is being started at this moment.
+            group = os.getpgid(process.pid)
+            if group != own:
+                os.killpg(group, signal.SIGKILL)
             process.kill()
-    return len(found)
+    return count
 
 
 def _guard(pgid: int, cwd: Path) -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping
 Source = Callable[[], Mapping[str, str]]
 
 
-class Masked(Mapping[str, str]):
+class MaskingWriter(Mapping[str, str]):
     """Values to redact, keyed by the names that replace them, read from the sources at each access. Thread-safe."""
 
     def __init__(self, *sources: Source) -> None:
@@ -21,7 +21,7 @@ class Masked(Mapping[str, str]):
         return len(self._now())
 
     def items(self) -> ItemsView[str, str]:
-        """Return all values as of one moment."""
+        """Return the names and current values of everything to redact."""
         return self._now().items()
 
     def _now(self) -> dict[str, str]:

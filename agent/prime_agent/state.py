@@ -2,24 +2,25 @@
 
 from dataclasses import dataclass, field
 
-from prime_agent.checkpoints.disk_forecast import Room, full_s
-from prime_agent.checkpoints.stats import Saves, behind, report, too_fast
+from prime_agent.checkpoints.disk_forecast import FreeSpaceSamples, full_s
+from prime_agent.checkpoints.stats import SaveHistory, behind, report, too_fast
 from prime_agent.checkpoints.transfers import Transfers
 from prime_agent.events import Sensed
 from prime_agent.gpu.health import GpuHealth
 from prime_agent.gpu.report import mean_util_pct, report_gpus, used_mib
-from prime_agent.health import Illness
-from prime_agent.heartbeat_channel import Link
+from prime_agent.health import HealthProblem
+from prime_agent.heartbeat_channel import HeartbeatChannel
+from prime_agent.outputs.schedule import OutputUploads
 from prime_agent.trainer.services import Services
 from prime_agent.trainer.steps import Steps, slow_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import UPLOAD_TROUBLE_CHARS_MAX, Heartbeat, JobExit, Phase
+from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Heartbeat, JobExit, Phase
 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
-FAILURES_TOLD = 3
-"""Consecutive failed uploads before people are notified; one or two usually resolve by themselves."""
+FAILURES_REPORTED_MIN = 3
+"""Number of consecutive failed uploads before people are notified; one or two usually resolve by themselves."""
 LONG_FLUSH_S = 10
 
 
@@ -43,7 +44,7 @@ class Stop:
 
     cause: Cause
     detail: str
-    asked_s: float
+    requested_s: float
     kill_s: float
     killed: bool = False
 
@@ -62,6 +63,8 @@ class Flush:
     until_s: float | None
     scans: int
     begun_s: float = 0.0
+    output_uploads: int = 0
+    """Number of uploads of outputs that had started before the flush; it needs a later one."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,13 @@ class AgentState:
     """State of one attempt. Times are seconds of the machine's monotonic clock."""
 
     job: Job
-    link: Link
+    channel: HeartbeatChannel
     phase: Phase = Phase.PREFLIGHT
     steps: Steps = field(default_factory=Steps)
     transfers: Transfers = field(default_factory=Transfers)
-    saves: Saves = field(default_factory=Saves)
-    room: Room = field(default_factory=Room)
+    outputs: OutputUploads = field(default_factory=OutputUploads)
+    saves: SaveHistory = field(default_factory=SaveHistory)
+    free_space: FreeSpaceSamples = field(default_factory=FreeSpaceSamples)
     running: bool = False
     """Whether the trainer has been started and has not ended."""
     stop: Stop | None = None
@@ -84,9 +88,9 @@ class AgentState:
     sensed: Sensed = field(default_factory=Sensed)
     gpus: GpuHealth = field(default_factory=GpuHealth)
     services: Services = ()
-    illness: Illness | None = None
+    health_problem: HealthProblem | None = None
     preempting: bool = False
-    evidence_asked: bool = False
+    evidence_requested: bool = False
     evidence: bool = False
     keeping_log: bool = False
     committed_step: int = 0
@@ -94,7 +98,7 @@ class AgentState:
     """Steps up to this one cannot be restored even if the control plane reports them as committed; an older checkpoint was restored
     instead."""
     note: str = ""
-    upload_trouble: str = ""
+    upload_problem: str = ""
     exit_until_s: float | None = None
     exit_flying: bool = False
     over: bool = False
@@ -102,75 +106,87 @@ class AgentState:
 
 def initial(job: Job) -> AgentState:
     transfers = Transfers(uploaded_step=job.resume_step or 0)
-    return AgentState(job, Link(heartbeat_s=job.spec.health.heartbeat_s), transfers=transfers, committed_step=job.resume_step or 0)
+    return AgentState(
+        job, HeartbeatChannel(heartbeat_s=job.spec.health.heartbeat_s), transfers=transfers, committed_step=job.resume_step or 0
+    )
 
 
 def reached(state: AgentState) -> int:
-    """Return the newest step over all attempts, as far as this one knows."""
+    """Return the newest step over all attempts that is known to this attempt."""
     return max(state.steps.step, state.job.resume_step or 0)
 
 
 def saved_before(state: AgentState, step: int) -> int:
-    """Return the newest checkpoint before `step`, as far as this attempt knows. Metrics of the steps after it belong to the checkpoint of
+    """Return the newest checkpoint before `step` that is known to this attempt. Metrics of the steps after it belong to the checkpoint of
     `step`."""
     return max((save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0)
 
 
 def is_upload_pending(state: AgentState, now_s: float) -> bool:
-    """Return whether the trainer has finished and its checkpoints are not all durable. A flush longer than `LONG_FLUSH_S` counts, whatever
-    it waits for."""
+    """Return whether the trainer has finished and its checkpoints are not all durable. Also True during a flush longer than `LONG_FLUSH_S`,
+    whatever that waits for."""
     flush, moved = state.flush, state.transfers
     if flush is None or flush.exit.cause is not Cause.FINISHED or state.phase is not Phase.FLUSH:
         return False
-    return not moved.is_idle or moved.uncommitted is not None or now_s >= flush.begun_s + LONG_FLUSH_S
+    busy = not moved.is_idle or moved.uncommitted is not None or are_outputs_pending(state)
+    return busy or now_s >= flush.begun_s + LONG_FLUSH_S
 
 
-def upload_trouble(state: AgentState, now_s: float) -> str:
-    """Return why checkpoints do not become durable; "" if they do.
+def are_outputs_pending(state: AgentState) -> bool:
+    """Return whether outputs that a trainer which has ended left on this disk are not all in the bucket, as far as is known."""
+    outputs, flush = state.outputs, state.flush
+    return flush is not None and bool(state.job.spec.outputs) and (outputs.last_done <= flush.output_uploads or bool(outputs.refused))
+
+
+def upload_problem(state: AgentState, now_s: float) -> str:
+    """Return why checkpoints or outputs do not become durable; "" if they do.
 
     A reason stays until the newest checkpoint is durable, so that uploads whose delay varies around the limit are reported only once.
     """
     moved, newest = state.transfers, state.saves.saves[-1].step if state.saves.saves else 0
-    if moved.failures_in_a_row >= FAILURES_TOLD:
-        told = f"{moved.failures_in_a_row} uploads in a row have failed; {moved.trouble}"
-        return told[:UPLOAD_TROUBLE_CHARS_MAX] if moved.trouble else state.upload_trouble
+    if moved.failures_in_a_row >= FAILURES_REPORTED_MIN:
+        message = f"{moved.failures_in_a_row} uploads in a row have failed; {moved.problem}"
+        return message[:UPLOAD_PROBLEM_CHARS_MAX] if moved.problem else state.upload_problem
     if (late := behind(state.saves, state.committed_step, now_s)) is not None:
         reason = f"; {too_fast(state.saves)}" if too_fast(state.saves) else ""
-        return f"{late}{reason}"[:UPLOAD_TROUBLE_CHARS_MAX]
+        return f"{late}{reason}"[:UPLOAD_PROBLEM_CHARS_MAX]
+    if state.outputs.refused or state.outputs.failures_in_a_row >= FAILURES_REPORTED_MIN:
+        return f"outputs are not uploaded: {state.outputs.problem}"[:UPLOAD_PROBLEM_CHARS_MAX]
     is_over = moved.failures_in_a_row == 0 and newest <= state.committed_step
-    return "" if is_over else state.upload_trouble
+    return "" if is_over else state.upload_problem
 
 
 def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
-    """Return the current heartbeat, with the sequence number `state.link.seq`."""
+    """Return the current heartbeat, with the sequence number `state.channel.seq`."""
     steps, loads = state.steps, state.gpus.snapshot.loads
-    illness = state.illness if state.illness is not None and state.illness.said else None
+    health_problem = state.health_problem if state.health_problem is not None and state.health_problem.is_reported else None
     return Heartbeat(
         run=state.job.run_id,
         attempt=state.job.attempt,
         identity=state.job.identity,
-        seq=state.link.seq,
+        seq=state.channel.seq,
         phase=state.phase,
         step=steps.step,
         step_age_s=0 if steps.rose_s is None else max(0, int(now_s - steps.rose_s)),
         step_slow_s=slow_s(steps),
         saving=state.transfers.saving and state.running,
         preempting=state.preempting,
-        sick=illness.cause if illness is not None else None,
-        sick_detail=illness.detail[:DETAIL_CHARS_MAX] if illness is not None else "",
+        sick=health_problem.cause if health_problem is not None else None,
+        sick_detail=health_problem.detail[:DETAIL_CHARS_MAX] if health_problem is not None else "",
         evidence=state.evidence,
         uploaded_step=state.transfers.uploaded_step,
         upload_pending=is_upload_pending(state, now_s),
-        upload_trouble=state.upload_trouble,
+        upload_problem=state.upload_problem,
+        outputs_pending=state.phase is Phase.FLUSH and are_outputs_pending(state),
         gpu_util_pct=mean_util_pct(loads),
         gpu_mem_mib=used_mib(loads),
         gpus=report_gpus(state.gpus.snapshot),
         disk_free_gib=state.sensed.disk_free_gib,
-        disk_full_s=full_s(state.room),
+        disk_full_s=full_s(state.free_space),
         saves=report(state.saves, now_s),
         loss=steps.loss,
         reward=steps.reward,
-        note=(state.transfers.trouble or too_fast(state.saves) or state.note)[:NOTE_CHARS_MAX],
-        news=state.link.said_news,
+        note=(state.transfers.problem or too_fast(state.saves) or state.note)[:NOTE_CHARS_MAX],
+        news=state.channel.sent_news,
         exit=state.flush.exit if state.flush is not None and state.phase is Phase.EXITED else None,
     )

@@ -5,9 +5,9 @@ import queue
 import threading
 from collections.abc import Callable
 
+from prime_agent.event_queue import Inbox
 from prime_agent.events import Event
-from prime_agent.inbox import Inbox
-from prime_train.ports import OutsideError
+from prime_train.ports import ExternalError
 
 JOBS_MAX = 64
 
@@ -37,7 +37,7 @@ class Worker:
     def _outcome(self, job: Callable[[], Event | None], failed: Callable[[str], Event | None]) -> Event | None:
         try:
             return job()
-        except OutsideError as error:
+        except ExternalError as error:
             _log.info("%s: %s", self._name, error)
             return failed(str(error))
         except Exception as error:

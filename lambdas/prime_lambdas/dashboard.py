@@ -1,28 +1,28 @@
-"""The dashboard as the webhook's function shows it. A function cannot tell a browser that something has changed, so the browser asks."""
+"""The dashboard as served by the webhook's function. A function cannot send events to browsers, so browsers reload pages at intervals."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from prime_lambdas.deferred_imports import garbage_collection_paused
 from prime_lambdas.homes import home_of
-from prime_lambdas.loading import uncollected
 from prime_lambdas.secret import masters
 from prime_lambdas.settings import Settings
 from prime_train.control_plane.pages import PageRequest, PageResponse
 
-with uncollected():
+with garbage_collection_paused():
     from prime_train.dashboard import Dashboard, served_on_call
 
 
 def dashboard_of(settings: Settings, values: Mapping[str, str]) -> Dashboard:
-    """Return the dashboard of the runs in the stack's table; all master keys in the secret open it."""
+    """Return the dashboard of the runs in the stack's table. It accepts tokens sealed by any master key in the secret."""
     return served_on_call(home_of(settings, values), masters(values))
 
 
 def shown(dashboard: Dashboard, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to an event of payload version 2.0. Raises OutsideError if the time cannot be had."""
+    """Return the dashboard's response to an event of payload version 2.0. Raises ExternalError if the store's time cannot be read."""
     request = _request(event)
     refusal = dashboard.screen(request)
-    return _said(refusal if refusal is not None else dashboard.respond(request))
+    return _lambda_response(refusal if refusal is not None else dashboard.respond(request))
 
 
 def _request(event: Mapping[str, Any]) -> PageRequest:
@@ -36,6 +36,6 @@ def _request(event: Mapping[str, Any]) -> PageRequest:
     )
 
 
-def _said(page: PageResponse) -> dict[str, Any]:
+def _lambda_response(page: PageResponse) -> dict[str, Any]:
     cookies = {"cookies": [page.cookie]} if page.cookie else {}
     return {"statusCode": page.status, "headers": dict(page.headers), "body": page.body.decode(), "isBase64Encoded": False} | cookies

@@ -1,4 +1,4 @@
-"""The home that a function works in: the table as its store, and what the secret holds as its environment."""
+"""The home for a function: its store is the stack's table, and its environment has the secret's values."""
 
 import hashlib
 from collections.abc import Mapping

@@ -11,5 +11,5 @@ UNITS: Mapping[str, str] = {"Sweeps": "Count", "Steps": "Count", "Fences": "Coun
 def line(values: Mapping[str, float], stack: str, at_s: float) -> str:
     """Return one JSON document in CloudWatch's embedded metric format. Raises KeyError for a metric that is not in `UNITS`."""
     metrics = [{"Name": name, "Unit": UNITS[name]} for name in values]
-    told = {"Namespace": NAMESPACE, "Dimensions": [["Stack"]], "Metrics": metrics}
-    return json.dumps({"_aws": {"Timestamp": int(at_s * 1000), "CloudWatchMetrics": [told]}, "Stack": stack, **values})
+    directive = {"Namespace": NAMESPACE, "Dimensions": [["Stack"]], "Metrics": metrics}
+    return json.dumps({"_aws": {"Timestamp": int(at_s * 1000), "CloudWatchMetrics": [directive]}, "Stack": stack, **values})

@@ -5,11 +5,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from prime_lambdas.loading import parsers_deferred, uncollected
-from prime_train.control_plane.admission.calls import Response
-from prime_train.control_plane.admission.responses import refuse
+from prime_lambdas.deferred_imports import garbage_collection_paused, parsers_deferred
+from prime_train.control_plane.request_auth.calls import Response
+from prime_train.control_plane.request_auth.responses import refuse
 
-with uncollected(), parsers_deferred():
+with garbage_collection_paused(), parsers_deferred():
     from mangum import Mangum
 
     from prime_train.control_plane.server.app import create_app

@@ -5,11 +5,11 @@ from datetime import datetime
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
 
-from prime_lambdas.asking import Question, ask
+from prime_lambdas.aws_request import AwsRequest, ask
 from prime_lambdas.settings import Settings
 from prime_train.core.access.pod_policy import VALID_S, Part, assumed
 from prime_train.core.wire import PodKeys
-from prime_train.ports import OutsideError, PermanentError
+from prime_train.ports import ExternalError, PermanentError
 
 ANSWER_BYTES_MAX = 64 * 1024
 SPACE = "{https://sts.amazonaws.com/doc/2011-06-15/}"
@@ -18,15 +18,15 @@ HEADERS = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
 log = logging.getLogger(__name__)
 
 
-def lend(settings: Settings, run_id: str, attempt: int, now_s: float) -> PodKeys:
+def issue_credentials(settings: Settings, run_id: str, attempt: int, now_s: float) -> PodKeys:
     """Return new keys to the bucket for one attempt.
 
-    Raises OutsideError after logging it: the requester only learns that no keys are available at the moment.
+    Raises ExternalError after logging it: the requester only learns that no keys are available at the moment.
     """
     try:
         body = urlencode(request(settings, run_id, attempt)).encode()
-        return parsed(ask(Question("sts", "/", HEADERS, body), settings.environment, settings.region, settings.endpoint), now_s)
-    except OutsideError as error:
+        return parsed(ask(AwsRequest("sts", "/", HEADERS, body), settings.environment, settings.region, settings.endpoint), now_s)
+    except ExternalError as error:
         log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, settings.pod_role, error)
         raise
 
@@ -50,14 +50,14 @@ def parsed(answer: bytes, now_s: float) -> PodKeys:
         if len(answer) > ANSWER_BYTES_MAX or b"<!" in answer:  # rejects declarations, whose entities could expand while parsing
             raise ValueError
         found = ElementTree.fromstring(answer).find(f"{SPACE}AssumeRoleResult/{SPACE}Credentials")
-        said = {} if found is None else {child.tag.removeprefix(SPACE): child.text or "" for child in found}
-        ends_s = datetime.fromisoformat(said["Expiration"]).timestamp()
+        fields = {} if found is None else {child.tag.removeprefix(SPACE): child.text or "" for child in found}
+        ends_s = datetime.fromisoformat(fields["Expiration"]).timestamp()
         return PodKeys(
-            access_key_id=said["AccessKeyId"],
-            secret_access_key=said["SecretAccessKey"],
-            session_token=said["SessionToken"],
+            access_key_id=fields["AccessKeyId"],
+            secret_access_key=fields["SecretAccessKey"],
+            session_token=fields["SessionToken"],
             valid_s=min(VALID_S, int(ends_s - now_s)),
         )
     except (ElementTree.ParseError, ValueError, KeyError, OverflowError):
         pass
-    raise PermanentError("what sts answered is not understood")
+    raise PermanentError("the answer of STS cannot be parsed")

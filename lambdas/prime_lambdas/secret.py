@@ -4,10 +4,10 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 
-from prime_lambdas.asking import Question, ask
+from prime_lambdas.aws_request import AwsRequest, ask
 from prime_lambdas.settings import Settings
 from prime_train.core.access import run_secrets
-from prime_train.core.errors import OutsideError, PermanentError
+from prime_train.core.errors import ExternalError, PermanentError
 from prime_train.elapsed import Elapsed
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"
@@ -35,13 +35,13 @@ class Secret:
     def values(self) -> Mapping[str, str]:
         """Return the secret's values, as the same object for as long as they do not change.
 
-        If reading them again fails, return the values read last. Raises OutsideError if they were never read.
+        If reading them again fails, return the values read last. Raises ExternalError if they were never read.
         """
         if self._values is not None and self._clock() - self._read_at_s < KEPT_S:
             return self._values
         try:
             fresh = self._read()
-        except OutsideError as error:
+        except ExternalError as error:
             if self._values is None:
                 raise
             log.warning("the secret could not be read again: %s", error)
@@ -58,9 +58,9 @@ class Secret:
 
 
 def read(settings: Settings) -> Mapping[str, str]:
-    """Return the current values of the secret. Raises OutsideError."""
+    """Return the current values of the secret. Raises ExternalError."""
     headers = {"content-type": "application/x-amz-json-1.1", "x-amz-target": "secretsmanager.GetSecretValue"}
-    question = Question("secretsmanager", "/", headers, json.dumps({"SecretId": settings.secret}).encode())
+    question = AwsRequest("secretsmanager", "/", headers, json.dumps({"SecretId": settings.secret}).encode())
     return parsed(ask(question, settings.environment, settings.region, settings.endpoint))
 
 
@@ -74,7 +74,7 @@ def parsed(answer: bytes) -> Mapping[str, str]:
     except (ValueError, KeyError, TypeError):
         values = None
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise PermanentError("the secret is no JSON object of names and texts; prime-train doctor says which one is meant")
+        raise PermanentError("the secret is not a JSON object with string values")
     return values
 
 

@@ -14,7 +14,7 @@ POD_ROLE = "PRIME_TRAIN_POD_ROLE"
 
 
 class Settings(NamedTuple):
-    """Where the stack's parts are, and what pods and runs may have.
+    """The locations of the stack's parts, and what pods and runs may receive.
 
     `endpoint` is a server that replaces Amazon's for all services. `watcher` is the name of the function to invoke on news; empty for none.
     `pod_role` is the ARN of the role whose keys pods get for an hour; empty for none. `run_secrets` lists the names in the secret that runs
@@ -47,11 +47,11 @@ class Settings(NamedTuple):
         """Parse the environment. Raises PermanentError naming the variables that are missing or invalid."""
         missing = [name for name in (STORE, BUCKET, SECRET, "AWS_REGION") if not environment.get(name)]
         if missing:
-            raise PermanentError(f"the function's environment lacks {', '.join(missing)}; deploy it again")
+            raise PermanentError(f"the function's environment lacks {', '.join(missing)}; deploy again")
         store = urlsplit(environment[STORE])
         options = dict(parse_qsl(store.query))
         if store.scheme != "dynamodb" or not store.netloc:
-            raise PermanentError(f"{STORE} is no table, such as dynamodb://prime-train; deploy it again")
+            raise PermanentError(f"{STORE} is not a table such as dynamodb://prime-train; deploy again")
         return cls(
             table=store.netloc,
             bucket_url=environment[BUCKET],
@@ -71,4 +71,4 @@ def _listed(environment: Mapping[str, str]) -> tuple[str, ...]:
     try:
         return run_secrets.patterns(environment.get(run_secrets.VARIABLE, ""))
     except ValueError as error:
-        raise PermanentError(f"{error}; deploy it again with --set RunSecrets=...") from None
+        raise PermanentError(f"{error}; deploy again with another RunSecrets") from None

@@ -23,9 +23,9 @@ from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
 from prime_train.control_plane.reconcile import Context, sweep
-from prime_train.control_plane.wiring.pushes import pushing, tell_failed
+from prime_train.control_plane.wiring.agent_installs import pushing, report_failed
 from prime_train.core.errors import UsageError
-from prime_train.ports import OutsideError
+from prime_train.ports import ExternalError
 
 if TYPE_CHECKING:
     from prime_train.adapters.provisioning import BackgroundPusher
@@ -34,9 +34,9 @@ INTERVAL_S = 15.0
 LOOK_S_MAX = 50.0
 """Seconds from the first to the last sweep of one invocation; the next invocation comes after a minute."""
 MARGIN_S = 20.0
-"""No sweep is started with fewer seconds of the invocation left."""
+"""Minimum seconds that must be left of the invocation to start a sweep."""
 LEAVING_S = 5.0
-"""Running installs are not waited for with fewer seconds of the invocation left."""
+"""Minimum seconds that must be left of the invocation to wait for running installs."""
 STACK = "PRIME_TRAIN_STACK"
 FENCES = frozenset({"Recover"})
 
@@ -86,8 +86,8 @@ class WatcherOfStack:
         try:
             current, pushes = self._current()
             context = replace(current, watched=tally.watched)
-        except (OutsideError, UsageError) as error:
-            log.error("nothing can be watched: %s", error)
+        except (ExternalError, UsageError) as error:
+            log.error("the runs cannot be watched: %s", error)
             self._secret.doubt()
             tally.errors += 1
             return tally
@@ -101,7 +101,7 @@ class WatcherOfStack:
         if not pushes.wait(left_s() - LEAVING_S):
             pushes.leave()
         if left_s() > MARGIN_S:
-            _guarded(tally, lambda: tell_failed(context, pushes))
+            _guarded(tally, lambda: report_failed(context, pushes))
         return tally
 
     def _current(self) -> "tuple[Context, BackgroundPusher]":
@@ -116,27 +116,27 @@ class WatcherOfStack:
 
 
 def _look(context: Context, pushes: "BackgroundPusher", tally: Tally) -> bool:
-    """Do one sweep, and return whether an active run makes another sweep soon worthwhile. A failed sweep counts as True."""
+    """Do one sweep. Return whether another sweep should follow soon: because a run is active, or because this sweep failed."""
     tally.sweeps += 1
-    _guarded(tally, lambda: tell_failed(context, pushes))
-    return _guarded(tally, lambda: _swept(context, tally)) is not False
+    _guarded(tally, lambda: report_failed(context, pushes))
+    return _guarded(tally, lambda: _run_sweep(context, tally)) is not False
 
 
-def _swept(context: Context, tally: Tally) -> bool:
-    swept = sweep(context)
-    tally.steps += swept.steps
-    tally.errors += swept.provider_error is not None
+def _run_sweep(context: Context, tally: Tally) -> bool:
+    result = sweep(context)
+    tally.steps += result.steps
+    tally.errors += result.provider_error is not None
     funds = context.account.funds() if context.account is not None else None
     tally.usd_per_hour = funds.burn_usd_per_hour if funds is not None else tally.usd_per_hour
-    return bool(swept.looked_at) or bool(context.store.lease_statuses())
+    return bool(result.looked_at) or bool(context.store.lease_statuses())
 
 
 def _guarded(tally: Tally, does: Callable[[], _T]) -> _T | None:
     """Return the result of `does`, or log its failure and return None."""
     try:
         return does()
-    except OutsideError as error:
-        log.error("the sweep was cut short: %s", error)
+    except ExternalError as error:
+        log.error("the sweep was interrupted: %s", error)
     except Exception:  # whatever the error, the next sweep may work, and nothing else would look after the runs
         log.exception("the sweep failed")
     tally.errors += 1
@@ -149,7 +149,7 @@ def _watcher() -> WatcherOfStack:
         logging.getLogger(name).setLevel(logging.INFO)
     settings = Settings.of(os.environ)
     if not settings.public_url:
-        raise ValueError(f"{PUBLIC_URL} is not set: machines would not know whom to call; deploy it again")
+        raise ValueError(f"{PUBLIC_URL} is not set, so machines would have no address to call; deploy again")
     return WatcherOfStack(settings)
 
 

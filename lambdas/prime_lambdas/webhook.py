@@ -1,6 +1,6 @@
-"""The webhook as a Lambda behind a Function URL. It serves what `prime-train serve` serves, without a permanent process.
+"""The webhook as a Lambda behind a Function URL. It serves what the server of a control plane serves, without a permanent process.
 
-Nearly all requests are valid heartbeats of the plain form. Those need only a few modules of our own and the standard library, and one
+Nearly all requests are valid heartbeats of the plain form. Those need only a few modules of prime-train and the standard library, and one
 write. All other requests go to the same functions that uvicorn serves (through `prime_lambdas.webhook_context`), which are imported on
 first use, as are the pages for people with their web framework.
 """
@@ -14,27 +14,27 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from prime_lambdas.asking import Question, ask
-from prime_lambdas.loading import parsers_deferred, uncollected
+from prime_lambdas.aws_request import AwsRequest, ask
+from prime_lambdas.deferred_imports import garbage_collection_paused, parsers_deferred
 from prime_lambdas.secret import Secret, masters, read
 from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo import heartbeats
-from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.table import Table
-from prime_train.control_plane.admission.admission import admit
-from prime_train.control_plane.admission.calls import Place, Request, Response
-from prime_train.control_plane.admission.heartbeats import PlainHeartbeat, plain_heartbeat
-from prime_train.control_plane.admission.keyring import Keyring
-from prime_train.control_plane.admission.responses import FENCED, HEARTBEAT_S, OK, refuse, reply, too_large, unavailable
+from prime_train.control_plane.request_auth.authenticate import admit
+from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response
+from prime_train.control_plane.request_auth.heartbeats import PlainHeartbeat, plain_heartbeat
+from prime_train.control_plane.request_auth.keyring import Keyring
+from prime_train.control_plane.request_auth.responses import FENCED, HEARTBEAT_S, OK, refuse, reply, too_large, unavailable
 from prime_train.core.access.signing import body_bytes_max
-from prime_train.core.errors import OutsideError
+from prime_train.core.errors import ExternalError
 
 if TYPE_CHECKING:
     from prime_train.control_plane.webhook import WebhookContext
     from prime_train.dashboard import Dashboard
 
 AGENTS = "/v1/"
-"""Begins the paths of all that agents and operators call."""
+"""Prefix of the paths of all API calls by agents and operators."""
 PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
 CHECK = "check"
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
@@ -54,15 +54,15 @@ class Webhook:
         self._table = Table(self._calls, settings.table)
         self._store_clock = clock or self._table.clock
         self._keyring: tuple[Mapping[str, str], Keyring] | None = None
-        self._desk: tuple[Mapping[str, str], WebhookContext] | None = None
+        self._context: tuple[Mapping[str, str], WebhookContext] | None = None
         self._dashboards: tuple[Mapping[str, str], Dashboard] | None = None
         self._pages: dict[str, dict[str, Any]] = {}
 
     def __call__(self, event: Mapping[str, Any], context: object) -> dict[str, Any]:
         now_s = int(self._clock())
-        request = asked(event, now_s)
+        request = request_of(event, now_s)
         if request is None:
-            return said(refuse(400, "this is no request over HTTP, or its body is not encoded as it says", now_s))
+            return lambda_response(refuse(400, "this is not an HTTP request, or its body does not match its declared encoding", now_s))
         try:
             if request.path in PAGES and request.method == "GET":
                 return self._page(request, event, context)
@@ -70,22 +70,22 @@ class Webhook:
             if shown is not None:
                 return shown
             response = self._answer(event, request)
-        except OutsideError as error:  # from reading the secret: errors of the store are handled where they occur
-            log.error("the secret cannot be had: %s", error)
+        except ExternalError as error:  # from reading the secret: errors of the store are handled where they occur
+            log.error("the secret cannot be read: %s", error)
             response = unavailable(error, now_s)
         except Exception:
             log.exception("a request could not be answered")
-            response = refuse(500, "a mistake of the control plane's; see its log", now_s)
+            response = refuse(500, "a bug in the control plane; see its log", now_s)
         if response.wakes and self._settings.watcher:
             self._wake()
-        return said(response)
+        return lambda_response(response)
 
     def close(self) -> None:
         """Close the connections to the table; a later call opens new ones. In Lambda they end with the process."""
         self._calls.close()
 
     def check(self) -> dict[str, str]:
-        """Return which keys machines get ("role" or "static") and what is wrong with them ("" if nothing), but never the keys."""
+        """Return which keys machines get ("role" or "static") and the problem with them ("" if there is none), but never the keys."""
         from prime_lambdas.webhook_context import checked
 
         return checked(self._settings, self._secret.values, self._clock)
@@ -97,20 +97,20 @@ class Webhook:
         # From here on use the table's time. Only admitted requests get this far, so a stranger's request cannot cause a read of that time.
         try:
             request = request._replace(now_s=int(self._store_clock()))
-        except OutsideError as error:
-            log.warning("the time cannot be had: %s", error)
+        except ExternalError as error:
+            log.warning("the time cannot be read: %s", error)
             return unavailable(error, request.now_s)
-        heartbeat = plain_heartbeat(admitted, request.body) if isinstance(admitted, Place) else None
+        heartbeat = plain_heartbeat(admitted, request.body) if isinstance(admitted, RequestTarget) else None
         if heartbeat is not None:
             return self._hear(heartbeat, event, request.now_s)
-        webhook = self._whole_desk(event)
+        webhook = self._full_context(event)
         from prime_train.control_plane.webhook import fulfil
 
         return fulfil(webhook, admitted, request)
 
     def _hear(self, heartbeat: PlainHeartbeat, event: Mapping[str, Any], now_s: int) -> Response:
         try:
-            told = heartbeats.heartbeat(
+            result = heartbeats.heartbeat(
                 self._table,
                 heartbeat.run,
                 attempt=heartbeat.attempt,
@@ -120,44 +120,44 @@ class Webhook:
                 now_s=now_s,
                 identity=heartbeat.identity,
             )
-            pace_s = HEARTBEAT_S if told.verdict == FENCED else told.pace_s or self._whole_desk(event).pace_s(heartbeat.run)
-        except OutsideError as error:
-            log.warning("a heartbeat of run %s could not be kept: %s", heartbeat.run, error)
+            pace_s = HEARTBEAT_S if result.verdict == FENCED else result.pace_s or self._full_context(event).pace_s(heartbeat.run)
+        except ExternalError as error:
+            log.warning("a heartbeat of run %s could not be stored: %s", heartbeat.run, error)
             return unavailable(error, now_s)
-        wakes = heartbeat.news and told.verdict == OK
-        return reply(told.verdict, told.order, told.reason, pace_s, told.committed_step, now_s, wakes)
+        wakes = heartbeat.news and result.verdict == OK
+        return reply(result.verdict, result.order, result.reason, pace_s, result.committed_step, now_s, wakes)
 
     def _current(self) -> Keyring:
         values = self._secret.values()
         if self._keyring is None or self._keyring[0] is not values:
             try:
                 self._keyring = values, Keyring(masters(values))
-            except OutsideError:
+            except ExternalError:
                 self._secret.doubt()  # so that a corrected secret takes effect at once
                 raise
         return self._keyring[1]
 
-    def _whole_desk(self, event: Mapping[str, Any]) -> "WebhookContext":
+    def _full_context(self, event: Mapping[str, Any]) -> "WebhookContext":
         values = self._secret.values()
-        if self._desk is None or self._desk[0] is not values:
-            with uncollected(), parsers_deferred():
+        if self._context is None or self._context[0] is not values:
+            with garbage_collection_paused(), parsers_deferred():
                 from prime_lambdas.webhook_context import new_context
             host = event["requestContext"]["domainName"]
-            self._desk = values, new_context(self._settings, values, self._calls, host, self._clock)
-        return self._desk[1]
+            self._context = values, new_context(self._settings, values, self._calls, host, self._clock)
+        return self._context[1]
 
     def _wake(self) -> None:
         """Invoke the watcher now. It also runs every minute, so a failure is only logged."""
         headers = {"content-type": "application/json", "x-amz-invocation-type": "Event"}
         path = f"/2015-03-31/functions/{self._settings.watcher}/invocations"
-        question = Question("lambda", path, headers, b'{"news":true}')
+        question = AwsRequest("lambda", path, headers, b'{"news":true}')
         try:
             ask(question, self._settings.environment, self._settings.region, self._settings.endpoint)
-        except OutsideError as error:
-            log.warning("the watcher was not woken: %s", error)
+        except ExternalError as error:
+            log.warning("the watcher was not invoked: %s", error)
 
     def _dashboard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the answer of the dashboard, or None if it has nothing at this path. All that it needs is imported on its first use."""
+        """Return the dashboard's response, or None if the path does not belong to it. Its modules are imported on first use."""
         from prime_train.control_plane.pages import is_page
 
         if not is_page(str(event["rawPath"])):
@@ -170,18 +170,18 @@ class Webhook:
         return shown(self._dashboards[1], event)
 
     def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
-        """Return a page for people, made once and then cached: making it takes a hundred times as long as a heartbeat, and anybody may
-        request it."""
+        """Return a page for people, made once and then cached: making it takes a hundred times as long as a heartbeat, and requests for it
+        are not authenticated."""
         from prime_lambdas.pages import page
 
         if len(request.body) > body_bytes_max(request.path):
-            return said(too_large(request.now_s, request.path))
+            return lambda_response(too_large(request.now_s, request.path))
         if request.path not in self._pages:
             self._pages[request.path] = page(event, context)
         return self._pages[request.path]
 
 
-def asked(event: Mapping[str, Any], now_s: int) -> Request | None:
+def request_of(event: Mapping[str, Any], now_s: int) -> Request | None:
     """Return the HTTP request in an event; None if the event is of another kind, or its body is not encoded as it declares."""
     try:
         http, body = event["requestContext"]["http"], event.get("body") or ""
@@ -192,7 +192,7 @@ def asked(event: Mapping[str, Any], now_s: int) -> Request | None:
         return None
 
 
-def said(response: Response) -> dict[str, Any]:
+def lambda_response(response: Response) -> dict[str, Any]:
     headers = {name: value for name, value in response.headers if name not in HOP_BY_HOP}
     headers["content-type"] = "application/json"
     return {"statusCode": response.status, "headers": headers, "body": response.body.decode(), "isBase64Encoded": False}
@@ -206,8 +206,8 @@ def _webhook() -> Webhook:
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handle an invocation by Lambda. An event with the key `check` runs the self-check; only callers with permission to invoke the
-    function by name can send one, not those of its URL."""
+    """Handle an invocation by Lambda. An event with the key `check` runs the self-check. Such an event can only be sent by callers with
+    permission to invoke the function by its name, not through its URL."""
     if CHECK in event:
         return _webhook().check()
     return _webhook()(event, context)

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Mapping
 
-from prime_lambdas.pod_keys import lend
+from prime_lambdas.pod_keys import issue_credentials
 from prime_lambdas.secret import has_pod_keys, masters, of_bucket, of_runs
 from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.core.access.pod_policy import ATTEMPT_MAX
-from prime_train.core.errors import OutsideError
+from prime_train.core.errors import ExternalError
 
 CHECKED_RUN = "doctor" * 8
-"""As long as the longest run name, so that the check fails if AWS would refuse the policy of such a run."""
+"""A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a name."""
 
 
 def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, host: str, clock: Callable[[], float]) -> WebhookContext:
@@ -24,7 +24,7 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         run_secrets=settings.run_secrets,
         bucket_url=settings.bucket_url,
         bucket_keys=settings.place | of_bucket(values),
-        lend=(lambda run_id, attempt: lend(settings, run_id, attempt, clock())) if settings.pod_role else None,
+        issue_credentials=(lambda run_id, attempt: issue_credentials(settings, run_id, attempt, clock())) if settings.pod_role else None,
         provider=settings.provider,
         public_url=settings.public_url or f"https://{host}",
         watches=True,
@@ -32,11 +32,11 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
 
 
 def checked(settings: Settings, values: Callable[[], Mapping[str, str]], clock: Callable[[], float]) -> dict[str, str]:
-    """Return which keys machines get ("role" or "static") and what is wrong with them ("" if nothing), but never the keys."""
+    """Return which keys machines get ("role" or "static") and the problem with them ("" if there is none), but never the keys."""
     try:
         lends = bool(settings.pod_role) and not has_pod_keys(values())
         if lends:
-            lend(settings, CHECKED_RUN, ATTEMPT_MAX, clock())
-    except OutsideError as error:
+            issue_credentials(settings, CHECKED_RUN, ATTEMPT_MAX, clock())
+    except ExternalError as error:
         return {"keys": "role", "wrong": str(error)}
     return {"keys": "role" if lends else "static", "wrong": ""}

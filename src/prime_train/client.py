@@ -16,47 +16,66 @@ Errors, all importable from this module:
 
 - `UsageError`: the request cannot be carried out; `fix` states what to do instead.
 - `InvalidConfig`: a config has mistakes; `findings` lists each with its line.
-- `OutsideError`: a store, bucket or provider failed. After a `TemporaryError` a retry may succeed, after a `PermanentError` it will not.
+- `ExternalError`: a store, bucket or provider failed. After a `TemporaryError` a retry may succeed, after a `PermanentError` it will not.
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from prime_train.configs.loader import matters
 from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.budget import Limit
-from prime_train.core.errors import OutsideError, PermanentError, TemporaryError, UsageError
+from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking
 from prime_train.core.run import HistoryEvent
-from prime_train.core.text.deadline import parse_deadline
-from prime_train.operations import checkpoints as checkpoint_list
 from prime_train.operations.archive import archive
-from prime_train.operations.checkpoints import Row as Checkpoint
+from prime_train.operations.checkpoints.lookup import Row as Checkpoint
+from prime_train.operations.checkpoints.lookup import look, rows_of
+from prime_train.operations.configs.validate import validate
+from prime_train.operations.cost import CostRequest, estimate_cost
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
+from prime_train.operations.find import SEQ_LEN, TOKENS, FindRequest, FoundMachines, find_machines
+from prime_train.operations.follow import updates
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, settings_of
+from prime_train.operations.memory import MemoryRequest, estimate_memory
+from prime_train.operations.outputs.diff import OutputDiff, diff
+from prime_train.operations.outputs.event_files import EventFiles, write_event_files
+from prime_train.operations.outputs.files import WrittenFile
+from prime_train.operations.outputs.get import get as get_outputs
+from prime_train.operations.outputs.lookup import OutputRow as Output
+from prime_train.operations.outputs.lookup import outputs_of
+from prime_train.operations.outputs.lookup import rows_of as rows_of_outputs
 from prime_train.operations.page import run_page
-from prime_train.operations.resume import resume
+from prime_train.operations.resume import limits_of, resume
 from prime_train.operations.run_filter import RunFilter
-from prime_train.operations.run_logs.logs import LogChoice, log_end
+from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
 from prime_train.operations.status import status, statuses
 from prime_train.operations.stop import stop
-from prime_train.operations.validate import found_in
+from prime_train.reports.cost.report import CostReport
+from prime_train.reports.memory.report import MemoryReport
 from prime_train.reports.pages import run_page_html
 from prime_train.reports.pages.markup import shown
-from prime_train.reports.run_status import Standing as RunStatus
+from prime_train.reports.run_status import RunStatus
+
+if TYPE_CHECKING:
+    from prime_train.operations.aws.doctor import Check
 
 __all__ = [
     "Checkpoint",
     "Client",
+    "CostReport",
+    "EventFiles",
+    "ExternalError",
     "Finding",
+    "FoundMachines",
     "InvalidConfig",
-    "OutsideError",
+    "MemoryReport",
+    "Output",
+    "OutputDiff",
     "PermanentError",
     "Run",
     "RunDiagnosis",
@@ -64,6 +83,7 @@ __all__ = [
     "Severity",
     "TemporaryError",
     "UsageError",
+    "WrittenFile",
 ]
 
 FOLLOW_EVERY_S = 1.0
@@ -71,7 +91,7 @@ RUNS_MAX = 100
 
 
 def _ignore(_: str) -> None:
-    """Discard a warning: the default where a caller does not ask for warnings."""
+    """Discard a warning. The default where a caller does not request warnings."""
 
 
 def _words(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -113,7 +133,7 @@ class Client:
         `state`: `training`, `failed` ..., or `active` or `ended`; with several, a run matches by any of them. `name`: a part of the run's
         id or of its config's name, or a pattern such as `qwen-*`. `tag`: one of the config's `tags`; with several, a run must have all of
         them. `since_s`: launched at most so many seconds ago. `archived`: archived runs too. Raises UsageError if a state is unknown,
-        and OutsideError if the store does not answer.
+        and ExternalError if the store does not answer.
 
         >>> import tempfile
         >>> Client(tempfile.mkdtemp()).runs(state="active", tag="ablation", since_s=86400)
@@ -123,7 +143,8 @@ class Client:
         return list(statuses(self._home.store(), wanted, runs_max=runs_max).runs)
 
     def run(self, name: str) -> "Run":
-        """Return the run that `name` stands for: a run id, the start of one, or a config's name, then its live or else its newest run.
+        """Return the run that `name` stands for: a run id, the start of one, or a config's name, which stands for its active run or, if
+        none is active, its newest.
 
         Raises UsageError if no run matches, or more than one.
 
@@ -144,28 +165,142 @@ class Client:
         >>> [(finding.severity.value, finding.line) for finding in Client().validate(config) if "steps" in finding.message]
         [('error', 2)]
         """
-        found, _ = found_in(matters([Path(path) for path in paths]))
-        return found
+        return validate([Path(path) for path in paths], self._home.environment).findings
 
     def offers(self, config: str | Path) -> Ranking:
         """Return the machines that a launch of this config would try, in that order, and why the other offers were left out. Prices are US
-        dollars an hour for the whole machine. Raises InvalidConfig, and OutsideError if the provider does not answer."""
+        dollars per hour for the entire machine. Raises InvalidConfig, and ExternalError if the provider does not answer."""
         return dry_run.ranking(self._home, checked(self._home, Path(config)).spec)
+
+    def memory(
+        self,
+        config: str | Path | None = None,
+        *,
+        model: str = "",
+        kind: str | Sequence[str] = (),
+        gpus: int | None = None,
+        seq_len: int | None = None,
+        micro_batch: int = 1,
+        lora: bool = False,
+        bf16: bool = False,
+        hub: bool = False,
+    ) -> MemoryReport:
+        """Estimate what a training takes of each GPU in each phase, in bytes, and whether it `fits` all its kinds of GPU.
+
+        Arguments that are not given are taken from the config, which may be a run's or a trainer's; without a config, `model` alone is
+        trained. `model`: an id such as `Qwen/Qwen3-8B`, or a size such as `8B`. `kind`: kinds of GPU with their memory, such as
+        `H100_80GB`. `gpus`: the number of GPUs that train. `seq_len`: tokens per sequence. `micro_batch`: sequences that a GPU processes at
+        once. `lora`: train adapters. `bf16`: weights, gradients and AdamW states in 16 bit. `hub`: request the model's shape from Hugging
+        Face (`HF_ENDPOINT`, `HF_TOKEN`); otherwise no request is sent.
+
+        Raises UsageError if the config or the model is not understood, and ExternalError if Hugging Face does not answer.
+
+        >>> report = Client().memory(model="Qwen/Qwen3-8B", gpus=8, kind="H100_80GB")
+        >>> report.fits, report.need.peak.phase.value, report.need.low < report.need.peak.total < report.need.high < 80 * 2**30
+        (True, 'loss', True)
+        """
+        path = Path(config) if config is not None else None
+        request = MemoryRequest(path, model, _words(kind), gpus, seq_len, micro_batch, lora=lora, bf16=bf16, hub=hub)
+        return estimate_memory(request, self._home.environment)
+
+    def cost(
+        self,
+        config: str | Path,
+        *,
+        usd_per_hour: float | None = None,
+        offers: bool = False,
+        step_s: float | None = None,
+        steps: int | None = None,
+        tokens: float | None = None,
+        model: str = "",
+        spot: bool | None = None,
+    ) -> CostReport:
+        """Estimate how long the run of this config takes and what it costs: for each machine the bills of the full run and of the smoke
+        run, in seconds and US dollars.
+
+        Arguments that are not given are taken from the config. `usd_per_hour`: the price of the machine, which can be preempted if `spot`
+        is set; `offers`: request prices from the provider instead; otherwise no request is sent. `step_s`: seconds per step, by default as
+        in an earlier run of the config, or else estimated from published speeds. `tokens`: tokens per step. `model`: as in `memory`.
+
+        Raises UsageError if the config is not understood, no machine for rent fits, or the price, the number of steps or the step time is
+        not known; and ExternalError if the provider or the store does not answer.
+
+        >>> import pathlib, tempfile
+        >>> config = pathlib.Path(tempfile.mkdtemp(), "sft.yaml")
+        >>> _ = config.write_text("name: sft\\ntrainer: {command: python train.py, steps: 1000}\\nbudget: {usd: 5}\\n")
+        >>> best = Client().cost(config, usd_per_hour=2, step_s=3.6, spot=False).cheapest
+        >>> [line.name for line in best.full.lines], round(best.full.usd.low, 1) >= 2
+        (['provisioning', 'set-up', 'training'], True)
+        """
+        return estimate_cost(self._home, CostRequest(Path(config), usd_per_hour, offers, step_s, steps, tokens, model, spot))
+
+    def find(
+        self,
+        *,
+        model: str = "",
+        params: str = "",
+        gpus: int | None = None,
+        usd_per_hour_max: float | None = None,
+        spot: bool | None = None,
+        lora: bool = False,
+        rl: bool = False,
+        bf16: bool = False,
+        tokens: float = TOKENS,
+        seq_len: int = SEQ_LEN,
+        disk_gib: int | None = None,
+        kind: str | Sequence[str] = (),
+    ) -> FoundMachines:
+        """Return the machines for rent now that fit a training, ordered by the cost of the entire training, and the reasons against the
+        others. Nothing is rented.
+
+        `model`: an id such as `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B` or `30B-A3B`. `tokens`:
+        tokens to train on, in sequences of `seq_len` tokens. `lora`: train adapters; `rl`: reinforcement learning; `bf16`: all states in 16
+        bit. `gpus`: GPUs in the machine; `kind`: kinds of GPU, such as `H100`; `usd_per_hour_max`: the highest price of the machine in US
+        dollars per hour; `spot`: only machines that can be preempted, or only others; `disk_gib`: GiB of disk, by default enough for the
+        model and 2 checkpoints.
+
+        Raises UsageError if the model is not known or a value is out of range, and ExternalError if the provider does not answer.
+
+        >>> Client().find(model="Qwen/Qwen3-8B", usd_per_hour_max=20).choice.best.offer  # doctest: +SKIP
+        Offer(provider='nebius', offer_id='nebius:H100_80GB:SXM5:8x:FIN-01:secure:spot', usd_per_hour=9.2, spot=True, ...)
+        """
+        request = FindRequest(
+            model, params, gpus, usd_per_hour_max, spot, lora, rl, bf16, tokens, seq_len, disk_gib=disk_gib, kinds=_words(kind)
+        )
+        return find_machines(self._home, request)
 
     def launch(self, config: str | Path, *, name: str | None = None, overrides: Mapping[str, object] | None = None) -> "Run":
         """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's;
         `overrides`: values that replace the config's, such as `{"trainer.steps": 5, "tags": ["try"]}`.
 
         Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig if the config has mistakes,
-        UsageError if `name` is not a valid name, and OutsideError if store or bucket do not answer; in each case no run is queued.
+        UsageError if `name` is not a valid name, and ExternalError if store or bucket do not answer; in each case no run is queued.
         """
         settings = settings_of(overrides or {}, "overrides")
         return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), name=name, settings=settings)).run_id)
 
+    def doctor(self, *, stack: str = "prime-train", region: str = "") -> "list[Check]":
+        """Check the control plane on AWS and return one `Check` for each part: its name, its status (`well`, `wrong`, or `off` if an
+        optional part is not set up), and a text with the problem and its remedy. Changes nothing.
+
+        `stack`: the name of the stack. `region`: by default the one that AWS's own tools use. Raises UsageError if the name is not valid,
+        and ExternalError if it cannot be determined whether the stack exists.
+
+        >>> Client().doctor(stack="../staging")
+        Traceback (most recent call last):
+            ...
+        prime_train.core.errors.UsageError: '../staging' is not a valid stack name
+        """
+        # Imported here because AWS's SDK takes longer to load than everything else that a client needs.
+        from prime_train.operations.aws.deployment import deployment
+        from prime_train.operations.aws.doctor import examine
+
+        return list(examine(deployment(self._home, stack, region)))
+
 
 @dataclass(frozen=True)
 class Run:
-    """One run. Every method reads the control plane anew."""
+    """One run. Every method reads the run's current state from the control plane."""
 
     _home: Home
     id: str
@@ -197,13 +332,7 @@ class Run:
         with, read now together with its code. Raises UsageError if the run is not over, a limit is invalid or its budget is spent, and
         InvalidConfig if the config has mistakes.
         """
-        given = {Limit.USD: usd, Limit.HOURS: hours, Limit.DEADLINE: deadline}
-        limits = {limit: value for limit, value in given.items() if value is not None}
-        if deadline is not None:
-            try:
-                parse_deadline(deadline)
-            except ValueError as error:
-                raise UsageError(f"deadline {error}") from error
+        limits = limits_of(usd=usd, hours=hours, deadline=deadline)
         resume(self._home, self.id, limits, config=Path(config) if config is not None else None)
         return self.status()
 
@@ -218,20 +347,13 @@ class Run:
         return list(self._home.store().history(self.id))
 
     def follow(self, *, every_s: float = FOLLOW_EVERY_S) -> Iterator[HistoryEvent]:
-        """Yield the events of the run, from its launch on, until it is over. Reads the store every `every_s` seconds.
+        """Yield the events of the run, from its launch on, until it has ended and none of its machines is paid for any more. Reads the
+        store every `every_s` seconds.
 
         A control plane must be running meanwhile; without one nothing happens and this iterator does not end.
         """
-        store, seen, pause = self._home.store(), 0, threading.Event()
-        while True:
-            # Read the state before the history, so that the last event is in the history when the run is over.
-            is_over = find(store, self.id).run.is_over
-            history = store.history(self.id)
-            yield from history[seen:]
-            seen = len(history)
-            if is_over:
-                return
-            pause.wait(every_s)
+        for update in updates(self._home.store(), self.id, every_s=every_s):
+            yield from update.events
 
     def logs(
         self,
@@ -246,13 +368,13 @@ class Run:
         """Return the last lines of the run's newest log, read from its machine or from the bucket if the attempt has ended; empty if there
         is no log.
 
-        `lines`: the most lines to return; by default 40, or with `since_s` all lines written in that many last seconds. `attempt`: the
+        `lines`: the most lines to return; by default 40, or with `since_s` all lines written in the last `since_s` seconds. `attempt`: the
         number of the attempt whose log to read. `text`: only lines that contain it; with `is_pattern` it is a regular expression (RE2).
         `warn` is called with the reason if a machine cannot be reached. Raises UsageError if the run has no such attempt or the regular
         expression is invalid.
         """
-        choice = LogChoice(lines, attempt, since_s, text, is_pattern=is_pattern)
-        return log_end(self._home, find(self._home.store(), self.id), choice, warn).text
+        log_filter = LogFilter(lines, attempt, since_s, text, is_pattern=is_pattern)
+        return log_end(self._home, find(self._home.store(), self.id), log_filter, warn).text
 
     def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
         """Return what happened to the run and why. `warn` is called with each source that could not be read."""
@@ -260,11 +382,44 @@ class Run:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return the run's checkpoints in the bucket, newest first. Sizes are bytes."""
-        return checkpoint_list.rows_of(checkpoint_list.look(self.id, None, self._home))
+        return rows_of(look(self._home, self.id, None))
+
+    def outputs(self, *, attempt: int | None = None, step: int | None = None) -> list[Output]:
+        """Return the newest version of each output in the bucket, then the logs and metrics of each attempt. Sizes are bytes.
+
+        `attempt`: only what this attempt left; `step`: outputs as they were at this step. Raises UsageError if the attempt left nothing.
+        """
+        return rows_of_outputs(outputs_of(self._home, self.id), attempt=attempt, step=step)
+
+    def get_outputs(
+        self,
+        folder: str | Path,
+        *,
+        only: str | Sequence[str] = (),
+        attempt: int | None = None,
+        step: int | None = None,
+        replace: bool = False,
+    ) -> list[WrittenFile]:
+        """Download the outputs into `folder`, every byte verified, and the logs and metrics of each attempt into `_run/attempt-N` there.
+
+        `only`: glob patterns such as `results/**`; `attempt` and `step` as in `outputs`; `replace`: overwrite files with other content.
+        Raises UsageError if there is nothing to download, a file is in the way, or an output is damaged.
+        """
+        outputs = outputs_of(self._home, self.id)
+        return get_outputs(outputs, Path(folder), patterns=_words(only), attempt=attempt, step=step, replace=replace)
+
+    def diff_outputs(self, before: str = "", after: str = "", *, only: str | Sequence[str] = ()) -> OutputDiff:
+        """Return which outputs differ between two versions, each an attempt (`2`), a step (`@500`) or both (`2@500`). By default the newest
+        are compared with those of the attempts before the last. Raises UsageError if there is no such version."""
+        return diff(outputs_of(self._home, self.id), before, after, patterns=_words(only))
+
+    def write_event_files(self, folder: str | Path, *, attempt: int | None = None) -> EventFiles:
+        """Write the metrics of each attempt, or of one, as TensorBoard event files into `folder`. Raises UsageError if there are none."""
+        return write_event_files(outputs_of(self._home, self.id), Path(folder), attempt=attempt)
 
     def page(self) -> str:
-        """Its page as one HTML document that needs nothing from elsewhere: picture, figures, attempts, money, log, checkpoints, diagnosis.
-        What machines wrote is escaped."""
+        """Return the run's page as one self-contained HTML document: chart, figures, attempts, costs, log, checkpoints and diagnosis. Text
+        from machines is escaped."""
         return run_page_html(run_page(self._home, self.id))
 
     def _repr_html_(self) -> str:
@@ -272,7 +427,7 @@ class Run:
         now = self.status()
         rows = {
             "state": f"{now.state}: {now.why}" if now.why else now.state,
-            "step": now.figures.steps_said,
+            "step": now.figures.steps_text,
             "spent": now.money,
             "attempts": f"{now.attempts} (restarts: {now.causes})",
             "heartbeat": now.heartbeat,

@@ -1,9 +1,9 @@
 """The time of a store: counted from the host's uptime for a store on this machine, requested from a remote store.
 
 The wall clock of a machine can be wrong, and it can be set forward or back while runs train; a decision that compares two readings of it
-would mistake such a jump for hours of silence or of rent. So no decision uses the wall clock. A store on this machine counts from one fixed
-moment by the time since boot, which all processes of the machine read alike and nobody can set. A remote store returns its own time, and a
-process counts on from that reading for some seconds before it requests a new one.
+would mistake such a jump for hours of silence or of rent. So no decision uses the wall clock. A store on this machine measures time as the
+seconds since boot plus a stored offset; all processes of the machine read the same value, and it cannot be set. A remote store returns its
+own time, and a process counts on from that reading for some seconds before it requests a new one.
 """
 
 import os
@@ -144,7 +144,9 @@ class MeasuredClock:
             known = self._read(began, self._ask())
             if known is not None:
                 return known
-        raise TemporaryError(f"the store's time is not known: it took more than {ANSWER_S_MAX:.0f} s to tell, or the clock here was set")
+        raise TemporaryError(
+            f"the store's time is not known: the answer took more than {ANSWER_S_MAX:.0f} s, or the clock of this machine was changed"
+        )
 
     def _read(self, began: Reading, store_s: float) -> Reading | None:
         took_s = self._monotonic() - began.monotonic_s

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
-from prime_train.core.errors import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.core.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
@@ -18,18 +18,18 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Commit, Heartbeat, Order, Ticket, Verdict
 
 if TYPE_CHECKING:
-    from prime_train.core.verdict import Pod, TrackerSeen
+    from prime_train.core.verdict import Pod, TrackerObserved
 
 __all__ = [
     "GET_BYTES_MAX",
     "Account",
     "Answer",
+    "BatchNotifier",
     "Bucket",
     "Canary",
-    "Connection",
     "Content",
     "Data",
-    "Foreseeing",
+    "ExternalError",
     "LeaseStatus",
     "LimitReached",
     "Marking",
@@ -37,13 +37,13 @@ __all__ = [
     "NoFunds",
     "NoTracker",
     "Notifier",
-    "OutsideError",
     "PermanentError",
     "Pods",
     "RunRecord",
     "Secrets",
-    "Showing",
+    "SshAddress",
     "Stat",
+    "StatusDisplay",
     "Store",
     "TemporaryError",
     "Tracker",
@@ -113,19 +113,20 @@ class Store(Protocol):
         """Return the last heartbeat of every open lease."""
 
     def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
-        """One conditional write: accepted if the lease is open, belongs to that attempt, and `seq` is higher than any before. An accepted
-        heartbeat with `news` also wakes the run, in the same write. A run that does not exist is answered `fenced`."""
+        """Store a heartbeat by one conditional write: accepted if the lease is open, belongs to that attempt, and `seq` is higher than any
+        before. An accepted heartbeat with `news` also wakes the run, in the same write. A run that does not exist is answered `fenced`."""
 
     def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
         """Apply `heartbeat` to each, in order, and return the answers once all are durable: one commit for many."""
 
     def commit(self, commit: Commit, now_s: int) -> Answer:
-        """One conditional write: accepted if the lease is open and belongs to that attempt. A lower or equal step is `repeated`."""
+        """Commit a checkpoint by one conditional write: accepted if the lease is open and belongs to that attempt. A lower or equal step is
+        `repeated`."""
 
     def history(self, run_id: str) -> list[HistoryEvent]:
         """Return the events of the run in the order in which they were written."""
 
-    def tell(self, alert: Alert) -> None:
+    def enqueue_alert(self, alert: Alert) -> None:
         """Put an alert that belongs to no change of a run into the outbox; does nothing if an alert with its key was ever there."""
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
@@ -136,7 +137,7 @@ class Store(Protocol):
         waiting at once. Return whether it still waits: False also for an unknown key."""
 
     def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
-        """One conditional write: give `owner` the exclusive right to send that alert by that notifier until `until_s`. Return False if
+        """Give `owner`, by one conditional write, the exclusive right to send that alert by that notifier until `until_s`. Return False if
         another owner's claim lasts beyond `now_s`, or the alert does not wait for that notifier. An owner renews its own claim by claiming
         again, and releases it with an `until_s` of `now_s`."""
 
@@ -169,7 +170,7 @@ GET_BYTES_MAX = 16 * 2**20
 
 
 class Bucket(Protocol):
-    """Objects by key. A reader gets an object whole or not at all. Keys are relative paths, with / between their parts.
+    """Objects by key. A reader gets a complete object or none. Keys are relative paths, with / between their parts.
 
     Every method is thread-safe and holds no more in memory than its arguments and its result.
     """
@@ -183,11 +184,12 @@ class Bucket(Protocol):
     def put_file(self, key: str, path: Path) -> None: ...
 
     def get(self, key: str) -> Content | None:
-        """Return the whole object with its tag, or None if there is none. Only for objects of at most `GET_BYTES_MAX` bytes; raises
+        """Return the complete object with its tag, or None if there is none. Only for objects of at most `GET_BYTES_MAX` bytes; raises
         PermanentError for larger ones."""
 
     def read(self, key: str) -> Data | None:
-        """As `get`, without tag and with as few copies as possible, for content that the caller verifies by its hash."""
+        """Return the complete object as `get` does, but without its tag and with as few copies as possible, for content that the caller
+        verifies by its hash."""
 
     def get_file(self, key: str, path: Path) -> bool:
         """Write the object to `path`. Return False, with nothing written, if there is none."""
@@ -228,7 +230,7 @@ SSH_PORT = 22
 
 
 @dataclass(frozen=True)
-class Connection:
+class SshAddress:
     """The SSH address of one pod. The user is not always root."""
 
     pod_id: str
@@ -243,25 +245,26 @@ class Installer(Protocol):
     Raises TemporaryError if the machine could not be reached or the outcome is unknown, PermanentError if the agent cannot run there.
     """
 
-    def __call__(self, connection: Connection, ticket: Ticket) -> None: ...
+    def __call__(self, connection: SshAddress, ticket: Ticket) -> None: ...
 
 
 @dataclass(frozen=True)
 class ProviderContext:
     """The part of a control plane that a provider may use. `root`: the control plane's folder; a provider writes only into a folder of its
-    own below it. `master`: the key from which marks are derived. `store`: set if the store outlives the folder."""
+    own below it. `master`: the key from which the marks are derived that a provider puts on its machines. `store`: set if the store
+    outlives the folder."""
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
     master: bytes = field(repr=False)
     install: Installer
-    """Installs agents on machines that are reached by SSH."""
+    """A function that installs agents on machines that are reached by SSH."""
     public_key: Callable[[], str]
-    """Returns the public SSH key, in OpenSSH's format, that such machines must accept."""
-    unreachable: Callable[[], str]
-    """Returns why a machine elsewhere could not work with this control plane; empty if it could."""
+    """A function that returns the public SSH key, in OpenSSH's format, that such machines must accept."""
+    unreachable_reason: Callable[[], str]
+    """A function that returns why a machine elsewhere could not reach this control plane; empty if it could."""
     store: "Callable[[], Store] | None" = None
-    is_rented_from: bool = True
+    may_rent: bool = True
     """Whether machines may be rented; otherwise they are only queried."""
 
 
@@ -269,7 +272,7 @@ class Provider(Protocol):
     """A provider of machines, as its row of the registry names it. Every provider implements `pods`; the other methods have defaults."""
 
     def pods(self) -> Pods:
-        """Return its machines; the same object at each call. Raises PermanentError if the settings are invalid."""
+        """Return the provider's machines; the same object at each call. Raises PermanentError if the settings are invalid."""
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         """Return its offers with the credentials alone: nothing is read from the control plane's folder or written to it."""
@@ -283,11 +286,11 @@ class Provider(Protocol):
         """Return the account that pays, or None if there is none to watch."""
         return None
 
-    def connection(self, pod_id: str) -> Connection | None:
+    def connection(self, pod_id: str) -> SshAddress | None:
         """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach it."""
         return None
 
-    def unreachable(self) -> str:
+    def unreachable_reason(self) -> str:
         """Return why its machines could not work with this control plane; empty if they could."""
         return ""
 
@@ -307,8 +310,8 @@ class Account(Protocol):
 
 
 class Tracker(Protocol):
-    def look(self, run: Run) -> "TrackerSeen | None":
-        """Return what the experiment tracker last received of this run; None if it has no such run or does not answer."""
+    def look(self, run: Run) -> "TrackerObserved | None":
+        """Return the last report that the experiment tracker received about this run; None if it has no such run or does not answer."""
 
 
 @runtime_checkable
@@ -316,12 +319,12 @@ class Marking(Protocol):
     """A tracker on which the outcome of a run can be marked."""
 
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
-        """Mark the run as failed in the tracker after its newest attempt was fenced, so that nobody takes it for one that trains; the next
-        attempt can still continue it. Return False to be called again later. Never raises; idempotent."""
+        """Mark the run as failed in the tracker after its newest attempt was fenced, so that it does not look like a run that still trains;
+        the next attempt can continue it nevertheless. Return False to be called again later. Never raises; idempotent."""
 
 
 class Canary(Protocol):
-    def sings(self, now_s: int) -> bool:
+    def is_answering(self, now_s: int) -> bool:
         """Return whether a heartbeat sent to the public webhook arrives."""
 
 
@@ -331,15 +334,16 @@ class Notifier(Protocol):
 
 
 @runtime_checkable
-class Foreseeing(Protocol):
+class BatchNotifier(Protocol):
     """A notifier that can send several alerts in one message."""
 
-    def foresee(self, alerts: Sequence[Alert]) -> None:
-        """Receive all waiting alerts, oldest first, before each is sent; one that went out together with another is not sent again."""
+    def announce(self, alerts: Sequence[Alert]) -> None:
+        """Receive all waiting alerts, oldest first, before each of them is sent. If `send` puts some of them into the message of another
+        one, it does nothing when it is called for them."""
 
 
 @runtime_checkable
-class Showing(Protocol):
+class StatusDisplay(Protocol):
     """A notifier that displays the current state of runs."""
 
     def shows(self, run_id: str) -> bool:
@@ -354,7 +358,7 @@ class Watched(Protocol):
 
 @dataclass(frozen=True)
 class NoTracker:
-    def look(self, run: Run) -> "TrackerSeen | None":
+    def look(self, run: Run) -> "TrackerObserved | None":
         return None
 
 

@@ -1,4 +1,4 @@
-"""A fake GitHub with one repository and one pull request, and who speaks to it."""
+"""A fake GitHub with one repository and one pull request, and clients of it."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ WRITES = {"contents": "read", "pull-requests": "write", "deployments": "write"}
 
 @dataclass
 class Time:
-    """Seconds that pass when a test says so."""
+    """A clock that advances only when a test advances it."""
 
     now_s: float = field(default_factory=time.monotonic)
 
@@ -24,13 +24,13 @@ class Time:
 
 @contextmanager
 def spoken_to() -> Iterator[FakeGitHub]:
-    """Its time is the real one: a limit's end is told as a moment."""
+    """Return a fake GitHub and a client. It uses the real time, because the end of a rate limit is given as a point in time."""
     with FakeGitHub(running=True) as fake:
         fake.add_repo(REPO, files={"configs/a.yaml": "name: a\n"})
         fake.add_user("ann", repo=REPO, role="write")
         fake.add_pull(REPO, "change", author="ann", files={"configs/a.yaml": "name: b\n"})
         yield fake
-        assert fake.violations == []
+        assert not fake.violations, fake.violations
 
 
 def as_job(fake: FakeGitHub, clock: Time | None = None, *, permissions: Mapping[str, str] = WRITES) -> GitHub:
@@ -43,5 +43,5 @@ def as_person(fake: FakeGitHub, login: str = "ann") -> GitHub:
 
 
 def writes(fake: FakeGitHub) -> list[str]:
-    """Method and the last part of the path of each call that changed something."""
-    return [f"{call.method} {call.path.rpartition('/')[2]}" for call in fake.calls if call.method != "GET"]
+    """Return the method and the last part of the path of each request that changed something."""
+    return [f"{call.method} {call.path.rpartition('/')[2]}" for call in fake.requests if call.method != "GET"]

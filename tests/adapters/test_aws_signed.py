@@ -1,4 +1,4 @@
-"""Questions to AWS's services without a library: signed as its own library signs them, and answers read to their end or not at all."""
+"""Requests to AWS's services without boto3: signed as boto3 signs them, and responses read completely or not at all."""
 
 import contextlib
 import socket
@@ -17,18 +17,18 @@ import pytest
 from prime_train.adapters.aws_http.connection import BODY_BYTES_MAX, HEAD_BYTES_MAX, Connection, ProtocolError, trusted
 from prime_train.adapters.aws_http.service import Service, Unanswered
 from prime_train.adapters.aws_http.signature import Signer
-from tests.adapters.answering import Responder
 from tests.fakes.certificates import Certificate, make_certificate
+from tests.fakes.http import Response, ScriptedServer
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "a-secret-value"}
 REGION = "eu-central-1"
 
 
-def asked(endpoint: str) -> tuple[int, bytes]:
+def requested(endpoint: str) -> tuple[int, bytes]:
     service = Service("lambda", KEYS, REGION, endpoint, connect_s=5.0, answer_s=5.0)
     try:
-        said = service.ask("/", {}, b"")
-        return said.status, said.body
+        message = service.ask("/", {}, b"")
+        return message.status, message.body
     finally:
         service.close()
 
@@ -67,21 +67,21 @@ def test_each_day_has_a_signature_of_its_own() -> None:
 # ------------------------------------------------------------------------------------------------------------------------- answers
 
 
-def secured(asked: socket.socket, certificate: Certificate | None) -> socket.socket:
-    return asked if certificate is None else certificate.server_context().wrap_socket(asked, server_side=True)
+def secured(requested: socket.socket, certificate: Certificate | None) -> socket.socket:
+    return requested if certificate is None else certificate.server_context().wrap_socket(requested, server_side=True)
 
 
 @contextmanager
 def saying(*pieces: bytes, certificate: Certificate | None = None) -> Iterator[str]:
-    """A server that answers whatever it is asked once with these pieces, and then hangs up."""
+    """Run a server that answers its first request with these pieces, and then closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
-            asked, _ = listener.accept()
-            with contextlib.suppress(ssl.SSLError, ConnectionError), secured(asked, certificate) as asked:
-                asked.recv(65_536)
+            requested, _ = listener.accept()
+            with contextlib.suppress(ssl.SSLError, ConnectionError), secured(requested, certificate) as requested:
+                requested.recv(65_536)
                 for piece in pieces:
-                    asked.sendall(piece)
+                    requested.sendall(piece)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -108,7 +108,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 )
 def test_an_answer_is_read_to_its_end(pieces: list[bytes], status: int, body: bytes) -> None:
     with saying(*pieces) as url:
-        assert asked(url) == (status, body)
+        assert requested(url) == (status, body)
 
 
 @pytest.mark.parametrize(
@@ -136,18 +136,18 @@ def test_an_answer_is_read_to_its_end(pieces: list[bytes], status: int, body: by
     ],
     ids=lambda answer: repr(answer[:60]),
 )
-def test_what_is_no_whole_answer_is_none(answer: bytes) -> None:
+def test_what_is_no_complete_answer_is_none(answer: bytes) -> None:
     with saying(answer) as url, pytest.raises(Unanswered, match="ProtocolError"):
-        asked(url)
+        requested(url)
 
 
 def test_nobody_there_is_no_answer() -> None:
     with pytest.raises(Unanswered, match="ConnectionRefusedError"):
-        asked("http://127.0.0.1:9")
+        requested("http://127.0.0.1:9")
 
 
-def test_a_connection_is_asked_again_unless_the_server_leaves_it() -> None:
-    with Responder([(200, b"a", {"connection": "keep-alive"})]) as server:
+def test_a_connection_is_retried_unless_the_server_leaves_it() -> None:
+    with ScriptedServer(Response(200, b"a", headers={"connection": "keep-alive"})) as server:
         host = server.url.removeprefix("http://")
         connection = Connection(host, is_tls=False, connect_s=5.0, answer_s=5.0)
         assert connection.post("/", {"host": host}, b"1")[:3] == (200, b"a", True)
@@ -161,7 +161,7 @@ def test_a_connection_is_asked_again_unless_the_server_leaves_it() -> None:
 
 @pytest.fixture
 def trust(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Certificate], None]]:
-    """Whom the system trusts, for this test."""
+    """Set the certificate authorities that the system trusts during this test."""
 
     def trust_only(certificate: Certificate) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate.authority))
@@ -171,19 +171,19 @@ def trust(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Certificate], N
     trusted.cache_clear()
 
 
-def test_a_server_that_the_system_trusts_is_asked(tmp_path: Path, trust: Callable[[Certificate], None]) -> None:
+def test_a_server_that_the_system_trusts_is_queried(tmp_path: Path, trust: Callable[[Certificate], None]) -> None:
     certificate = make_certificate(tmp_path)
     trust(certificate)
     with saying(OK + b"content-length: 2\r\n\r\nhi", certificate=certificate) as url:
-        assert asked(url) == (200, b"hi")
+        assert requested(url) == (200, b"hi")
 
 
-def test_a_server_of_another_name_or_authority_is_told_nothing(tmp_path: Path, trust: Callable[[Certificate], None]) -> None:
+def test_a_server_of_another_name_or_authority_is_sent_nothing(tmp_path: Path, trust: Callable[[Certificate], None]) -> None:
     elsewhere, stranger = make_certificate(tmp_path / "a", "elsewhere.example"), make_certificate(tmp_path / "b")
     trust(elsewhere)
     for certificate in (elsewhere, stranger, None):
         with saying(b"", certificate=certificate) as url, pytest.raises(Unanswered, match="SSL"):
-            asked(url.replace("http:", "https:"))
+            requested(url.replace("http:", "https:"))
 
 
 def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
@@ -195,5 +195,5 @@ def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
         connection.close()
 
 
-def test_garbled_is_told_from_what_the_network_does() -> None:
+def test_garbled_is_distinguished_from_what_the_network_does() -> None:
     assert not issubclass(ProtocolError, OSError)

@@ -1,4 +1,4 @@
-"""The folder bucket's own: URLs, what the file system refuses, what dead writers leave, how it looks to people."""
+"""Behaviour that only the folder bucket has: URLs, refusals of the file system, leftovers of dead writers, and its appearance to people."""
 
 import fcntl
 import os
@@ -14,9 +14,10 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket, open_bucket
 from prime_train.adapters.bucket.folder import TEMP_AGE_S_MAX
-from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked
+from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked
 from prime_train.core.keys import MARK_KEY
 from prime_train.ports import PermanentError, TemporaryError
+from tests.waiting import HANG_S
 
 FILL = """
 import sys
@@ -79,7 +80,7 @@ def test_deleting_the_last_object_takes_its_folders_along(tmp_path: Path) -> Non
     assert (tmp_path / "runs" / "a").is_file()
 
 
-def test_a_key_can_not_lie_under_another(tmp_path: Path) -> None:
+def test_a_key_cannot_lie_under_another(tmp_path: Path) -> None:
     bucket = FolderBucket(tmp_path, make=True)
     bucket.put("a/b", b"1")
     refused: list[Callable[[], object]] = [
@@ -100,7 +101,7 @@ def test_a_part_longer_than_a_file_name_is_refused_by_name(tmp_path: Path) -> No
     assert temps(tmp_path) == []
 
 
-def test_a_folder_that_can_not_be_made_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(PermanentError, match=str(tmp_path / "file" / "bucket")):
         FolderBucket(tmp_path / "file" / "bucket", make=True)
@@ -126,7 +127,7 @@ def test_a_bucket_whose_folder_went_away_is_not_taken_for_an_empty_one(tmp_path:
 
 
 def test_a_known_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
-    """A folder is there all the same: what the disk is mounted on."""
+    """The folder on which the disk is mounted exists even without the disk."""
     mark = marked(FolderBucket(tmp_path / "mounted", make=True))
     bucket = FolderBucket(tmp_path / "mounted", mark=mark)
     bucket.put("runs/a/latest.json", b"{}")
@@ -142,7 +143,7 @@ def test_a_known_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_writ
         lambda: bucket.delete("runs/a/latest.json"),
     ]
     for ask in asks:
-        with pytest.raises(OtherBucket, match=f"mounted lacks its mark.*{mark}.*is its disk mounted"):
+        with pytest.raises(OtherBucket, match=f"mounted lacks its identity file.*{mark}.*check that its disk is mounted"):
             ask()
     assert list((tmp_path / "mounted").iterdir()) == []
     (tmp_path / "mounted").rmdir()
@@ -161,7 +162,7 @@ def test_another_bucket_at_the_address_of_a_known_one_is_refused(tmp_path: Path)
 
 def test_opening_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> None:
     bucket = open_bucket((tmp_path / "bucket").as_uri())
-    with pytest.raises(OtherBucket, match="is not there"):
+    with pytest.raises(OtherBucket, match="does not exist"):
         bucket.put("a", b"x")
     assert list(tmp_path.iterdir()) == []
 
@@ -170,7 +171,7 @@ def test_a_bucket_is_marked_once_whoever_comes_first(tmp_path: Path) -> None:
     bucket = FolderBucket(tmp_path, make=True)
     assert marked(bucket) == marked(FolderBucket(tmp_path)) == mark_of(bucket)
     bucket.put(MARK_KEY, b"{}")
-    with pytest.raises(PermanentError, match="is not the mark of one"):
+    with pytest.raises(PermanentError, match="is not an identity file"):
         marked(bucket)
 
 
@@ -181,7 +182,7 @@ def test_a_full_disk_is_temporary_named_and_leaves_nothing_half_written(tmp_path
     command = ["unshare", "-Urm", "sh", "-c", mount, "sh", sys.executable, "-c", FILL, str(tmp_path / "large" / "large")]
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare, to mount a small disk")
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
     if "unshare:" in done.stderr or "mount:" in done.stderr:
         pytest.skip("may not mount a small disk here")
     assert done.stderr == ""

@@ -1,11 +1,11 @@
-"""From URLs and variables to places: what is understood, what is refused, and that no key is ever repeated."""
+"""From URLs and variables to places: what is accepted, what is refused, and that no key is ever repeated."""
 
 from collections.abc import Mapping
 
 import pytest
 
 from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.places import PLACES, Place, place_of
+from prime_train.adapters.bucket.location import PLACES, BucketLocation, place_of
 from prime_train.ports import PermanentError
 from tests.buckets import BUCKET, keys_for
 from tests.fakes.s3_servers import S3Server
@@ -15,7 +15,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET}
 R2 = "https://abc.r2.cloudflarestorage.com"
 
 
-def seen(place: Place) -> tuple[str, str, str | None, str | None]:
+def seen(place: BucketLocation) -> tuple[str, str, str | None, str | None]:
     return place.bucket, place.prefix, place.endpoint, place.region
 
 
@@ -66,7 +66,7 @@ def test_a_url_and_the_variables_say_where(
         ("gs://b?conditional=on", "signed", True, False),
     ],
 )
-def test_what_a_server_can_do_is_known_and_can_be_said(url: str, checksum: str, conditional: bool, bulk_delete: bool) -> None:
+def test_what_a_server_can_do_is_known_and_can_be_reported(url: str, checksum: str, conditional: bool, bulk_delete: bool) -> None:
     place = place_of(url, {})
     assert (place.checksum, place.conditional, place.bulk_delete) == (checksum, conditional, bulk_delete)
 
@@ -97,21 +97,21 @@ def test_every_scheme_can_be_opened_with_keys_of_its_own() -> None:
         ("s3://", "needs a plain name"),
         ("s3:b", "needs a plain name"),
         ("s3:///b", "needs a plain name"),
-        ("s3://[b", "no URL"),
+        ("s3://[b", "not a URL"),
         ("s3://bücket", "needs a plain name"),
         ("s3://b:9000", "needs a plain name"),
         ("s3://b#part", "what follows # is not understood"),
         ("s3://b?acount=x", "the option acount is not understood; known: endpoint, region"),
         ("s3://b?region=a&region=b", "given twice"),
-        ("s3://b/../other", "no key"),
-        ("s3://b/%2e%2e/other", "no key"),
-        ("s3://b/a//b", "no key"),
-        ("s3://b/a%0Ab", "no key"),
-        ("s3://b/.tmp/x", "no key"),
+        ("s3://b/../other", "is not a valid key"),
+        ("s3://b/%2e%2e/other", "is not a valid key"),
+        ("s3://b/a//b", "is not a valid key"),
+        ("s3://b/a%0Ab", "is not a valid key"),
+        ("s3://b/.tmp/x", "is not a valid key"),
         ("s3://b?endpoint=h:9000", "http://host:9000"),
         ("s3://b?endpoint=ftp://h", "http://host:9000"),
         ("s3://b?endpoint=https://", "http://host:9000"),
-        ("s3://b?endpoint=http://[::1", "no URL"),
+        ("s3://b?endpoint=http://[::1", "not a URL"),
         ("s3://b?endpoint=https://h?x=1", "http://host:9000"),
         ("s3://b?region=us%20west", "region_name 'us west'"),
         ("s3://b?checksum=md5", "checksum=md5 is not one of crc64nvme, sha256, signed"),
@@ -119,12 +119,12 @@ def test_every_scheme_can_be_opened_with_keys_of_its_own() -> None:
         ("s3://b?conditional=maybe", "conditional=maybe is not one of on, off"),
         ("r2://b", r"needs account: write \?account=... or set R2_ACCOUNT_ID"),
         ("r2://b?account=", "needs account"),
-        ("r2://b?account=evil.example/x", "no plain name"),
+        ("r2://b?account=evil.example/x", "is not a plain name"),
         ("b2://b", r"needs region: write \?region=... or set B2_REGION"),
-        ("b2://b?region=x.evil.example/", "no plain name"),
+        ("b2://b?region=x.evil.example/", "is not a plain name"),
     ],
 )
-def test_what_is_missing_or_odd_is_refused_with_what_to_do(url: str, says: str) -> None:
+def test_what_is_missing_or_unusual_is_refused_with_what_to_do(url: str, says: str) -> None:
     with pytest.raises(PermanentError, match=says):
         open_bucket(url, KEYS)
 
@@ -160,7 +160,7 @@ def test_keys_in_a_url_are_refused_and_not_repeated(url: str) -> None:
     ("environment", "says"),
     [
         ({"AWS_PROFILE": "nobody"}, r"profile \(nobody\)"),
-        (KEYS | {"AWS_CA_BUNDLE": "/nowhere/ca.pem"}, "AWS_CA_BUNDLE names /nowhere/ca.pem: No such file"),
+        (KEYS | {"AWS_CA_BUNDLE": "/nowhere/ca.pem"}, "AWS_CA_BUNDLE is /nowhere/ca.pem: No such file"),
         (KEYS | {"AWS_CA_BUNDLE": __file__}, "No certificates found"),
         (KEYS | {"AWS_ENDPOINT_URL": "h:9000"}, "http://host:9000"),
     ],
@@ -178,8 +178,8 @@ def test_a_place_does_not_show_its_keys() -> None:
 
 def test_a_prefix_with_spaces_and_letters_of_all_kinds_is_a_bucket_of_its_own(ministack: S3Server) -> None:
     url = f"s3://{BUCKET}/{{}}?endpoint={ministack.url}&region={ministack.region}"
-    odd, other = (open_bucket(url.format(prefix), keys_for(ministack)) for prefix in ("a%20b/%C3%BC%25", "a"))
-    odd.put("k", b"1")
-    assert [stat.key for stat in odd.list("")] == ["k"]
+    unusual, other = (open_bucket(url.format(prefix), keys_for(ministack)) for prefix in ("a%20b/%C3%BC%25", "a"))
+    unusual.put("k", b"1")
+    assert [stat.key for stat in unusual.list("")] == ["k"]
     assert [stat.key for stat in other.list("")] == []
     assert {entry["Key"] for entry in ministack.client().list_objects_v2(Bucket=BUCKET, Prefix="a b/")["Contents"]} == {"a b/ü%/k"}

@@ -1,4 +1,4 @@
-"""What a server's refusal is told as: whether to ask again, what to do about it, and no secret in any of it."""
+"""How a server's refusal is reported: whether to retry, what to do about it, and never with a secret."""
 
 import socket
 import traceback
@@ -7,28 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket.places import place_of
-from prime_train.adapters.bucket.refusals import REFUSALS, outside_error
+from prime_train.adapters.bucket.location import place_of
+from prime_train.adapters.bucket.refusals import REFUSALS, external_error
 from prime_train.adapters.bucket.s3 import PART_BYTES, S3Bucket
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.certificates import make_certificate
-from tests.fakes.faulty_proxy import (
-    ACCESS_DENIED,
-    ALWAYS,
-    NO_SUCH_BUCKET,
-    PERMANENT_REDIRECT,
-    SLOW_DOWN,
-    TIME_TOO_SKEWED,
-    Answer,
-    FaultyProxy,
-    s3_error,
-)
+from tests.fakes.faulty_proxy import ACCESS_DENIED, NO_SUCH_BUCKET, PERMANENT_REDIRECT, SLOW_DOWN, TIME_TOO_SKEWED, FaultyProxy, s3_error
+from tests.fakes.http import ALWAYS, Response
 from tests.fakes.s3_servers import S3Server, needs_minio
 
 SIGNATURE = "5f1c9e0de55ad5b1fc1b1e5a1ab5f6d8d1f0f8a8"
 KEY = "AKIAIOSFODNN7EXAMPLE"
-"""As Amazon answers a wrong secret: with all it takes to find the mistake, and to use the request again."""
+"""Amazon's answer to a wrong secret. It contains everything needed to find the mistake, and to reuse the request."""
 TOLD_ALL = (
     f"<AWSAccessKeyId>{KEY}</AWSAccessKeyId><StringToSign>AWS4-HMAC-SHA256 20261121T000000Z</StringToSign>"
     f"<SignatureProvided>{SIGNATURE}</SignatureProvided>"
@@ -43,9 +34,9 @@ ASKS: Mapping[str, Ask] = {
     "delete": lambda bucket: bucket.delete("k"),
 }
 
-ANSWERS: Mapping[str, tuple[Answer, type[OutsideError], str]] = {
-    "no-right": (ACCESS_DENIED, PermanentError, "no right to do this; it needs to get, put, list and delete"),
-    "no-bucket": (NO_SUCH_BUCKET, PermanentError, "no bucket of that name; create it"),
+ANSWERS: Mapping[str, tuple[Response, type[ExternalError], str]] = {
+    "no-right": (ACCESS_DENIED, PermanentError, "lacks permission; it needs the permissions to get, put, list and delete"),
+    "no-bucket": (NO_SUCH_BUCKET, PermanentError, "no bucket with that name; create it"),
     "clock": (TIME_TOO_SKEWED, PermanentError, "clock is wrong; set it"),
     "redirect": (PERMANENT_REDIRECT, PermanentError, "another region; write ?region="),
     "region": (
@@ -55,19 +46,19 @@ ANSWERS: Mapping[str, tuple[Answer, type[OutsideError], str]] = {
         PermanentError,
         "another region; write ?region=",
     ),
-    "wrong-key": (s3_error(403, "InvalidAccessKeyId", "no record", TOLD_ALL), PermanentError, "look at AWS_ACCESS_KEY_ID"),
-    "wrong-secret": (s3_error(403, "SignatureDoesNotMatch", "no match", TOLD_ALL), PermanentError, "look at AWS_SECRET_ACCESS_KEY"),
+    "wrong-key": (s3_error(403, "InvalidAccessKeyId", "no record", TOLD_ALL), PermanentError, "check AWS_ACCESS_KEY_ID"),
+    "wrong-secret": (s3_error(403, "SignatureDoesNotMatch", "no match", TOLD_ALL), PermanentError, "check AWS_SECRET_ACCESS_KEY"),
     "expired": (s3_error(400, "ExpiredToken", "expired", TOLD_ALL), TemporaryError, "credentials have expired"),
     "quota": (s3_error(403, "QuotaExceeded", "too much"), PermanentError, "the bucket is full"),
     "unknown-400": (s3_error(400, "SomethingNew", "never heard of", TOLD_ALL), PermanentError, "400 (SomethingNew, never heard of)"),
     "unknown-418": (s3_error(418, "Teapot", "short and stout", TOLD_ALL), TemporaryError, "418 (Teapot, short and stout)"),
-    "no-xml": (Answer(403, f"<html>{SIGNATURE}".encode()), PermanentError, "the key is wrong, or has no right"),
+    "no-xml": (Response(403, f"<html>{SIGNATURE}".encode()), PermanentError, "the access key is wrong or lacks permission"),
     "long": (s3_error(400, "Long", "x" * 5000), PermanentError, "x" * 200 + ")"),
 }
 
 
-def told(error: BaseException) -> str:
-    """All that a log would show, and what else hangs on the error."""
+def reported(error: BaseException) -> str:
+    """Return everything that a log would show of the error, and all other data attached to it."""
     shown = "".join(traceback.format_exception(error))
     seen: BaseException | None = error
     while seen is not None:
@@ -77,12 +68,12 @@ def told(error: BaseException) -> str:
 
 
 def holds_no_secret(error: BaseException, server: S3Server) -> bool:
-    return not [secret for secret in (server.secret_key, SIGNATURE, KEY, "StringToSign", "Signature=") if secret in told(error)]
+    return not [secret for secret in (server.secret_key, SIGNATURE, KEY, "StringToSign", "Signature=") if secret in reported(error)]
 
 
 @pytest.fixture(scope="module")
 def server(ministack: S3Server) -> S3Server:
-    """Its keys are like no word of a message."""
+    """Return a server whose keys resemble no word of a message."""
     return S3Server("", ministack.url, "user-of-the-test", "wJalrXUtnFEMIK7MDENG", ministack.pid)
 
 
@@ -100,9 +91,9 @@ def opened(url: str, environment: Mapping[str, str]) -> S3Bucket:
 @pytest.mark.parametrize("ask", ASKS)
 def test_a_refusal_says_what_to_do_and_tells_no_secret(server: S3Server, line: tuple[FaultyProxy, S3Bucket], ask: str, answer: str) -> None:
     proxy, bucket = line
-    said, kind, words = ANSWERS[answer]
+    message, kind, words = ANSWERS[answer]
     proxy.forget()
-    proxy.fail(said, times=ALWAYS)
+    proxy.fail(message, times=ALWAYS)
     with pytest.raises(kind) as refusal:
         ASKS[ask](bucket)
     assert words in str(refusal.value)
@@ -112,26 +103,26 @@ def test_a_refusal_says_what_to_do_and_tells_no_secret(server: S3Server, line: t
     assert len(proxy.exchanges()) == 1, "asked again, though it was refused"
 
 
-@pytest.mark.parametrize("answer", [ACCESS_DENIED, PERMANENT_REDIRECT, Answer(400)])
-def test_a_question_whose_answer_has_no_body_is_told_of_too(line: tuple[FaultyProxy, S3Bucket], answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [ACCESS_DENIED, PERMANENT_REDIRECT, Response(400)])
+def test_a_question_whose_answer_has_no_body_is_reported_too(line: tuple[FaultyProxy, S3Bucket], answer: Response) -> None:
     proxy, bucket = line
     proxy.forget()
     proxy.fail(answer, method="HEAD")
-    with pytest.raises(PermanentError, match=r"no right to do this|another region|answered 400"):
+    with pytest.raises(PermanentError, match=r"lacks permission|another region|answered 400"):
         bucket.stat("k")
 
 
-def test_an_upload_in_parts_is_told_by_what_went_wrong_or_by_the_right_that_it_lacks(
+def test_an_upload_in_parts_is_reported_by_what_went_wrong_or_by_the_right_that_it_lacks(
     line: tuple[FaultyProxy, S3Bucket], tmp_path: Path
 ) -> None:
     proxy, bucket = line
     (tmp_path / "tree").write_bytes(bytes(PART_BYTES + 1))
     proxy.forget()
     proxy.fail(SLOW_DOWN, method="PUT", times=ALWAYS)
-    with pytest.raises(TemporaryError, match="SlowDown: the server asks to go slower"):
+    with pytest.raises(TemporaryError, match="SlowDown: the server asks for fewer requests"):
         bucket.put_file("tree", tmp_path / "tree")
     proxy.fail(ACCESS_DENIED, method="DELETE")
-    with pytest.raises(PermanentError, match=r"no right to do this; .* and to abort uploads in parts"):
+    with pytest.raises(PermanentError, match=r"lacks permission; .* and to abort multipart uploads"):
         bucket.put_file("tree", tmp_path / "tree")
 
 
@@ -143,21 +134,21 @@ def test_an_upload_in_parts_is_told_by_what_went_wrong_or_by_the_right_that_it_l
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"AWS_ACCESS_KEY_ID": "nobody-at-all"}, "look at AWS_ACCESS_KEY_ID"),
-        ({"AWS_SECRET_ACCESS_KEY": "not-its-secret"}, "look at AWS_SECRET_ACCESS_KEY"),
+        ({"AWS_ACCESS_KEY_ID": "nobody-at-all"}, "check AWS_ACCESS_KEY_ID"),
+        ({"AWS_SECRET_ACCESS_KEY": "not-its-secret"}, "check AWS_SECRET_ACCESS_KEY"),
     ],
 )
-def test_wrong_keys_are_told_apart(minio: S3Server, ask: str, changes: Mapping[str, str], words: str) -> None:
+def test_wrong_keys_are_distinguished(minio: S3Server, ask: str, changes: Mapping[str, str], words: str) -> None:
     with pytest.raises(PermanentError, match=words) as refusal:
         ASKS[ask](opened(url_of(minio), {**keys_for(minio), **changes}))
-    assert "not-its-secret" not in told(refusal.value)
+    assert "not-its-secret" not in reported(refusal.value)
     assert holds_no_secret(refusal.value, minio)
 
 
 @needs_minio
 @pytest.mark.parametrize("ask", ASKS)
 def test_a_bucket_that_does_not_exist_is_no_empty_one(minio: S3Server, ask: str) -> None:
-    with pytest.raises(PermanentError, match="no bucket of that name"):
+    with pytest.raises(PermanentError, match="no bucket with that name"):
         ASKS[ask](opened(url_of(minio).replace(BUCKET, "no-such-bucket"), keys_for(minio)))
 
 
@@ -167,18 +158,20 @@ def test_an_endpoint_nobody_answers_at_may_answer_later(server: S3Server, ask: s
     with socket.socket() as taken:  # bound and not listening: certainly nobody answers
         taken.bind(("127.0.0.1", 0))
         endpoint = f"http://{host}:{taken.getsockname()[1]}"
-        with pytest.raises(TemporaryError, match=f"{endpoint} cannot be reached; is it the right endpoint") as failure:
+        with pytest.raises(TemporaryError, match=f"{endpoint} cannot be reached; check the endpoint") as failure:
             ASKS[ask](opened(f"s3://{BUCKET}?endpoint={endpoint}&region=us-east-1", keys_for(server)))
     assert holds_no_secret(failure.value, server)
 
 
-def test_a_server_that_can_not_be_trusted_is_told_nothing(server: S3Server, tmp_path: Path) -> None:
+def test_a_server_that_cannot_be_trusted_is_sent_nothing(server: S3Server, tmp_path: Path) -> None:
     with FaultyProxy(server.url, make_certificate(tmp_path / "theirs")) as proxy:
         stranger = server.through(proxy.url)
         other = server.through(proxy.url, make_certificate(tmp_path / "other").authority)
         for known in (stranger, other):
             with pytest.raises(
-                PermanentError, match=r"certificate of https://.* is not trusted; name its authority's file in AWS_CA_BUNDLE"
+                PermanentError,
+                match=r"certificate of https://.* is not trusted; set AWS_CA_BUNDLE to the file of its certificate "
+                r"authority",
             ):
                 opened(url_of(known), keys_for(known)).put("k", b"x")
         assert proxy.exchanges() == []
@@ -198,14 +191,14 @@ def test_a_certificate_for_another_host_is_not_trusted(server: S3Server, tmp_pat
 @pytest.mark.parametrize("code", [code for code in REFUSALS if not code.isdigit()])
 def test_every_code_of_the_table_is_found_in_an_answer(code: str) -> None:
     text = f"Server returned non-2xx status code: 400 Bad Request: <Error><Code>{code}</Code><Message>m</Message></Error>"
-    error = outside_error("s3://b", "put k", text, endpoint="http://h")
+    error = external_error("s3://b", "put k", text, endpoint="http://h")
     assert str(error) == f"s3://b: put k: {code}: {REFUSALS[code].advice}"
     assert isinstance(error, TemporaryError if REFUSALS[code].again else PermanentError)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "something new", "x" * 9000, f"odd <Signature>{SIGNATURE}</Signature>", f"odd\n{SIGNATURE}"])
-def test_words_that_are_not_known_are_cut_short_and_may_be_asked_again(text: str) -> None:
-    error = outside_error("s3://b", "put k", text, endpoint="http://h")
+def test_words_that_are_not_known_are_cut_short_and_may_be_retried(text: str) -> None:
+    error = external_error("s3://b", "put k", text, endpoint="http://h")
     assert isinstance(error, TemporaryError)
     assert len(str(error)) < 300
     assert SIGNATURE not in str(error)

@@ -1,4 +1,4 @@
-"""A bucket on S3 over a wire that fails: it is asked again so often and no more, and what is not whole is never stored or believed."""
+"""A bucket on S3 over a faulty network: requests are retried a limited number of times, and incomplete data is never stored or used."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket.places import place_of
+from prime_train.adapters.bucket.location import place_of
 from prime_train.adapters.bucket.s3 import S3Bucket
 from prime_train.checkpoints.chunks import READS_MAX, Damaged, fetch
 from prime_train.checkpoints.hashing import digest_of
@@ -17,7 +17,6 @@ from prime_train.ports import TemporaryError
 from tests.buckets import keys_for, url_of
 from tests.builders import RUN_ID
 from tests.fakes.faulty_proxy import (
-    ALWAYS,
     INTERNAL_ERROR,
     SERVICE_UNAVAILABLE,
     SLOW_DOWN,
@@ -27,21 +26,21 @@ from tests.fakes.faulty_proxy import (
     FaultyProxy,
     FlipRequest,
     FlipResponse,
-    LoseResponse,
     TruncateResponse,
 )
+from tests.fakes.http import ALWAYS, LoseResponse
 from tests.fakes.s3_servers import S3Server, needs_minio
 
 RETRIES_MAX = 2
 OLD = b"old" * 1000
 NEW = bytes(range(256)) * 2000
 KINDS = ["ministack", pytest.param("minio", marks=needs_minio)]
-Asked = Callable[[S3Bucket, Path], object]
+RequestedMachine = Callable[[S3Bucket, Path], object]
 
 
 @dataclass
 class Line:
-    """A server, and the wire to it. Buckets are kept, for each takes a while to open."""
+    """A server, and the network connection to it. Buckets are cached, because opening one takes a while."""
 
     server: S3Server
     proxy: FaultyProxy
@@ -66,7 +65,7 @@ only_minio = pytest.mark.parametrize("line", [pytest.param("minio", marks=needs_
 
 @pytest.fixture
 def bucket(line: Line) -> S3Bucket:
-    """It holds `old` and nothing else."""
+    """Return a bucket that contains only the object `old`."""
     made = line.bucket()
     for stat in list(made.list("")):
         made.delete(stat.key)
@@ -76,7 +75,7 @@ def bucket(line: Line) -> S3Bucket:
 
 @pytest.fixture
 def proxy(line: Line, bucket: S3Bucket) -> Iterator[FaultyProxy]:
-    """It passes all on until it is told not to."""
+    """Return a proxy that passes everything on until it is configured otherwise."""
     line.proxy.forget()
     yield line.proxy
     line.proxy.heal()
@@ -92,7 +91,7 @@ def put_file(bucket: S3Bucket, folder: Path) -> None:
     bucket.put_file("new", folder / "file")
 
 
-ASKED: Mapping[str, tuple[str, Asked]] = {
+ASKED: Mapping[str, tuple[str, RequestedMachine]] = {
     "put": ("PUT", lambda bucket, _: bucket.put("new", NEW)),
     "put_if": ("PUT", lambda bucket, _: bucket.put_if("new", NEW, tag=None)),
     "put_file": ("PUT", put_file),
@@ -109,22 +108,24 @@ ASKED: Mapping[str, tuple[str, Asked]] = {
 
 
 @pytest.mark.parametrize("fault", [INTERNAL_ERROR, SERVICE_UNAVAILABLE, SLOW_DOWN], ids=["500", "503", "slow-down"])
-@pytest.mark.parametrize("asked", ASKED)
-def test_a_server_in_trouble_is_asked_again(bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, asked: str, fault: Fault) -> None:
-    method, ask = ASKED[asked]
+@pytest.mark.parametrize("requested", ASKED)
+def test_a_server_that_fails_is_retried(bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, requested: str, fault: Fault) -> None:
+    method, ask = ASKED[requested]
     proxy.fail(fault, method=method)
     ask(bucket, tmp_path)
     if method == "PUT":
         assert there(bucket, "new") == NEW
-    if asked == "get_file":
+    if requested == "get_file":
         assert (tmp_path / "got").read_bytes() == OLD
 
 
-@pytest.mark.parametrize("asked", ASKED)
-def test_one_that_stays_in_trouble_is_asked_so_often_and_no_more(bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, asked: str) -> None:
-    method, ask = ASKED[asked]
+@pytest.mark.parametrize("requested", ASKED)
+def test_one_that_keeps_failing_is_queried_so_often_and_no_more(
+    bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, requested: str
+) -> None:
+    method, ask = ASKED[requested]
     proxy.fail(SLOW_DOWN, method=method, times=ALWAYS)
-    with pytest.raises(TemporaryError, match="SlowDown: the server asks to go slower" if method != "HEAD" else "503"):
+    with pytest.raises(TemporaryError, match="SlowDown: the server asks for fewer requests" if method != "HEAD" else "503"):
         ask(bucket, tmp_path)
     assert len(proxy.exchanges(method=method)) == RETRIES_MAX + 1
     proxy.heal()
@@ -136,7 +137,7 @@ def test_one_that_stays_in_trouble_is_asked_so_often_and_no_more(bucket: S3Bucke
 
 
 @pytest.mark.parametrize("after_bytes", [0, 1, len(NEW) // 2, len(NEW) - 1, len(NEW)])
-def test_an_upload_that_is_cut_once_arrives_whole(bucket: S3Bucket, proxy: FaultyProxy, after_bytes: int) -> None:
+def test_an_upload_that_is_cut_once_arrives_complete(bucket: S3Bucket, proxy: FaultyProxy, after_bytes: int) -> None:
     proxy.fail(CutRequest(after_bytes), method="PUT")
     bucket.put("new", NEW)
     assert there(bucket, "new") == NEW
@@ -157,7 +158,7 @@ def test_an_upload_that_is_cut_each_time_leaves_what_was_there(
     assert there(bucket, key) == (OLD if key == "old" else None)
 
 
-def test_an_upload_whose_answer_is_lost_arrives_whole(bucket: S3Bucket, proxy: FaultyProxy) -> None:
+def test_an_upload_whose_answer_is_lost_arrives_complete(bucket: S3Bucket, proxy: FaultyProxy) -> None:
     proxy.fail(LoseResponse(), method="PUT")
     bucket.put("new", NEW)
     assert there(bucket, "new") == NEW
@@ -166,10 +167,10 @@ def test_an_upload_whose_answer_is_lost_arrives_whole(bucket: S3Bucket, proxy: F
 def test_of_a_conditional_write_whose_answer_is_lost_no_defeat_is_claimed(bucket: S3Bucket, proxy: FaultyProxy) -> None:
     proxy.fail(LoseResponse(), method="PUT")
     try:
-        said = bucket.put_if("new", NEW, tag=None)
+        message = bucket.put_if("new", NEW, tag=None)
     except TemporaryError:
-        said = True
-    assert said, "it was written, by us"
+        message = True
+    assert message, "it was written, by us"
     assert there(bucket, "new") == NEW
 
 
@@ -185,7 +186,7 @@ def test_a_byte_that_changed_on_its_way_is_never_stored(
 ) -> None:
     checked = line.bucket(checksum)
     proxy.fail(FlipRequest(at_byte), method="PUT", times=ALWAYS)
-    with pytest.raises(TemporaryError, match="what arrived was not what was sent"):
+    with pytest.raises(TemporaryError, match="the received data differs from the data that was sent"):
         checked.put(key, NEW)
     proxy.heal()
     assert there(bucket, key) == (OLD if key == "old" else None)
@@ -198,7 +199,7 @@ def test_a_byte_that_changed_in_one_part_of_a_large_file_leaves_no_file(bucket: 
     with (tmp_path / "large").open("wb") as file:
         file.truncate(20 * 2**20)
     proxy.fail(FlipRequest(1000), method="PUT", path="partNumber=2")
-    with pytest.raises(TemporaryError, match="what arrived was not what was sent"):
+    with pytest.raises(TemporaryError, match="the received data differs from the data that was sent"):
         bucket.put_file("large", tmp_path / "large")
     assert bucket.stat("large") is None
 
@@ -231,7 +232,7 @@ def test_an_answer_that_always_breaks_off_leaves_no_file(
 
 
 @pytest.mark.parametrize("fault", [CutResponse(60), TruncateResponse(60), TruncateResponse(60, hidden=True), FlipResponse(200)])
-def test_a_list_that_did_not_come_whole_is_not_taken_for_one(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
+def test_a_list_that_did_not_come_complete_is_not_taken_for_one(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
     proxy.fail(fault, method="GET", path="list-type", times=ALWAYS)
     try:
         keys = [stat.key for stat in bucket.list("")]
@@ -251,7 +252,7 @@ def test_a_chunk_that_changed_on_its_way_back_is_fetched_again(bucket: S3Bucket,
 
 @pytest.mark.parametrize(
     ("fault", "says"),
-    [(FlipResponse(5), "another content"), (TruncateResponse(100, hidden=True), "has 100 bytes in the bucket instead of 512000")],
+    [(FlipResponse(5), "a different content"), (TruncateResponse(100, hidden=True), "has 100 bytes in the bucket instead of 512000")],
 )
 def test_one_that_always_comes_changed_counts_as_damaged(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault, says: str) -> None:
     chunk = Chunk(digest=digest_of(NEW), size=len(NEW), stored=len(NEW))
@@ -263,7 +264,7 @@ def test_one_that_always_comes_changed_counts_as_damaged(bucket: S3Bucket, proxy
 
 
 @pytest.mark.parametrize("fault", [INTERNAL_ERROR, LoseResponse(), CutResponse(1), TruncateResponse(1, hidden=True)])
-def test_a_delete_in_trouble_is_done_or_said_to_have_failed(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
+def test_a_delete_that_fails_is_done_or_reported_to_have_failed(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
     proxy.fail(fault, method="POST|DELETE")
     with suppress(TemporaryError):
         bucket.delete("old")

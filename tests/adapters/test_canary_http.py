@@ -7,19 +7,19 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.server.serve import Server
 from prime_train.core.breaker import Watch
 from prime_train.ports import TemporaryError
-from tests.adapters.answering import Responder
-from tests.webhook.asking import MASTER, NOW_S, webhook
+from tests.fakes.http import CutRequest, Response, ScriptedServer
+from tests.webhook.calls import MASTER, NOW_S, webhook
 
 
 def test_it_sings_while_webhook_and_store_are_well() -> None:
     with Server(webhook(MemoryStore())) as server:
-        assert CanaryHttp(server.url, MASTER).sings(NOW_S)
-        assert CanaryHttp(server.url + "/", MASTER).sings(NOW_S)
+        assert CanaryHttp(server.url, MASTER).is_answering(NOW_S)
+        assert CanaryHttp(server.url + "/", MASTER).is_answering(NOW_S)
 
 
 def test_it_is_silent_with_another_key() -> None:
     with Server(webhook(MemoryStore())) as server:
-        assert not CanaryHttp(server.url, b"another").sings(NOW_S)
+        assert not CanaryHttp(server.url, b"another").is_answering(NOW_S)
 
 
 class Away(MemoryStore):
@@ -29,24 +29,24 @@ class Away(MemoryStore):
 
 def test_it_is_silent_when_the_store_is_away() -> None:
     with Server(webhook(Away())) as server:
-        assert not CanaryHttp(server.url, MASTER).sings(NOW_S)
+        assert not CanaryHttp(server.url, MASTER).is_answering(NOW_S)
 
 
 @pytest.mark.parametrize(
-    "answer", [(0, b"", {}), (200, b"", {}), (200, b'{"nonce":"another"}', {}), (200, b"x" * 10_000, {}), (302, b"", {})]
+    "answer", [CutRequest(), Response(200), Response(200, b'{"nonce":"another"}'), Response(200, b"x" * 10_000), Response(302)]
 )
-def test_it_is_silent_when_something_else_answers(answer: tuple[int, bytes, dict[str, str]]) -> None:
-    with Responder([answer]) as there:
-        assert not CanaryHttp(there.url, MASTER).sings(NOW_S)
+def test_it_is_silent_when_something_else_answers(answer: Response) -> None:
+    with ScriptedServer(answer) as there:
+        assert not CanaryHttp(there.url, MASTER).is_answering(NOW_S)
 
 
 def test_it_is_silent_when_nobody_listens() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        assert not CanaryHttp(url, MASTER).sings(NOW_S)
+        assert not CanaryHttp(url, MASTER).is_answering(NOW_S)
 
 
 @pytest.mark.parametrize("url", ["not a url", "http://", "http://[broken"])
 def test_it_is_silent_where_there_is_no_address(url: str) -> None:
-    assert not CanaryHttp(url, MASTER).sings(NOW_S)
+    assert not CanaryHttp(url, MASTER).is_answering(NOW_S)

@@ -1,4 +1,4 @@
-"""Speaking as a GitHub App: a token of an hour, for one repository, made anew before it ends."""
+"""Authentication as a GitHub App: a token valid for an hour, for one repository, renewed before it expires."""
 
 import traceback
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def key_of(fake: FakeGitHub, repos: list[str] | None = None) -> AppKey:
 
 
 def tokens_made(fake: FakeGitHub) -> int:
-    return [call.path.rpartition("/")[2] for call in fake.calls].count("access_tokens")
+    return [call.path.rpartition("/")[2] for call in fake.requests].count("access_tokens")
 
 
 def test_an_app_speaks_with_a_token_for_this_repository_alone(fake: FakeGitHub) -> None:
@@ -85,13 +85,13 @@ def no_rsa() -> str:
     return pem.decode()
 
 
-def test_a_key_that_is_none_is_told_without_it(fake: FakeGitHub) -> None:
+def test_a_key_that_is_none_is_reported_without_it(fake: FakeGitHub) -> None:
     key = key_of(fake)
     block = "-----BEGIN RSA PRIVATE KEY-----\nU2VrcmV0\n-----END RSA PRIVATE KEY-----"
     for pem in ("", "not a key", block, key.pem[: len(key.pem) // 2], no_rsa()):
-        with pytest.raises(PermanentError, match="no private RSA key in PEM form") as error:
+        with pytest.raises(PermanentError, match="not a private RSA key in PEM format") as error:
             AppToken(AppKey(key.app_id, pem), REPO, url=fake.url)()
-        told = "".join(traceback.format_exception(error.value, chain=True))
-        assert not [line for line in pem.splitlines() if len(line) > 6 and line in told and "KEY-----" not in line]
-    assert fake.calls == []
+        reported = "".join(traceback.format_exception(error.value, chain=True))
+        assert not [line for line in pem.splitlines() if len(line) > 6 and line in reported and "KEY-----" not in line]
+    assert fake.requests == []
     assert key.pem[60:100] not in repr(key)

@@ -1,4 +1,4 @@
-"""The kept comment: found by author and marker, changed instead of repeated, cut to what GitHub takes."""
+"""The sticky comment: found by author and marker, updated instead of repeated, cut to GitHub's limit."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from prime_train.adapters.github import BODY_CHARS_MAX, delete_sticky, react, up
 from prime_train.ports import PermanentError
 from tests.adapters.speaking_github import REPO, as_job, as_person, spoken_to, writes
 from tests.fakes.github import FakeGitHub
-from tests.fakes.prime.faults import ALWAYS, Answer
+from tests.fakes.http import ALWAYS, Response
 
 MARK = "<!-- prime-train:validate -->"
 
@@ -67,9 +67,9 @@ def test_the_comment_is_found_on_whatever_page_it_is(fake: FakeGitHub) -> None:
     assert bodies(fake) == [f"{MARK}\ntwo"]
 
 
-def test_where_it_can_not_be_found_among_so_many_none_is_written_each_time(fake: FakeGitHub) -> None:
+def test_where_it_cannot_be_found_among_so_many_none_is_written_each_time(fake: FakeGitHub) -> None:
     page = json.dumps([{"id": 1, "html_url": "https://example.com", "body": "a remark", "user": {"login": "bob"}}] * 100)
-    fake.fail(Answer(200, page.encode()), method="GET", path="comments", times=ALWAYS)
+    fake.fail(Response(200, page.encode()), method="GET", path="comments", times=ALWAYS)
     with pytest.raises(PermanentError, match="3000 comments or more"):
         upsert_sticky(as_job(fake), 1, "validate", "one")
     assert writes(fake) == []
@@ -84,14 +84,14 @@ def test_who_writes_with_a_token_of_their_own_finds_what_they_wrote_and_what_the
     assert bodies(fake) == ["<!-- prime-train:run:a -->\nby ann, of the job's"]
 
 
-def test_who_speaks_is_asked_only_where_it_matters(fake: FakeGitHub) -> None:
+def test_who_speaks_is_queried_only_where_it_matters(fake: FakeGitHub) -> None:
     github = as_job(fake)
     upsert_sticky(github, 1, "validate", "one")
-    assert "/user" not in [call.path for call in fake.calls]
+    assert "/user" not in [call.path for call in fake.requests]
     fake.comment(REPO, 1, author="mallory", body=f"{MARK}\nplanted")
     for name in ("run:a", "validate", "validate"):
         upsert_sticky(github, 1, name, "two")
-    assert [call.path for call in fake.calls].count("/user") <= 1
+    assert [call.path for call in fake.requests].count("/user") <= 1
 
 
 def test_of_two_that_were_written_at_once_the_older_is_kept(fake: FakeGitHub) -> None:
@@ -115,7 +115,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(fake: FakeGitHub, text: str)
     (body,) = bodies(fake)
     assert BODY_CHARS_MAX - 500 < units(body) <= BODY_CHARS_MAX
     assert body.startswith(MARK)
-    assert body.endswith("… cut: a comment holds no more.")
+    assert body.endswith("… truncated: a comment cannot be longer.")
     assert "\ufffd" not in body
     if "\n" in text:
         assert body.splitlines()[-3] == text.splitlines()[0]
@@ -132,7 +132,7 @@ def test_what_just_fits_is_not_cut(fake: FakeGitHub) -> None:
 def test_a_cut_leaves_neither_code_nor_what_is_folded_open(fake: FakeGitHub) -> None:
     upsert_sticky(as_job(fake), 1, "validate", "<details>\n\n```\n" + "a line\n" * 20_000 + "```\n</details>\nthe end")
     (body,) = bodies(fake)
-    assert body.splitlines()[-4:] == ["```", "</details>", "", "… cut: a comment holds no more."]
+    assert body.splitlines()[-4:] == ["```", "</details>", "", "… truncated: a comment cannot be longer."]
 
 
 def test_a_comment_can_be_taken_away_and_reacted_to(fake: FakeGitHub) -> None:

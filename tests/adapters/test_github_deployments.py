@@ -1,4 +1,4 @@
-"""A run as a deployment, and what is known of a repository: commits, changed files, who may write."""
+"""A run as a deployment, and queries about a repository: commits, changed files, who may write."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from prime_train.core.run import TERMINAL, RunState
 from prime_train.ports import PermanentError, TemporaryError
 from tests.adapters.speaking_github import REPO, as_job, spoken_to, writes
 from tests.fakes.github import FakeGitHub
-from tests.fakes.prime.faults import Answer
+from tests.fakes.http import Response
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def test_each_state_is_one_of_githubs(fake: FakeGitHub) -> None:
 def test_a_status_is_not_repeated(fake: FakeGitHub) -> None:
     github = as_job(fake)
     made = new_deployment(github, "run-1", "main", "")
-    sent = [set_status(github, made, RunState.TRAINING, said) for said in ("step 1", "step 1", "step 2", "x" * 200, "x" * 200)]
+    sent = [set_status(github, made, RunState.TRAINING, message) for message in ("step 1", "step 1", "step 2", "x" * 200, "x" * 200)]
     assert sent == [True, False, True, True, False]
-    said = [status["description"] for status in fake.deployments(REPO)[0]["statuses"]]
-    assert said == ["step 1", "step 2", "x" * 139 + "…"]
+    message = [status["description"] for status in fake.deployments(REPO)[0]["statuses"]]
+    assert message == ["step 1", "step 2", "x" * 139 + "…"]
 
 
 def test_a_run_that_succeeds_ends_no_other(fake: FakeGitHub) -> None:
@@ -69,8 +69,8 @@ def test_a_run_that_succeeds_ends_no_other(fake: FakeGitHub) -> None:
 
 def test_an_answer_that_is_none_is_an_error_of_ours(fake: FakeGitHub) -> None:
     for body in (b'[{"id": "x"}]', b"[null]"):
-        fake.fail(Answer(200, body), method="GET", path="deployments")
-        with pytest.raises(TemporaryError, match="not understood"):
+        fake.fail(Response(200, body), method="GET", path="deployments")
+        with pytest.raises(TemporaryError, match="cannot be parsed"):
             deployment_of(as_job(fake), "run-1")
 
 
@@ -98,7 +98,7 @@ def test_a_commit_is_there_or_not(fake: FakeGitHub) -> None:
     head = fake.pull(REPO, 1)["head"]["sha"]
     assert [has_commit(as_job(fake), commit) for commit in (head, "0" * 40, "not a commit", "../pulls/1")] == [True, False, False, False]
     for status in (404, 422):
-        fake.fail(Answer(status, b'{"message": "No commit found for SHA"}'), path="commits")
+        fake.fail(Response(status, b'{"message": "No commit found for SHA"}'), path="commits")
         assert not has_commit(as_job(fake), head)
     assert pulls_with(as_job(fake), head) == [1]
     assert pull_of(as_job(fake), 1).head.sha == head
@@ -117,6 +117,6 @@ def test_a_file_is_read_at_a_commit(fake: FakeGitHub) -> None:
     assert content_at(github, "configs/b.yaml", "main") is None
     assert content_at(github, "configs", "main") is None
     for path in ("../../../user", "/etc/passwd", "configs/../../x"):
-        with pytest.raises(PermanentError, match="no path"):
+        with pytest.raises(PermanentError, match="is not a path"):
             content_at(github, path, "main")
     assert writes(fake) == []

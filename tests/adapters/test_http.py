@@ -1,4 +1,4 @@
-"""The door to HTTP: what is asked again, what is told of a failure, and that a key goes nowhere else."""
+"""The HTTP client: which requests are retried, how failures are reported, and that a key is sent nowhere else."""
 
 import base64
 import logging
@@ -11,21 +11,20 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
-from tests.adapters.answering import Responder
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests.fakes.certificates import make_certificate
+from tests.fakes.http import CutRequest, Fault, Response, ScriptedServer
 
 KEY = "pit_s3cr3t-key"
-Script = tuple[int, bytes, dict[str, str]]
-OK: Script = (200, b'{"a": 1}', {})
+OK = Response(200, b'{"a": 1}')
 
 
-def asked(there: Responder) -> Http:
+def requested(there: ScriptedServer) -> Http:
     return Http(there.url, key=KEY, pause_s=0)
 
 
-def raised(http: Http, method: str = "GET") -> OutsideError:
-    with pytest.raises(OutsideError) as caught:
+def raised(http: Http, method: str = "GET") -> ExternalError:
+    with pytest.raises(ExternalError) as caught:
         http.ask(method, "/pods/")
     return caught.value
 
@@ -37,61 +36,61 @@ def refused_port() -> int:
 
 
 def test_an_answer_has_its_status_and_its_json() -> None:
-    with Responder([OK]) as there:
+    with ScriptedServer(OK) as there:
         answer = Http(there.url + "/").ask("POST", "/pods/", parameters={"page": 2, "id": ["a", "b"]}, body={"name": "x"})
 
     assert (answer.status, answer.is_ok, answer.content()) == (200, True, {"a": 1})
-    (heard,) = there.heard
-    assert (heard.method, heard.path, heard.body) == ("POST", "/pods/?page=2&id=a&id=b", b'{"name": "x"}')
-    assert "authorization" not in heard.headers
+    (request,) = there.requests
+    assert (request.method, request.target, request.body) == ("POST", "/pods/?page=2&id=a&id=b", b'{"name": "x"}')
+    assert "authorization" not in request.headers
 
 
 def test_a_key_that_is_a_users_password_is_sent_and_struck_out_as_one() -> None:
     sent = base64.b64encode(f"api:{KEY}".encode()).decode()
-    with Responder([(200, f"{sent} {KEY}".encode(), {})]) as there:
+    with ScriptedServer(Response(200, f"{sent} {KEY}".encode())) as there:
         answer = Http(there.url, key=KEY, user="api").ask("GET", "/")
-    assert there.heard[0].headers["authorization"] == f"Basic {sent}"
+    assert there.requests[0].headers["authorization"] == f"Basic {sent}"
     assert answer.body == b"*** ***"
 
 
 def test_the_key_is_sent_whatever_the_netrc_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    with Responder([OK]) as there:
+    with ScriptedServer(OK) as there:
         Http(there.url, key=KEY).ask("GET", "/")
 
-    assert there.heard[0].headers["authorization"] == f"Bearer {KEY}"
+    assert there.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_a_proxy_of_the_environment_does_not_lead_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{refused_port()}")
-    with Responder([OK]) as there:
+    with ScriptedServer(OK) as there:
         assert Http(there.url).ask("GET", "/").is_ok
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize("trouble", [(503, b"", {}), (0, b"", {})])
-def test_what_does_no_harm_twice_is_asked_again(method: str, trouble: Script) -> None:
-    with Responder([trouble, trouble, OK]) as there:
-        assert asked(there).ask(method, "/pods/x").content() == {"a": 1}
+@pytest.mark.parametrize("problem", [Response(503), CutRequest()])
+def test_what_does_no_harm_twice_is_retried(method: str, problem: Fault) -> None:
+    with ScriptedServer(problem, problem, OK) as there:
+        assert requested(there).ask(method, "/pods/x").content() == {"a": 1}
 
-    assert len(there.heard) == 3
+    assert len(there.requests) == 3
 
 
 def test_what_may_do_harm_twice_is_sent_once() -> None:
-    with Responder([(0, b"", {}), OK]) as there:
-        assert isinstance(raised(asked(there), "POST"), TemporaryError)
-    with Responder([(503, b"", {}), OK]) as busy:
-        assert asked(busy).ask("POST", "/pods/").status == 503
+    with ScriptedServer(CutRequest(), OK) as there:
+        assert isinstance(raised(requested(there), "POST"), TemporaryError)
+    with ScriptedServer(Response(503), OK) as busy:
+        assert requested(busy).ask("POST", "/pods/").status == 503
 
-    assert (len(there.heard), len(busy.heard)) == (1, 1)
+    assert (len(there.requests), len(busy.requests)) == (1, 1)
 
 
 def test_asking_again_has_an_end() -> None:
-    with Responder([(503, b"down", {})]) as there:
-        assert asked(there).ask("GET", "/").status == 503
+    with ScriptedServer(Response(503, b"down")) as there:
+        assert requested(there).ask("GET", "/").status == 503
 
-    assert len(there.heard) == 1 + RETRIES_MAX
+    assert len(there.requests) == 1 + RETRIES_MAX
 
 
 def test_a_server_that_is_not_there_is_named_with_its_reason() -> None:
@@ -102,7 +101,7 @@ def test_a_server_that_is_not_there_is_named_with_its_reason() -> None:
     assert "ConnectionError" in str(error)
 
 
-def test_a_name_that_nobody_knows_is_told_apart_from_a_server_that_is_not_there() -> None:
+def test_a_name_that_nobody_knows_is_distinguished_from_a_server_that_is_not_there() -> None:
     error = raised(Http("https://nowhere.invalid", pause_s=0))
 
     assert isinstance(error, NoSuchHost)
@@ -120,23 +119,23 @@ def test_an_address_that_is_none_is_refused_for_good(url: str) -> None:
 
 
 def test_an_answer_cut_short_is_no_answer() -> None:
-    with Responder([(200, b'{"a": 1}', {"content-length": "900"})]) as there:
-        assert isinstance(raised(asked(there), "POST"), TemporaryError)
+    with ScriptedServer(Response(200, b'{"a": 1}', headers={"content-length": "900"})) as there:
+        assert isinstance(raised(requested(there), "POST"), TemporaryError)
 
 
 def test_an_answer_without_an_end_is_not_read_to_the_end() -> None:
-    with Responder([(200, b"x" * (BODY_BYTES_MAX + 1), {})]) as there:
-        error = raised(asked(there))
+    with ScriptedServer(Response(200, b"x" * (BODY_BYTES_MAX + 1))) as there:
+        error = raised(requested(there))
 
     assert isinstance(error, TemporaryError)
     assert "more than" in str(error)
 
 
 def test_the_key_does_not_follow_to_another_place() -> None:
-    with Responder([OK]) as elsewhere, Responder([(307, b"", {"location": elsewhere.url})]) as there:
-        assert asked(there).ask("GET", "/").status == 307
+    with ScriptedServer(OK) as elsewhere, ScriptedServer(Response(307, headers={"location": elsewhere.url})) as there:
+        assert requested(there).ask("GET", "/").status == 307
 
-    assert elsewhere.heard == []
+    assert elsewhere.requests == []
 
 
 def test_a_certificate_nobody_trusts_is_refused_for_good(tmp_path: Path) -> None:
@@ -159,17 +158,17 @@ def test_a_certificate_nobody_trusts_is_refused_for_good(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["refused", "cut off", "echo"])
 def test_the_key_is_in_no_error_no_answer_and_no_log(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    script: Script = (0, b"", {}) if kind == "cut off" else (400, f"no such key: {KEY}".encode(), {})
-    with Responder([script]) as there, caplog.at_level(logging.DEBUG):
+    script: Fault = CutRequest() if kind == "cut off" else Response(400, f"no such key: {KEY}".encode())
+    with ScriptedServer(script) as there, caplog.at_level(logging.DEBUG):
         http = Http(f"http://127.0.0.1:{refused_port()}" if kind == "refused" else there.url, key=KEY, pause_s=0)
         try:
             answer = http.ask("POST", "/pods/")
-            told = repr(answer) + answer.body.decode() + str(failure(answer, answer.body.decode()))
-        except OutsideError as error:
-            told = "".join(traceback.format_exception(error))
+            reported = repr(answer) + answer.body.decode() + str(failure(answer, answer.body.decode()))
+        except ExternalError as error:
+            reported = "".join(traceback.format_exception(error))
 
-    assert "127.0.0.1" in told
-    assert KEY not in told + caplog.text + repr(http) + repr(vars(http)["_session"].auth)
+    assert "127.0.0.1" in reported
+    assert KEY not in reported + caplog.text + repr(http) + repr(vars(http)["_session"].auth)
 
 
 @pytest.mark.parametrize(
@@ -183,22 +182,22 @@ def test_the_key_is_in_no_error_no_answer_and_no_log(kind: str, caplog: pytest.L
         (599, TemporaryError),
     ],
 )
-def test_the_status_says_whether_later_may_help(status: int, kind: type[OutsideError]) -> None:
-    with Responder([(status, b"", {"retry-after": "7"})]) as there:
-        error = failure(asked(there).ask("POST", "/pods/"), "because")
+def test_the_status_says_whether_later_may_help(status: int, kind: type[ExternalError]) -> None:
+    with ScriptedServer(Response(status, headers={"retry-after": "7"})) as there:
+        error = failure(requested(there).ask("POST", "/pods/"), "because")
 
     assert isinstance(error, kind)
-    assert str(error).endswith(f"was answered {status}: because")
+    assert str(error).endswith(f"was answered with {status}: because")
     assert not isinstance(error, TemporaryError) or error.delay_s == 7
 
 
-@pytest.mark.parametrize(("said", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0), ("9" * 400, 0.0)])
-def test_how_long_to_wait_is_read_and_bounded(said: str, delay_s: float) -> None:
-    with Responder([(429, b"", {"retry-after": said})]) as there:
-        assert asked(there).ask("GET", "/").delay_s == delay_s
+@pytest.mark.parametrize(("message", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0), ("9" * 400, 0.0)])
+def test_how_long_to_wait_is_read_and_bounded(message: str, delay_s: float) -> None:
+    with ScriptedServer(Response(429, headers={"retry-after": message})) as there:
+        assert requested(there).ask("GET", "/").delay_s == delay_s
 
 
 def test_what_is_no_json_has_no_content() -> None:
-    with Responder([(502, b"<html>", {}), (200, b"[" * 100_000, {})]) as there:
-        assert asked(there).ask("POST", "/").content() is None
-        assert asked(there).ask("POST", "/").content() is None
+    with ScriptedServer(Response(502, b"<html>"), Response(200, b"[" * 100_000)) as there:
+        assert requested(there).ask("POST", "/").content() is None
+        assert requested(there).ask("POST", "/").content() is None

@@ -1,4 +1,4 @@
-"""Reading models from the hub: what is told, what is not, and what fails."""
+"""Reading models from the hub: what it reports, what it does not, and how it fails."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.hub import Hub
+from prime_train.adapters.hugging_face_hub import Hub
 from prime_train.estimate.models import lookup as models
 from prime_train.ports import PermanentError, TemporaryError
+from tests.fakes.http import ALWAYS, CutRequest, Response
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
 
 ID = "Qwen/Qwen3-8B"
@@ -37,15 +38,21 @@ def hub(fake: FakeHub, token: str = "") -> Hub:
     return Hub(fake.url, token=token, pause_s=0.0)
 
 
-def test_a_model_is_told_with_the_shape_that_the_table_has(fake: FakeHub) -> None:
-    told = hub(fake).model(ID)
-    assert told is not None
-    assert (told.gated, told.readable, told.architecture, told.context, told.tools) == ("no", True, "Qwen3ForCausalLM", 40_960, True)
-    table = models.understand(ID)
-    assert told.shape is not None
+def test_a_model_is_reported_with_the_shape_that_the_table_has(fake: FakeHub) -> None:
+    reported = hub(fake).model(ID)
+    assert reported is not None
+    assert (reported.gated, reported.readable, reported.architecture, reported.context, reported.tools) == (
+        "no",
+        True,
+        "Qwen3ForCausalLM",
+        40_960,
+        True,
+    )
+    table = models.resolve_model(ID)
+    assert reported.shape is not None
     assert table is not None
     for name in ("params", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "tied"):
-        assert getattr(told.shape, name) == getattr(table, name), name
+        assert getattr(reported.shape, name) == getattr(table, name), name
 
 
 def test_a_mixture_of_experts_has_the_shape_that_the_table_has() -> None:
@@ -63,32 +70,32 @@ def test_a_mixture_of_experts_has_the_shape_that_the_table_has() -> None:
         "vocab_size": 151_936,
     }
     with FakeHub(Repo("Qwen/Qwen3-30B-A3B", config, 30_532_122_624)) as fake:
-        told = hub(fake).model("Qwen/Qwen3-30B-A3B")
-    table = models.understand("Qwen/Qwen3-30B-A3B")
-    assert told is not None
-    assert told.shape is not None
+        reported = hub(fake).model("Qwen/Qwen3-30B-A3B")
+    table = models.resolve_model("Qwen/Qwen3-30B-A3B")
+    assert reported is not None
+    assert reported.shape is not None
     assert table is not None
-    assert (told.shape.ffn, told.shape.experts, told.shape.experts_used) == (table.ffn, table.experts, table.experts_used)
-    assert told.shape.active == pytest.approx(table.active, rel=0.02)
+    assert (reported.shape.ffn, reported.shape.experts, reported.shape.experts_used) == (table.ffn, table.experts, table.experts_used)
+    assert reported.shape.active == pytest.approx(table.active, rel=0.02)
 
 
 def test_a_vision_language_model_is_read_in_its_part_for_text(fake: FakeHub) -> None:
-    told = hub(fake).model(SEEING.id)
-    assert told is not None
-    assert (told.is_vision_language, told.context, told.tools) == (True, 512, True)
-    assert told.shape is not None
-    assert told.shape.layers == 2
+    reported = hub(fake).model(SEEING.id)
+    assert reported is not None
+    assert (reported.is_vision_language, reported.context, reported.tools) == (True, 512, True)
+    assert reported.shape is not None
+    assert reported.shape.layers == 2
 
 
 def test_a_gated_model_is_known_but_not_read(fake: FakeHub) -> None:
     for token in ("", TOKEN):
-        told = hub(fake, token).model(GATED.id)
-        assert told is not None
-        assert (told.gated, told.readable, told.architecture, told.shape) == ("manual", False, "Qwen3ForCausalLM", None)
+        reported = hub(fake, token).model(GATED.id)
+        assert reported is not None
+        assert (reported.gated, reported.readable, reported.architecture, reported.shape) == ("manual", False, "Qwen3ForCausalLM", None)
     fake.let_in = True
-    told = hub(fake, TOKEN).model(GATED.id)
-    assert told is not None
-    assert told.readable
+    reported = hub(fake, TOKEN).model(GATED.id)
+    assert reported is not None
+    assert reported.readable
 
 
 @pytest.mark.parametrize("token", ["", TOKEN])
@@ -97,15 +104,16 @@ def test_a_model_that_is_not_there_is_none(fake: FakeHub, token: str) -> None:
 
 
 @pytest.mark.parametrize("model_id", ["", "a/b/c", "../../api", "a b", "Qwen/..", "x" * 300, "Qwen/Qwen3?a=b"])
-def test_what_is_no_id_is_refused_and_not_asked_for(fake: FakeHub, model_id: str) -> None:
-    with pytest.raises(PermanentError, match="is no id of a model"):
+def test_what_is_no_id_is_refused_and_not_requested(fake: FakeHub, model_id: str) -> None:
+    with pytest.raises(PermanentError, match="is not a model id"):
         hub(fake).model(model_id)
-    assert fake.asked == []
+    assert fake.requests == []
 
 
-@pytest.mark.parametrize(("status", "error"), [(503, TemporaryError), (429, TemporaryError), (0, TemporaryError), (400, PermanentError)])
-def test_failures_are_told_by_their_kind(fake: FakeHub, status: int, error: type[Exception]) -> None:
-    fake.failing = status
+@pytest.mark.parametrize(("status", "error"), [(503, TemporaryError), (429, TemporaryError), (None, TemporaryError), (400, PermanentError)])
+def test_failures_are_reported_by_their_kind(fake: FakeHub, status: int | None, error: type[Exception]) -> None:
+    """A `status` of None means that no response arrives."""
+    fake.fail(CutRequest() if status is None else Response(status, b"<html>unwell</html>"), times=ALWAYS)
     with pytest.raises(error):
         hub(fake).model(ID)
 
@@ -121,27 +129,27 @@ def test_failures_are_told_by_their_kind(fake: FakeHub, status: int, error: type
         {"gated": None},
     ],
 )
-def test_an_odd_answer_is_read_as_far_as_it_goes(more: dict[str, Any]) -> None:
+def test_an_unusual_answer_is_read_as_far_as_it_goes(more: dict[str, Any]) -> None:
     with FakeHub(replace(QWEN3_8B, more=more)) as fake:
-        told = hub(fake).model(ID)
-    assert told is not None
-    assert told.id == ID
+        reported = hub(fake).model(ID)
+    assert reported is not None
+    assert reported.id == ID
 
 
 def test_an_answer_that_is_no_object_is_not_understood() -> None:
     with FakeHub() as fake:
-        fake.failing = 200
-        with pytest.raises(TemporaryError, match="not understood"):
+        fake.fail(Response(200, b"<html>unwell</html>"))
+        with pytest.raises(TemporaryError, match="cannot be parsed"):
             hub(fake).model(ID)
 
 
 def test_the_environment_says_where_and_as_whom(fake: FakeHub) -> None:
     fake.let_in = True
-    told = Hub.of({"HF_ENDPOINT": fake.url, "HF_TOKEN": f" {TOKEN}\n"}).model(GATED.id)
-    assert told is not None
-    assert told.readable
+    reported = Hub.of({"HF_ENDPOINT": fake.url, "HF_TOKEN": f" {TOKEN}\n"}).model(GATED.id)
+    assert reported is not None
+    assert reported.readable
 
 
-def test_an_address_that_is_none_is_told_with_its_variable() -> None:
-    with pytest.raises(PermanentError, match=r"HF_ENDPOINT is 'hub\.example', which is no http"):
+def test_an_address_that_is_none_is_reported_with_its_variable() -> None:
+    with pytest.raises(PermanentError, match=r"HF_ENDPOINT is 'hub\.example', which is not an http"):
         Hub.of({"HF_ENDPOINT": "hub.example"})

@@ -10,7 +10,7 @@ from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 HERE, THERE = HardwareSpec(provider="local"), HardwareSpec(provider="prime")
@@ -57,7 +57,7 @@ def test_each_pod_is_with_its_provider_and_found_by_one_id(both: tuple[MemoryPod
     assert len(local.list()) == 1
 
 
-def test_one_that_can_not_be_asked_makes_the_whole_list_unknown() -> None:
+def test_one_that_cannot_be_queried_makes_the_complete_list_unknown() -> None:
     pods = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, "local")
     with pytest.raises(TemporaryError, match="503"):
         pods.list()
@@ -70,8 +70,8 @@ def test_a_provider_that_is_not_set_up_is_named_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("verb", ["get", "terminate"])
-def test_of_a_pod_whose_provider_is_not_set_up_nothing_is_said(verb: str) -> None:
+def test_of_a_pod_whose_provider_is_not_set_up_nothing_is_reported(verb: str) -> None:
     pods = PodsByProvider({"local": MemoryPods()}, "local")
-    with pytest.raises(OutsideError) as raised:
+    with pytest.raises(ExternalError) as raised:
         getattr(pods, verb)("prime/abc")
     assert isinstance(raised.value, TemporaryError)

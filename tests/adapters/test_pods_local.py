@@ -1,4 +1,4 @@
-"""Local pods are real processes: what ends is really gone, and nothing runs that nobody knows of."""
+"""Local pods are real processes: after their end no process is left, and no unknown process runs."""
 
 import json
 import os
@@ -22,6 +22,7 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
 OFFER = DEFAULT_OFFERS[0]
@@ -114,17 +115,9 @@ for turn in range(20):
 """
 
 
-def await_true(what: str, question: Callable[[], object], *, limit_s: float = 30) -> None:
-    end_s = time.monotonic() + limit_s
-    pause = threading.Event()
-    while not question():
-        assert time.monotonic() < end_s, f"after {limit_s} s still not: {what}"
-        pause.wait(0.01)
-
-
 @dataclass(frozen=True)
 class Place:
-    """A registry of pods, all processes of which carry `token`."""
+    """A registry of pods. All processes of the pods carry `token` in their environment."""
 
     root: Path
     token: str
@@ -133,7 +126,7 @@ class Place:
         return LocalPods(self.root, agent_command=agent, environment={**os.environ, TOKEN: self.token, **more})
 
     def processes(self) -> dict[int, str]:
-        """Pod ids by pid, of all processes that come from this test's pods."""
+        """Return the pod ids by pid, of all processes started by pods of this test."""
         found = {}
         for process in psutil.process_iter():
             try:
@@ -226,7 +219,7 @@ def test_a_disk_with_read_only_folders_goes_too(place: Place) -> None:
     assert_nothing_is_left(place)
 
 
-def test_with_notice_the_agent_is_told_and_may_still_act(place: Place, tmp_path: Path) -> None:
+def test_with_notice_the_agent_is_notified_and_may_still_act(place: Place, tmp_path: Path) -> None:
     code = "import signal, sys, pathlib; signal.signal(15, lambda *_: (pathlib.Path(sys.argv[1], 'told').touch(), sys.exit())); "
     code += "pathlib.Path(sys.argv[1], 'ready').touch(); signal.pause()"
     pods = place.pods([sys.executable, "-c", code, str(tmp_path)])
@@ -271,7 +264,7 @@ def test_another_control_plane_finds_lists_and_ends_the_pods_of_a_killed_one(pla
 
 def test_a_control_plane_killed_anywhere_inside_create_leaves_nothing_that_is_not_listed(place: Place) -> None:
     command = [sys.executable, "-c", KILLED_IN_CREATE, str(place.root)]
-    done = subprocess.run(command, env={**os.environ, TOKEN: place.token}, capture_output=True, text=True, timeout=200, check=True)
+    done = subprocess.run(command, env={**os.environ, TOKEN: place.token}, capture_output=True, text=True, timeout=HANG_S, check=True)
     assert int(done.stdout) >= 20, "points inside create"
     planes = [LocalPods(root) for root in place.root.iterdir()]
 
@@ -378,7 +371,7 @@ def test_an_agent_that_was_killed_has_the_signal_as_its_code(place: Place) -> No
     assert pods.get(pod.pod_id) == pod
 
 
-def test_an_agent_that_can_not_be_started_is_refused_and_may_be_tried_again(place: Place) -> None:
+def test_an_agent_that_cannot_be_started_is_refused_and_may_be_tried_again(place: Place) -> None:
     pod = rent(place.pods())
     with pytest.raises(PermanentError, match="no/such/agent"):
         place.pods(["/no/such/agent"]).put_agent(pod, TICKET)
@@ -405,7 +398,7 @@ pods.terminate(pod.pod_id)
     handed_on = ["TOKENIZERS_PARALLELISM", "KEYBOARD", "PRIME_TRAIN_HOME", "CUDA_VISIBLE_DEVICES", "MONKEY"]
     environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it")}
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
     )
     names = [line.partition("=")[0] for line in done.stdout.splitlines() if line.endswith("=value-of-it")]
     assert sorted(names) == sorted(handed_on)
@@ -451,7 +444,7 @@ def test_what_a_killed_control_plane_left_half_made_or_half_deleted_is_swept(pla
     assert sorted(path.name for path in place.root.iterdir()) == [".create.lock", young.name]
 
 
-def test_a_folder_without_a_whole_record_is_no_pod_and_is_cleared(place: Place) -> None:
+def test_a_folder_without_a_complete_record_is_no_pod_and_is_cleared(place: Place) -> None:
     for number, text in enumerate(["", "{", "[]", '{"name": "x"}', '{"name": 1, "more": 2}']):
         folder = place.root / f"local-{number:016x}"
         folder.mkdir(parents=True)
@@ -462,7 +455,7 @@ def test_a_folder_without_a_whole_record_is_no_pod_and_is_cleared(place: Place) 
     assert_nothing_is_left(place)
 
 
-def test_a_registry_that_can_not_be_made_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_registry_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     pods = LocalPods(tmp_path / "file" / "pods")
     for call in (lambda: pods.create(NAME, OFFER, HARDWARE), lambda: pods.offers(HARDWARE)):

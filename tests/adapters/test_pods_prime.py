@@ -1,4 +1,4 @@
-"""Renting from Prime Intellect when things go as they do there: races, lost answers, prices that move, lists that are empty."""
+"""Renting from Prime Intellect under real conditions: races, lost responses, changing prices, empty lists."""
 
 import json
 import logging
@@ -11,15 +11,16 @@ import pytest
 
 from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings, Terms
 from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
-from prime_train.adapters.pods_prime.quiet import GIVEN_BACK_MAX, QUIET_S_MAX
+from prime_train.adapters.pods_prime.rate_limit import GIVEN_BACK_MAX, QUIET_S_MAX
 from prime_train.core.offers import Offer, rank
-from prime_train.core.spec import HardwareSpec, Spot
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import Connection, LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
-from tests.adapters.answering import Responder
+from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
 from tests.builders import is_gone
 from tests.fakes import prime as fakes
+from tests.fakes.http import ALWAYS, LoseResponse, Replace, Response, ScriptedServer
 from tests.fakes.prime import FakePrime, Plan
 
 NAME = "pt-tiny-1-e1"
@@ -28,8 +29,8 @@ TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 
 
-class Pushed(list[tuple[Connection, Ticket]]):
-    def __call__(self, connection: Connection, ticket: Ticket) -> None:
+class Pushed(list[tuple[SshAddress, Ticket]]):
+    def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
         self.append((connection, ticket))
 
 
@@ -60,14 +61,14 @@ def rent(pods: PrimePods, hardware: HardwareSpec = HARDWARE) -> Pod:
     return pods.create(NAME, first(pods, hardware), hardware)
 
 
-def raised(action: Callable[[], object]) -> OutsideError:
-    with pytest.raises(OutsideError) as caught:
+def raised(action: Callable[[], object]) -> ExternalError:
+    with pytest.raises(ExternalError) as caught:
         action()
     return caught.value
 
 
 def ordered(fake: FakePrime) -> Any:
-    return fake.asked("POST", "/pods/")[-1].json
+    return fake.requests_to("POST", "/pods/")[-1].json
 
 
 # ------------------------------------------------------------------------------------------------------------------------ orders
@@ -112,7 +113,7 @@ def test_the_machine_gets_the_key_that_can_reach_it_and_the_team_pays(fake: Fake
 
     assert fake.pod(pod.pod_id).public_key == PUBLIC_KEY
     assert ordered(fake)["team"] == {"teamId": "t1"}
-    assert len(fake.asked("POST", "/ssh_keys/")) == 1
+    assert len(fake.requests_to("POST", "/ssh_keys/")) == 1
 
 
 def test_an_offer_of_another_process_is_looked_for_in_the_list(fake: FakePrime) -> None:
@@ -126,7 +127,7 @@ def test_an_offer_that_is_no_longer_listed_is_no_capacity(fake: FakePrime) -> No
     error = raised(lambda: pods_of(fake).create(NAME, offer, HARDWARE))
 
     assert isinstance(error, NoCapacity)
-    assert fake.asked("POST", "/pods/") == []
+    assert fake.requests_to("POST", "/pods/") == []
 
 
 def test_a_machine_that_has_become_dearer_than_allowed_is_not_ordered(fake: FakePrime) -> None:
@@ -134,7 +135,7 @@ def test_a_machine_that_has_become_dearer_than_allowed_is_not_ordered(fake: Fake
     error = raised(lambda: pods_of(fake).create(NAME, offer, HARDWARE.model_copy(update={"usd_per_hour_max": 0.5})))
 
     assert isinstance(error, NoCapacity)
-    assert "over hardware.usd_per_hour_max" in str(error)
+    assert "above hardware.usd_per_hour_max" in str(error)
     assert fake.alive == []
 
 
@@ -154,13 +155,13 @@ def test_a_machine_that_comes_dearer_than_its_ceiling_is_given_back(fake: FakePr
     error = raised(lambda: rent(pods_of(fake)))
 
     assert isinstance(error, NoCapacity)
-    assert "came at $5.0000/h, over $0.6510" in str(error)
+    assert "was rented at $5.0000/h, above $0.6510" in str(error)
     assert fake.alive == []
 
 
-def test_a_dear_machine_that_can_not_be_given_back_is_not_said_to_be_gone(fake: FakePrime) -> None:
+def test_a_dear_machine_that_cannot_be_given_back_is_not_reported_to_be_gone(fake: FakePrime) -> None:
     fake.plan = Plan(usd_per_hour=5.0)
-    fake.fail(fakes.SERVER_ERROR, method="DELETE", times=fakes.ALWAYS)
+    fake.fail(fakes.SERVER_ERROR, method="DELETE", times=ALWAYS)
     pods = pods_of(fake)
     error = raised(lambda: rent(pods))
 
@@ -213,10 +214,10 @@ def test_an_order_that_is_not_understood_names_the_field(fake: FakePrime, form: 
 @pytest.mark.parametrize(
     "fault",
     [
-        fakes.LoseAnswer(),
-        fakes.Replace(fakes.BAD_GATEWAY),
-        fakes.Replace(fakes.Answer(200, b"<html>")),
-        fakes.Replace(fakes.Answer(200, b'{"id": ""}')),
+        LoseResponse(),
+        Replace(fakes.BAD_GATEWAY),
+        Replace(Response(200, b"<html>")),
+        Replace(Response(200, b'{"id": ""}')),
     ],
 )
 def test_a_create_call_without_a_clear_answer_is_made_once_and_found_by_its_name(fake: FakePrime, fault: Any) -> None:
@@ -225,7 +226,7 @@ def test_a_create_call_without_a_clear_answer_is_made_once_and_found_by_its_name
     error = raised(lambda: rent(pods))
 
     assert isinstance(error, TemporaryError)
-    assert len(fake.asked("POST", "/pods/")) == 1
+    assert len(fake.requests_to("POST", "/pods/")) == 1
     assert [pod.name for pod in pods.list()] == [NAME]
 
 
@@ -237,8 +238,8 @@ def test_a_limit_of_rate_says_how_long_to_wait(fake: FakePrime) -> None:
     assert error.delay_s == 9.0
 
 
-class Quiet:
-    """Pods of a Prime that asks to be left alone, and a clock that is put forward by hand."""
+class RateLimitPause:
+    """Pods of a fake Prime that asks for a pause, and a clock that the test advances."""
 
     def __init__(self, fake: FakePrime) -> None:
         self.fake, self.now_s = fake, 0.0
@@ -248,35 +249,35 @@ class Quiet:
     def asks(self, seconds: int, *, method: str = "GET", path: str = "/pods/", times: int = 1) -> None:
         self.fake.fail(fakes.detail(429, "Too many requests", **{"Retry-After": str(seconds)}), method=method, path=path, times=times)
 
-    def asked(self, method: str = "GET") -> int:
+    def requested(self, method: str = "GET") -> int:
         return sum(request.method == method for request in self.fake.requests)
 
 
 @pytest.fixture(name="quiet")
-def _quiet(fake: FakePrime) -> Quiet:
-    return Quiet(fake)
+def _quiet(fake: FakePrime) -> RateLimitPause:
+    return RateLimitPause(fake)
 
 
-def test_a_watcher_that_looks_each_5_seconds_leaves_prime_alone_as_long_as_it_asks(quiet: Quiet) -> None:
-    """Also for what else it would ask."""
+def test_a_watcher_that_looks_each_5_seconds_leaves_prime_alone_as_long_as_it_asks(quiet: RateLimitPause) -> None:
+    """This holds for all other requests, too."""
     offer = first(quiet.pods)
-    quiet.asks(60, times=fakes.ALWAYS)
+    quiet.asks(60, times=ALWAYS)
     raised(quiet.pods.list)
-    asked = quiet.asked(), quiet.asked("POST")
+    requested = quiet.requested(), quiet.requested("POST")
     for _ in range(11):
         quiet.now_s += 5
         calls = (quiet.pods.list, lambda: quiet.pods.offers(HARDWARE), lambda: quiet.pods.create(NAME, offer, HARDWARE))
         for error in map(raised, calls):
             assert isinstance(error, TemporaryError)
             assert error.delay_s == 60 - quiet.now_s
-            assert "left alone" in str(error)
-    assert (quiet.asked(), quiet.asked("POST")) == asked
+            assert "has asked for no requests" in str(error)
+    assert (quiet.requested(), quiet.requested("POST")) == requested
     quiet.now_s += 5
     assert "429" in str(raised(quiet.pods.list))
-    assert quiet.asked() == asked[0] + 1
+    assert quiet.requested() == requested[0] + 1
 
 
-def test_nobody_is_left_unwatched_longer_than_a_few_minutes(quiet: Quiet) -> None:
+def test_nobody_is_left_unwatched_longer_than_a_few_minutes(quiet: RateLimitPause) -> None:
     quiet.asks(3600)
     raised(quiet.pods.list)
     quiet.now_s = QUIET_S_MAX - 1
@@ -285,7 +286,7 @@ def test_nobody_is_left_unwatched_longer_than_a_few_minutes(quiet: Quiet) -> Non
     assert quiet.pods.list() == []
 
 
-def test_a_machine_is_given_back_while_prime_is_left_alone(quiet: Quiet) -> None:
+def test_a_machine_is_given_back_while_prime_is_left_alone(quiet: RateLimitPause) -> None:
     pod = rent(quiet.pods)
     quiet.asks(60)
     raised(quiet.pods.list)
@@ -294,14 +295,14 @@ def test_a_machine_is_given_back_while_prime_is_left_alone(quiet: Quiet) -> None
     assert quiet.pods.list() == []
 
 
-def test_giving_back_is_bounded_and_does_not_make_the_quiet_endless(quiet: Quiet) -> None:
+def test_giving_back_is_bounded_and_does_not_make_the_quiet_endless(quiet: RateLimitPause) -> None:
     pod = rent(quiet.pods)
     quiet.asks(200)
-    quiet.asks(200, method="DELETE", path=".", times=fakes.ALWAYS)
+    quiet.asks(200, method="DELETE", path=".", times=ALWAYS)
     raised(quiet.pods.list)
     quiet.now_s = 199
     errors = [raised(lambda: quiet.pods.terminate(pod.pod_id)) for _ in range(GIVEN_BACK_MAX + 5)]
-    assert quiet.asked("DELETE") == GIVEN_BACK_MAX
+    assert quiet.requested("DELETE") == GIVEN_BACK_MAX
     assert {type(error) for error in errors} == {TemporaryError}
     quiet.now_s = QUIET_S_MAX - 1
     raised(quiet.pods.list)
@@ -309,13 +310,13 @@ def test_giving_back_is_bounded_and_does_not_make_the_quiet_endless(quiet: Quiet
     assert len(quiet.pods.list()) == 1
 
 
-def test_too_much_at_once_without_a_word_for_how_long_is_asked_again_at_the_usual_pace(quiet: Quiet) -> None:
+def test_too_much_at_once_without_a_word_for_how_long_is_retried_at_the_usual_pace(quiet: RateLimitPause) -> None:
     quiet.fake.fail(fakes.detail(429, "Too many requests"))
     raised(quiet.pods.list)
     assert quiet.pods.list() == []
 
 
-def test_a_key_without_the_right_is_told_which_rights_are_needed(fake: FakePrime, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_without_the_right_is_reported_which_rights_are_needed(fake: FakePrime, caplog: pytest.LogCaptureFixture) -> None:
     fake.world.api_keys["pit_reader"] = fakes.ApiKey(scope={"availability": frozenset({"read"})})
     pods = PrimePods(client_of(fake, "pit_reader"), Pushed())
     with caplog.at_level(logging.DEBUG):
@@ -335,16 +336,16 @@ def test_all_pages_are_read(fake: FakePrime) -> None:
     fake.rows = [fakes.SPOT.model_copy(update={"dataCenter": f"DC-{number}"}) for number in range(250)]
 
     assert len(pods_of(fake).offers(HARDWARE)) == 250
-    assert [request.query["page"] for request in fake.asked("GET", "/availability/gpus")] == [["1"], ["2"], ["3"]]
+    assert [request.query_lists["page"] for request in fake.requests_to("GET", "/availability/gpus")] == [["1"], ["2"], ["3"]]
 
 
 def test_a_list_that_ends_early_is_taken_for_what_it_has(caplog: pytest.LogCaptureFixture) -> None:
     body = json.dumps({"items": [fakes.SPOT.model_dump()], "totalCount": 608}).encode()
-    with Responder([(200, body, {}), (200, b'{"items": [], "totalCount": 0}', {})]) as there:
+    with ScriptedServer(Response(200, body), Response(200, b'{"items": [], "totalCount": 0}')) as there:
         pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed(), pause=Pauses())
         assert len(pods.offers(HARDWARE)) == 1
 
-    assert len(there.heard) == 2 + EMPTY_RETRIES_MAX
+    assert len(there.requests) == 2 + EMPTY_RETRIES_MAX
     assert "ended after 1 of 608" in caplog.text
 
 
@@ -357,7 +358,7 @@ def test_an_empty_list_is_not_believed_at_once(fake: FakePrime) -> None:
 
 
 def test_a_list_that_stays_empty_is_held_against_the_summary(fake: FakePrime) -> None:
-    fake.terms.empty_listings = fakes.ALWAYS
+    fake.terms.empty_listings = ALWAYS
     pauses = Pauses()
     error = raised(lambda: pods_of(fake, pause=pauses).offers(HARDWARE))
 
@@ -371,22 +372,22 @@ def test_where_there_is_nothing_for_rent_there_are_no_offers(fake: FakePrime) ->
     assert list(pods_of(fake).offers(HARDWARE)) == []
 
 
-def test_a_row_that_is_odd_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_row_that_is_unusual_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
     rows = [fakes.SPOT.model_dump(), fakes.ON_DEMAND.model_dump() | {"gpuCount": "many"}]
     body = json.dumps({"items": rows, "totalCount": 2}).encode()
-    with Responder([(200, body, {})]) as there:
+    with ScriptedServer(Response(200, body)) as there:
         offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.spot for offer in offers] == [True]
-    assert "1 of 2 machines for rent are not understood, and left out: gpuCount" in caplog.text
+    assert "1 of 2 machines for rent cannot be parsed and are left out: gpuCount" in caplog.text
     assert "many" not in caplog.text
 
 
 @pytest.mark.parametrize("price", ["-1", "1e308", "NaN", "Infinity", '"1.60"', "1e999"])
 def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(price: str) -> None:
-    odd = fakes.ON_DEMAND.model_dump_json().replace('"onDemand":1.64', f'"onDemand":{price}')
-    body = f'{{"items": [{fakes.SPOT.model_dump_json()}, {odd}], "totalCount": 2}}'.encode()
-    with Responder([(200, body, {})]) as there:
+    unusual = fakes.ON_DEMAND.model_dump_json().replace('"onDemand":1.64', f'"onDemand":{price}')
+    body = f'{{"items": [{fakes.SPOT.model_dump_json()}, {unusual}], "totalCount": 2}}'.encode()
+    with ScriptedServer(Response(200, body)) as there:
         offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.usd_per_hour for offer in offers] == [0.62]
@@ -394,7 +395,7 @@ def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'])
 def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
-    with Responder([(200, body, {})]) as there:
+    with ScriptedServer(Response(200, body)) as there:
         pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
         assert isinstance(raised(lambda: pods.offers(HARDWARE)), TemporaryError)
 
@@ -420,11 +421,11 @@ def test_a_list_that_is_cut_short_says_nothing_of_what_is_not_in_it(fake: FakePr
     error = raised(pods.list)
 
     assert isinstance(error, TemporaryError)
-    assert "cut short: 1 entries of 3" in str(error)
+    assert "the list is incomplete: 1 entries of 3" in str(error)
     assert [pod.pod_id for pod in pods.list()] == rented
 
 
-def test_a_provider_that_gives_shorter_pages_than_it_is_asked_for_is_asked_to_the_end(fake: FakePrime) -> None:
+def test_a_provider_that_gives_shorter_pages_than_it_is_requested_is_asked_to_the_end(fake: FakePrime) -> None:
     pods = pods_of(fake)
     rented = [rent(pods).pod_id for _ in range(5)]
     fake.terms.pods_a_page = 2
@@ -432,8 +433,8 @@ def test_a_provider_that_gives_shorter_pages_than_it_is_asked_for_is_asked_to_th
     assert [pod.pod_id for pod in pods.list()] == rented
 
 
-def listing(*names: str, **told: object) -> tuple[int, bytes, dict[str, str]]:
-    return 200, json.dumps({"data": [{"id": name, "name": f"pt-{name}-e1"} for name in names], **told}).encode(), {}
+def listing(*names: str, **reported: object) -> Response:
+    return Response(200, json.dumps({"data": [{"id": name, "name": f"pt-{name}-e1"} for name in names], **reported}).encode())
 
 
 @pytest.mark.parametrize(
@@ -446,8 +447,8 @@ def listing(*names: str, **told: object) -> tuple[int, bytes, dict[str, str]]:
         ([listing("a", total_count=True), listing()], "a"),
     ],
 )
-def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list[tuple[int, bytes, dict[str, str]]], names: str) -> None:
-    with Responder(pages) as there:
+def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list[Response], names: str) -> None:
+    with ScriptedServer(*pages) as there:
         assert "".join(pod.id for pod in PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == names
 
 
@@ -461,9 +462,9 @@ def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list
         [listing(total_count=1)],
     ],
 )
-def test_a_list_of_pods_in_which_some_may_be_missing_is_none(pages: list[tuple[int, bytes, dict[str, str]]]) -> None:
-    with Responder(pages) as there:
-        assert "cut short" in str(raised(PrimeClient(Settings("pit_x", base_url=there.url)).pods))
+def test_a_list_of_pods_in_which_some_may_be_missing_is_none(pages: list[Response]) -> None:
+    with ScriptedServer(*pages) as there:
+        assert "the list is incomplete" in str(raised(PrimeClient(Settings("pit_x", base_url=there.url)).pods))
 
 
 @pytest.mark.parametrize("forgets", [False, True])
@@ -478,7 +479,7 @@ def test_a_deleted_pod_is_gone_whether_prime_still_knows_its_id_or_not(fake: Fak
     assert raised(lambda: pods.put_agent(pod, TICKET)).args == (f"pod {pod.pod_id} is gone",)
 
 
-def test_the_limit_of_an_account_is_told_as_such_and_of_no_offer(fake: FakePrime) -> None:
+def test_the_limit_of_an_account_is_reported_as_such_and_of_no_offer(fake: FakePrime) -> None:
     fake.terms.instances_max = 1
     pods = pods_of(fake)
     rent(pods)
@@ -492,7 +493,7 @@ def test_the_limit_of_an_account_is_told_as_such_and_of_no_offer(fake: FakePrime
 @pytest.mark.parametrize("price", [b"-3.5", b"1e308", b"1e999", b"NaN", b'"free"'])
 def test_a_pod_whose_price_cannot_be_one_is_reckoned_with_at_none(price: bytes) -> None:
     body = b'{"data": [{"id": "a", "name": "pt-a-e1", "status": "ACTIVE", "priceHr": ' + price + b'}], "total_count": 1}'
-    with Responder([(200, body, {})]) as there:
+    with ScriptedServer(Response(200, body)) as there:
         pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
         assert [pod.usd_per_hour for pod in pods.list()] == [0.0]
         assert pods.burn_usd_per_hour(None) == 0.0
@@ -516,7 +517,7 @@ def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(fake: FakePri
 def test_a_page_of_a_proxy_does_not_say_that_a_pod_is_gone(fake: FakePrime) -> None:
     pods = pods_of(fake)
     pod = rent(pods)
-    fake.fail(fakes.Answer(404, b"<html>Not Found</html>", "text/html"), times=2)
+    fake.fail(Response(404, b"<html>Not Found</html>", "text/html"), times=2)
 
     assert isinstance(raised(lambda: pods.get(pod.pod_id)), TemporaryError)
     assert isinstance(raised(lambda: pods.terminate(pod.pod_id)), TemporaryError)
@@ -531,7 +532,7 @@ def test_a_pod_that_is_being_deleted_is_not_gone_yet(fake: FakePrime) -> None:
     seen = pods.get(pod.pod_id)
 
     assert seen is not None
-    assert seen.status is PodStatus.ODD
+    assert seen.status is PodStatus.UNKNOWN
     fake.advance(61)
     assert is_gone(pods.get(pod.pod_id))
 
@@ -560,7 +561,7 @@ def test_the_agent_is_brought_to_where_the_pod_says_it_is(fake: FakePrime, form:
     pod = rent(pods)
     pods.put_agent(pod, TICKET)
 
-    assert pushed == [(Connection(pod.pod_id, "root", "127.0.0.1", 9), TICKET)]
+    assert pushed == [(SshAddress(pod.pod_id, "root", "127.0.0.1", 9), TICKET)]
 
 
 @pytest.mark.parametrize(
@@ -568,7 +569,7 @@ def test_the_agent_is_brought_to_where_the_pod_says_it_is(fake: FakePrime, form:
     [
         (Plan(provision_s=60), "booting"),
         (Plan(install_s=60), "booting"),
-        (Plan(ssh_hidden_s=60), "does not say yet"),
+        (Plan(ssh_hidden_s=60), "has no SSH address yet"),
         (Plan(install_failure="no driver"), "ERROR, no driver"),
     ],
 )
@@ -601,7 +602,7 @@ def test_a_key_for_ssh_is_added_once_whatever_its_comment(fake: FakePrime) -> No
     assert [key.public_key for key in fake.world.ssh_keys.all()] == ["ssh-rsa BBBB another", PUBLIC_KEY]
 
 
-def test_what_a_pod_cost_in_all_is_told_after_its_end(fake: FakePrime) -> None:
+def test_what_a_pod_cost_in_all_is_reported_after_its_end(fake: FakePrime) -> None:
     pods, client = pods_of(fake), client_of(fake)
     pod = rent(pods)
     fake.advance(3600)
@@ -644,18 +645,18 @@ def test_a_disk_is_made_listed_and_deleted(fake: FakePrime) -> None:
     [(b'"a\\nb"', "a\nb"), (b'{"logs": ["a", "b"]}', "a\nb"), (b'{"logs": "a\\nb"}', "a\nb"), (b"a\nb", "a\nb"), (b'{"x": 1}', '{"x": 1}')],
 )
 def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> None:
-    with Responder([(200, body, {})]) as there:
+    with ScriptedServer(Response(200, body)) as there:
         assert PrimeClient(Settings("pit_x", base_url=there.url)).log("p1", 7) == log
 
-    assert there.heard[0].path == "/api/v1/pods/p1/log?tail=7"
+    assert there.requests[0].target == "/api/v1/pods/p1/log?tail=7"
 
 
-def test_a_server_that_gives_the_same_page_again_and_again_is_not_asked_for_ever() -> None:
+def test_a_server_that_gives_the_same_page_again_and_again_is_not_queried_for_ever() -> None:
     body = json.dumps({"data": [{"id": str(number), "name": f"pt-a-e{number + 1}"} for number in range(100)]}).encode()
-    with Responder([(200, body, {})]) as there:
+    with ScriptedServer(Response(200, body)) as there:
         assert len(PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == 100
 
-    assert len(there.heard) == 2
+    assert len(there.requests) == 2
 
 
 def test_no_request_is_redirected(fake: FakePrime) -> None:

@@ -1,4 +1,4 @@
-"""The wallet, bills, whose pods are whose, and pushes in the background, at a fake Prime Intellect."""
+"""The wallet, bills, ownership of pods, and background installs, with a fake Prime Intellect."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ import pytest
 
 from prime_train.adapters.pods_prime import ACCOUNT, InFile, InStore, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
-from prime_train.adapters.pods_prime.owner import Memory
+from prime_train.adapters.pods_prime.account_check import Memory
 from prime_train.adapters.provisioning import BackgroundPusher
 from prime_train.adapters.provisioning.background import PUSHES_MAX
 from prime_train.adapters.store_memory import MemoryStore
@@ -20,15 +20,17 @@ from prime_train.core.run import Run, RunState
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import Connection, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
 from tests import builders as b
 from tests.builders import is_gone
-from tests.fakes.prime import ALL, ALWAYS, SERVER_ERROR, Answer, ApiKey, End, FakePrime, Plan, Team
+from tests.fakes.http import ALWAYS, Response
+from tests.fakes.prime import ALL, SERVER_ERROR, ApiKey, End, FakePrime, Plan, Team
+from tests.waiting import HANG_S
 
 NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
-CONNECTION = Connection("p1", "root", "127.0.0.1", 9)
+CONNECTION = SshAddress("p1", "root", "127.0.0.1", 9)
 OURS, THEIRS = Mark.of(b"ours"), Mark.of(b"theirs")
 
 
@@ -47,7 +49,7 @@ def pods_of(fake: FakePrime, mark: Mark) -> PrimePods:
 
 
 def account_of(fake: FakePrime, pods: PrimePods, clock: Callable[[], float] | None = None) -> PrimeAccount:
-    """By the fake's own time of day."""
+    """Return the account, which uses the fake's time of day."""
     burn = pods.burn_usd_per_hour
     return PrimeAccount(client(fake), OURS, burn, clock=clock or Clock(), wall=fake.world.clock.now_s)
 
@@ -71,7 +73,7 @@ def test_two_control_planes_on_one_account_see_only_their_own_pods(fake: FakePri
     assert {pod.order.pod.name for pod in fake.alive} == {f"{NAME}-{OURS.text}", f"{NAME}-{THEIRS.text}"}
 
 
-def test_a_pod_that_was_asked_for_by_id_has_its_name_back(fake: FakePrime) -> None:
+def test_a_pod_that_was_requested_by_id_has_its_name_back(fake: FakePrime) -> None:
     pods = pods_of(fake, OURS)
     seen = pods.get(rent(pods).pod_id)
     assert seen is not None
@@ -96,12 +98,12 @@ def test_funds_are_what_is_left_and_what_all_pods_cost_whoever_rented_them(fake:
     assert funds.burn_usd_per_hour == pytest.approx(first.usd_per_hour + second.usd_per_hour)
 
 
-def test_the_wallet_is_asked_for_seldom(fake: FakePrime) -> None:
+def test_the_wallet_is_requested_seldom(fake: FakePrime) -> None:
     clock = Clock()
     account = account_of(fake, pods_of(fake, OURS), clock)
     for _ in range(5):
         account.funds()
-    assert len(fake.asked("GET", "/billing/wallet")) == 1
+    assert len(fake.requests_to("GET", "/billing/wallet")) == 1
     clock.now_s = FUNDS_S
     fake.balance_usd = 7.0
     funds = account.funds()
@@ -109,17 +111,17 @@ def test_the_wallet_is_asked_for_seldom(fake: FakePrime) -> None:
     assert funds.balance_usd == 7.0
 
 
-def test_a_wallet_that_can_not_be_asked_for_is_not_remembered_as_full(fake: FakePrime) -> None:
+def test_a_wallet_that_cannot_be_requested_is_not_remembered_as_full(fake: FakePrime) -> None:
     clock = Clock()
     account = account_of(fake, pods_of(fake, OURS), clock)
     account.funds()
     clock.now_s = FUNDS_S
     fake.fail(SERVER_ERROR, path="/billing/wallet", times=1000)
     for _ in range(2):
-        with pytest.raises(OutsideError):
+        with pytest.raises(ExternalError):
             account.funds()
     fake.heal()
-    with pytest.raises(OutsideError):
+    with pytest.raises(ExternalError):
         account.funds()
     clock.now_s += FUNDS_S
     assert account.funds() is not None
@@ -130,17 +132,17 @@ def test_a_bill_that_cannot_be_one_is_not_booked_and_hides_no_other(fake: FakePr
     clock = Clock()
     pods = pods_of(fake, OURS)
     account = account_of(fake, pods, clock)
-    odd, mine = rent(pods), rent(pods)
+    unusual, mine = rent(pods), rent(pods)
     fake.advance(3600)
-    pods.terminate(odd.pod_id)
+    pods.terminate(unusual.pod_id)
     pods.terminate(mine.pod_id)
     fake.advance(BILLED_AFTER_S + 1)
-    fake.pod(odd.pod_id).billed_usd = usd
+    fake.pod(unusual.pod_id).billed_usd = usd
     clock.now_s = BILLS_S
     assert [bill.pod_id for bill in account.bills()] == [mine.pod_id]
 
 
-def test_bills_are_of_our_own_pods_and_told_now_and_then(fake: FakePrime) -> None:
+def test_bills_are_of_our_own_pods_and_reported_now_and_then(fake: FakePrime) -> None:
     clock = Clock()
     pods = pods_of(fake, OURS)
     account = account_of(fake, pods, clock)
@@ -168,9 +170,9 @@ def test_pods_that_another_wallet_pays_for_do_not_count(fake: FakePrime) -> None
 
 
 def guarded(fake: FakePrime, memory: Memory, key: str = "", *, team: str = "", named: str = "") -> PrimePods:
-    """What a process has that is new: it has asked for nothing yet."""
-    asked = PrimeClient(Settings(key or fake.api_key, team, base_url=fake.url))
-    return PrimePods(asked, lambda connection, ticket: None, owner=Owner(asked, memory, named=named))
+    """Return the checked account of a new process, which has made no request yet."""
+    requested = PrimeClient(Settings(key or fake.api_key, team, base_url=fake.url))
+    return PrimePods(requested, lambda connection, ticket: None, owner=Owner(requested, memory, named=named))
 
 
 def key_of_bob(fake: FakePrime, scope: Mapping[str, frozenset[str]] = ALL) -> str:
@@ -196,7 +198,7 @@ def test_a_key_of_another_account_is_refused_before_anything_looks_gone(fake: Fa
     assert not fake.alive
 
 
-def test_a_machine_is_given_back_whoever_the_key_is_said_to_be_of(fake: FakePrime, tmp_path: Path) -> None:
+def test_a_machine_is_given_back_whoever_the_key_is_reported_to_be_of(fake: FakePrime, tmp_path: Path) -> None:
     pod = rent(guarded(fake, InFile(tmp_path / "prime-account")))
     (tmp_path / "prime-account").write_text("somebody-else\n")
     guarded(fake, InFile(tmp_path / "prime-account")).terminate(pod.pod_id)
@@ -205,20 +207,20 @@ def test_a_machine_is_given_back_whoever_the_key_is_said_to_be_of(fake: FakePrim
 
 ODD_WHOAMI = [
     SERVER_ERROR,
-    Answer(200, b"{}"),
-    Answer(200, b"<html>"),
-    Answer(200, b'{"data": {"id": 7}}'),
-    Answer(403, b'{"detail": "no"}'),
+    Response(200, b"{}"),
+    Response(200, b"<html>"),
+    Response(200, b'{"data": {"id": 7}}'),
+    Response(403, b'{"detail": "no"}'),
 ]
 
 
-@pytest.mark.parametrize("odd", ODD_WHOAMI)
-def test_a_whoami_that_fails_or_is_odd_keeps_no_machine_from_being_seen_and_given_back(
-    fake: FakePrime, tmp_path: Path, odd: Answer
+@pytest.mark.parametrize("unusual", ODD_WHOAMI)
+def test_a_whoami_that_fails_or_is_unusual_keeps_no_machine_from_being_seen_and_given_back(
+    fake: FakePrime, tmp_path: Path, unusual: Response
 ) -> None:
     memory = InFile(tmp_path / "prime-account")
     pod = rent(guarded(fake, memory))
-    fake.fail(odd, path="/user/whoami", times=ALWAYS)
+    fake.fail(unusual, path="/user/whoami", times=ALWAYS)
     pods = guarded(fake, memory)
     assert [seen.pod_id for seen in pods.list()] == [pod.pod_id]
     assert pods.get(pod.pod_id) is not None
@@ -355,9 +357,9 @@ def test_what_others_write_into_the_memory_meanwhile_is_not_lost(fake: FakePrime
     store = MemoryStore()
     memory = InStore(store)
     assert not memory.write("user-1", before="bob")
-    store.save_watch(replace(store.watch(), version=1, swept_s=5), version=0)
+    store.save_watch(replace(store.watch(), version=1, last_sweep_s=5), version=0)
     rent(guarded(fake, memory))
-    assert (store.watch().account, store.watch().swept_s) == ("user-1", 5)
+    assert (store.watch().account, store.watch().last_sweep_s) == ("user-1", 5)
 
 
 def test_the_variable_reaches_the_watcher_of_a_home(fake: FakePrime, tmp_path: Path) -> None:
@@ -380,16 +382,16 @@ def test_an_installation_that_failed_is_seen_as_broken(fake: FakePrime) -> None:
 
 
 class Slow:
-    """A pusher that does not return before it is told to, and fails as it is told to."""
+    """A pusher that returns only when the test tells it to, and fails if the test tells it to."""
 
-    def __init__(self, *errors: OutsideError | None) -> None:
+    def __init__(self, *errors: ExternalError | None) -> None:
         self.go = threading.Event()
         self.begun = threading.Semaphore(0)
         self.errors = list(errors)
 
-    def __call__(self, connection: Connection, ticket: Ticket) -> None:
+    def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
         self.begun.release()
-        assert self.go.wait(30)
+        assert self.go.wait(HANG_S)
         error = self.errors.pop(0) if self.errors else None
         if error is not None:
             raise error
@@ -399,7 +401,7 @@ def test_a_push_takes_its_time_and_is_not_made_twice_at_once() -> None:
     slow = Slow()
     push = BackgroundPusher(slow)
     push(CONNECTION, TICKET)
-    assert slow.begun.acquire(timeout=30)
+    assert slow.begun.acquire(timeout=HANG_S)
     push(CONNECTION, TICKET)
     slow.go.set()
     push.wait()
@@ -432,37 +434,37 @@ def test_who_has_no_more_time_waits_no_longer_and_the_next_call_begins_anew() ->
     slow = Slow()
     push = BackgroundPusher(slow)
     push(CONNECTION, TICKET)
-    assert slow.begun.acquire(timeout=30)
+    assert slow.begun.acquire(timeout=HANG_S)
     assert not push.wait(0.01)
     push.leave()
     assert push.wait(0.0)
     push(CONNECTION, TICKET)
-    assert slow.begun.acquire(timeout=30)
+    assert slow.begun.acquire(timeout=HANG_S)
     slow.go.set()
-    assert push.wait(30)
+    assert push.wait(HANG_S)
 
 
 def test_what_was_left_is_not_tried_again_and_keeps_nobody_from_a_place() -> None:
     stuck, free = Slow(*[TemporaryError("reset")] * PUSHES_MAX), threading.Event()
 
-    def pusher(connection: Connection, ticket: Ticket) -> None:
+    def pusher(connection: SshAddress, ticket: Ticket) -> None:
         free.set() if ticket.run == "late-1" else stuck(connection, ticket)
 
     push = BackgroundPusher(pusher, pauses_s=(0.0, 0.0))
     for number in range(PUSHES_MAX):
         push(CONNECTION, TICKET.model_copy(update={"run": f"stuck-{number}"}))
-    assert all(stuck.begun.acquire(timeout=30) for _ in range(PUSHES_MAX))
+    assert all(stuck.begun.acquire(timeout=HANG_S) for _ in range(PUSHES_MAX))
     threads = [thread for thread in threading.enumerate() if thread.name == f"push-{CONNECTION.pod_id}"]
     push.leave()
     push(CONNECTION, TICKET.model_copy(update={"run": "late-1"}))
-    assert free.wait(30)
+    assert free.wait(HANG_S)
     stuck.go.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(HANG_S)
     assert not stuck.begun.acquire(blocking=False)
 
 
-def test_a_failure_for_good_is_told_once_without_another_call() -> None:
+def test_a_failure_for_good_is_reported_once_without_another_call() -> None:
     slow = Slow(PermanentError("no Python"), TemporaryError("reset"))
     slow.go.set()
     push = BackgroundPusher(slow, pauses_s=())

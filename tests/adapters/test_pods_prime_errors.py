@@ -1,12 +1,12 @@
-"""What Prime's refusals mean, in each of the shapes they come in."""
+"""The meaning of Prime's refusals, in each of their formats."""
 
 import json
 
 import pytest
 
 from prime_train.adapters.http import Answer
-from prime_train.adapters.pods_prime.errors import create_refusal, is_unknown, refusal, said
-from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.adapters.pods_prime.errors import create_refusal, is_unknown, reason_in, refusal
+from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 
@@ -20,7 +20,7 @@ def detail(status: int, text: str) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         ({"detail": "Missing field: max_price\n not specified"}, "Missing field: max_price not specified"),
         ({"detail": [{"loc": ["body", "pod", "gpuCount"], "msg": "too small", "type": "x"}]}, "body.pod.gpuCount: too small"),
@@ -31,20 +31,20 @@ def detail(status: int, text: str) -> Answer:
         ([1, 2], ""),
     ],
 )
-def test_the_reason_is_found_in_every_shape_of_body(content: object, told: str) -> None:
-    assert said(answer(422, content)) == told
+def test_the_reason_is_found_in_every_shape_of_body(content: object, reported: str) -> None:
+    assert reason_in(answer(422, content)) == reported
 
 
 def test_a_page_is_not_quoted_and_plain_text_is_cut_short() -> None:
-    assert said(answer(502, body=HTML)) == ""
-    assert said(answer(502, body=b"upstream\x1b[31m failed " * 1000)).startswith("upstream [31m failed")
-    assert len(said(answer(502, body=b"x" * 10_000))) == 300
-    assert len(said(detail(400, "x" * 10_000))) == 300
+    assert reason_in(answer(502, body=HTML)) == ""
+    assert reason_in(answer(502, body=b"upstream\x1b[31m failed " * 1000)).startswith("upstream [31m failed")
+    assert len(reason_in(answer(502, body=b"x" * 10_000))) == 300
+    assert len(reason_in(detail(400, "x" * 10_000))) == 300
 
 
 @pytest.mark.parametrize(("status", "advice"), [(401, "PRIME_API_KEY"), (402, "wallet"), (403, "Instances")])
 @pytest.mark.parametrize("judge", [refusal, create_refusal])
-def test_what_a_person_has_to_do_is_said(status: int, advice: str, judge: type) -> None:
+def test_what_a_person_has_to_do_is_reported(status: int, advice: str, judge: type) -> None:
     error = judge(detail(status, "no stock and no capacity"))
 
     assert isinstance(error, PermanentError | NoFunds)
@@ -54,7 +54,7 @@ def test_what_a_person_has_to_do_is_said(status: int, advice: str, judge: type) 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("judge", [refusal, create_refusal])
-def test_trouble_on_their_side_is_for_later(status: int, judge: type) -> None:
+def test_problem_on_their_side_is_for_later(status: int, judge: type) -> None:
     error = judge(answer(status, body=HTML))
 
     assert isinstance(error, TemporaryError)
@@ -62,7 +62,7 @@ def test_trouble_on_their_side_is_for_later(status: int, judge: type) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("reported", "kind"),
     [
         (detail(400, "Requested GPU is out of stock"), NoCapacity),
         (detail(409, "No capacity left for this configuration"), NoCapacity),
@@ -93,11 +93,11 @@ def test_trouble_on_their_side_is_for_later(status: int, judge: type) -> None:
         (detail(429, "no capacity"), TemporaryError),
     ],
 )
-def test_only_what_promises_that_nothing_was_rented_is_taken_for_it(told: Answer, kind: type[OutsideError]) -> None:
-    assert type(create_refusal(told)) is kind
+def test_only_what_promises_that_nothing_was_rented_is_taken_for_it(reported: Answer, kind: type[ExternalError]) -> None:
+    assert type(create_refusal(reported)) is kind
 
 
-def test_money_is_said_to_be_the_reason() -> None:
+def test_money_is_reported_to_be_the_reason() -> None:
     assert "wallet" in str(create_refusal(detail(400, "Insufficient balance")))
 
 

@@ -1,4 +1,4 @@
-"""From Prime's rows to offers: names of GPUs, prices, disks, and what speaks against a machine."""
+"""From Prime's rows to offers: names of GPUs, prices, disks, and reasons against a machine."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from prime_train.adapters.pods_prime.models import Row
-from prime_train.adapters.pods_prime.offers import Asked, Terms, asked, is_offer_id, named, offer
+from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms, is_offer_id, named, offer, requested_machine
 from prime_train.core.offers import Offer, fits, rank
 from prime_train.core.spec import HardwareSpec
 
@@ -57,7 +57,7 @@ def the_offer(hardware: HardwareSpec | None = None, terms: Terms | None = None, 
     return only
 
 
-def test_a_row_becomes_an_offer_with_its_whole_price() -> None:
+def test_a_row_becomes_an_offer_with_its_complete_price() -> None:
     assert the_offer() == Offer(
         provider="prime",
         offer_id="hyperstack:A100_80GB:PCIe:1x:US-KS-2:secure:on-demand",
@@ -98,11 +98,11 @@ def test_a_gpu_is_known_by_what_people_call_it(gpu_type: str, word: str) -> None
 
 
 @pytest.mark.parametrize(("gpu_type", "word"), [("GH200_480GB", "gh200"), ("GH200_96GB", "GH200"), ("GB200", "GB200"), ("GB300", "GB300")])
-def test_a_machine_with_an_arm64_processor_is_left_out_and_told_why(gpu_type: str, word: str) -> None:
+def test_a_machine_with_an_arm64_processor_is_left_out_and_reported_why(gpu_type: str, word: str) -> None:
     found = the_offer(wants(gpus=[word]), gpuType=gpu_type)
 
     assert found.gpu == word
-    assert fits(found, wants(gpus=[word])) == "has an ARM64 processor, and agents and trainers are installed for x86-64"
+    assert fits(found, wants(gpus=[word])) == "has an ARM64 processor, but agents and trainers are installed for x86-64"
 
 
 @pytest.mark.parametrize("price", [-0.01, 1e308, "1.60", True, [1.6]])
@@ -117,7 +117,7 @@ def test_a_price_that_cannot_be_one_is_not_read(price: object, where: str) -> No
     ("gpu_type", "word"), [("A100_80GB", "A10"), ("A100_80GB", "A100_40GB"), ("GH200_96GB", "H200"), ("GB200", "B200")]
 )
 def test_a_gpu_is_not_taken_for_another(gpu_type: str, word: str) -> None:
-    assert fits(the_offer(wants(gpus=[word]), gpuType=gpu_type), wants(gpus=[word])) == f"has {gpu_type}, wanted {word}"
+    assert fits(the_offer(wants(gpus=[word]), gpuType=gpu_type), wants(gpus=[word])) == f"has {gpu_type}, but hardware.gpus requires {word}"
 
 
 def test_the_ladder_keeps_the_order_in_which_a_person_named_gpus_of_one_family() -> None:
@@ -151,7 +151,7 @@ def test_a_machine_without_a_gpu_is_for_runs_that_ask_for_none() -> None:
 
     assert (node.gpu, node.gpu_count) == ("", 0)
     assert fits(node, wants()) is None
-    assert fits(node, wants(gpus=["A100"])) == "has no GPU, wanted A100"
+    assert fits(node, wants(gpus=["A100"])) == "has no GPU, but hardware.gpus requires A100"
 
 
 # ------------------------------------------------------------------------------------------------------------------------ prices
@@ -164,20 +164,20 @@ def test_the_community_price_is_the_price_where_there_is_one() -> None:
 def test_what_is_not_in_the_price_comes_on_top() -> None:
     vcpu = {"defaultCount": 10, "pricePerUnit": 0.01, "defaultIncludedInPrice": False}
     memory = {"defaultCount": 100, "pricePerUnit": 0.001, "defaultIncludedInPrice": True}
-    found = asked(row(vcpu=vcpu, memory=memory), wants(disk_gib=500))
+    found = requested_machine(row(vcpu=vcpu, memory=memory), wants(disk_gib=500))
 
-    assert found == Asked(disk_gb=537, vcpus=10, memory_gb=100, usd_per_hour=round(1.6 + 0.0537 + 0.1, 6))
+    assert found == RequestedMachine(disk_gb=537, vcpus=10, memory_gb=100, usd_per_hour=round(1.6 + 0.0537 + 0.1, 6))
 
 
-def test_where_it_is_not_told_whether_it_is_in_the_price_it_is_counted() -> None:
+def test_where_it_is_not_reported_whether_it_is_in_the_price_it_is_counted() -> None:
     disk = A_DISK | {"defaultIncludedInPrice": None}
-    assert asked(row(disk=disk), wants()).usd_per_hour == 1.612
+    assert requested_machine(row(disk=disk), wants()).usd_per_hour == 1.612
 
 
 def test_of_what_is_in_the_price_only_more_than_usual_is_paid_for() -> None:
     disk = A_DISK | {"defaultIncludedInPrice": True}
-    assert asked(row(disk=disk), wants(disk_gib=10)).usd_per_hour == 1.6
-    assert asked(row(disk=disk), wants(disk_gib=1000)) == Asked(1074, 14, 125, round(1.6 + 954 * 0.0001, 6))
+    assert requested_machine(row(disk=disk), wants(disk_gib=10)).usd_per_hour == 1.6
+    assert requested_machine(row(disk=disk), wants(disk_gib=1000)) == RequestedMachine(1074, 14, 125, round(1.6 + 954 * 0.0001, 6))
 
 
 # ------------------------------------------------------------------------------------------------------------------------- disks
@@ -200,16 +200,16 @@ def test_of_what_is_in_the_price_only_more_than_usual_is_paid_for() -> None:
     ],
 )
 def test_the_least_disk_is_ordered_that_is_enough_and_allowed(disk: dict[str, Any], disk_gib: int, disk_gb: int) -> None:
-    assert asked(row(disk=A_DISK | disk), wants(disk_gib=disk_gib)).disk_gb == disk_gb
+    assert requested_machine(row(disk=A_DISK | disk), wants(disk_gib=disk_gib)).disk_gb == disk_gb
 
 
 def test_what_a_provider_keeps_of_a_disk_is_ordered_on_top() -> None:
-    assert asked(row(provider="runpod"), wants(disk_gib=100)).disk_gb == 148
+    assert requested_machine(row(provider="runpod"), wants(disk_gib=100)).disk_gb == 148
     assert the_offer(provider="runpod").disk_gib == the_offer().disk_gib - 37
 
 
 def test_a_disk_that_is_too_small_is_left_out_with_the_reason() -> None:
-    assert fits(the_offer(wants(disk_gib=2794)), wants(disk_gib=2794)) == "has 2793 GiB of disk, wanted 2794"
+    assert fits(the_offer(wants(disk_gib=2794)), wants(disk_gib=2794)) == "has 2793 GiB of disk, but hardware.disk_gib is 2794"
     assert fits(the_offer(wants(disk_gib=2793)), wants(disk_gib=2793)) is None
 
 
@@ -227,7 +227,7 @@ def test_a_disk_that_fits_is_large_enough_when_it_is_ordered(disk: dict[str, Any
     machine = row(disk=disk, provider=provider)
     (found,) = offers([machine], hardware)
     if fits(found, hardware) is None:
-        ordered_gb = asked(machine, hardware).disk_gb
+        ordered_gb = requested_machine(machine, hardware).disk_gb
         assert ordered_gb is not None
         reserved_gb = 40 if provider == "runpod" else 0
         assert (ordered_gb - reserved_gb) * 10**9 >= disk_gib * 2**30
@@ -243,9 +243,9 @@ def test_a_disk_that_fits_is_large_enough_when_it_is_ordered(disk: dict[str, Any
         ({"prices": {"onDemand": 1, "currency": "EUR"}}, "is priced in EUR"),
         ({"prices": {"onDemand": None}}, "has no price"),
         ({"prices": {"onDemand": 0}}, "has no price"),
-        ({"prepaidTime": 24}, "is paid 24 h ahead"),
+        ({"prepaidTime": 24}, "must be paid 24 h in advance"),
         ({"images": ["custom_template"]}, f"has none of the images {IMAGE}"),
-        ({"disk": None}, "does not tell how much disk it has"),
+        ({"disk": None}, "does not state its disk size"),
     ],
 )
 def test_a_machine_we_would_not_rent_is_shown_with_the_reason(changes: dict[str, Any], says: str) -> None:
@@ -259,7 +259,7 @@ def test_machines_of_private_people_are_taken_unless_it_is_forbidden() -> None:
     assert the_offer(security="community_cloud").hindrance == ""
     assert (
         the_offer(terms=Terms(secure_only=True), security="community_cloud").hindrance
-        == "is community_cloud, and only secure_cloud is taken"
+        == "is community_cloud, but only secure_cloud is allowed"
     )
     assert the_offer(terms=Terms(secure_only=True), security=None).hindrance
     assert the_offer(terms=Terms(secure_only=True)).hindrance == ""

@@ -1,4 +1,4 @@
-"""How Prime's words for a pod are read: its state, and where its SSH server is."""
+"""Parsing of Prime's description of a pod: its status, and the address of its SSH server."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from prime_train.adapters.pods_prime.connection import connection_of, read_conne
 from prime_train.adapters.pods_prime.models import Rented
 from prime_train.adapters.pods_prime.statuses import pod_of, second
 from prime_train.core.verdict import Pod, PodStatus
-from prime_train.ports import Connection
+from prime_train.ports import SshAddress
 
 
 @pytest.mark.parametrize(
-    ("told", "read"),
+    ("reported", "read"),
     [
         ("root@192.0.2.1 -p 22", ("root", "192.0.2.1", 22)),
         ("ubuntu@192.0.2.1 -p 2222", ("ubuntu", "192.0.2.1", 2222)),
@@ -23,12 +23,12 @@ from prime_train.ports import Connection
         ([None, "root@b -p 2"], ("root", "b", 2)),
     ],
 )
-def test_an_ssh_connection_is_read_in_every_form(told: object, read: tuple[str, str, int]) -> None:
-    assert read_connection("p1", told) == Connection("p1", *read)
+def test_an_ssh_connection_is_read_in_every_form(reported: object, read: tuple[str, str, int]) -> None:
+    assert read_connection("p1", reported) == SshAddress("p1", *read)
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         None,
         [None],
@@ -49,8 +49,8 @@ def test_an_ssh_connection_is_read_in_every_form(told: object, read: tuple[str, 
         {"host": "a"},
     ],
 )
-def test_what_is_no_connection_is_none_yet(told: object) -> None:
-    assert read_connection("p1", told) is None
+def test_what_is_no_connection_is_none_yet(reported: object) -> None:
+    assert read_connection("p1", reported) is None
 
 
 SSH_AT_2222 = [{"internal": "80", "external": "80", "usedBy": "WEB_SERVER"}, {"internal": "22", "external": "2222", "usedBy": "SSH"}]
@@ -60,7 +60,7 @@ SSH_AT_2222 = [{"internal": "80", "external": "80", "usedBy": "WEB_SERVER"}, {"i
 @pytest.mark.parametrize("ip", ["192.0.2.1", ["192.0.2.1"], [None, " 192.0.2.1 "]])
 def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_mapping(line: object, ip: object) -> None:
     rented = Rented.model_validate({"id": "p1", "status": "ACTIVE", "sshConnection": line, "ip": ip, "primePortMapping": SSH_AT_2222})
-    assert connection_of(rented) == Connection("p1", "root", "192.0.2.1", 2222)
+    assert connection_of(rented) == SshAddress("p1", "root", "192.0.2.1", 2222)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_ma
     ],
 )
 def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(content: dict[str, object], read: tuple[str, str, int]) -> None:
-    assert connection_of(Rented.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == Connection("p1", *read)
+    assert connection_of(Rented.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == SshAddress("p1", *read)
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_an_address_without_an_ssh_port_or_a_port_without_an_address_is_no_conne
         ("TERMINATED", "FINISHED", 100, PodStatus.GONE),
         ("ERROR", "PENDING", None, PodStatus.BROKEN),
         ("STOPPED", "FINISHED", None, PodStatus.BROKEN),
-        ("DELETING", "FINISHED", None, PodStatus.ODD),
-        ("UNKNOWN", None, None, PodStatus.ODD),
-        ("A_NEW_WORD", None, None, PodStatus.ODD),
-        (None, None, None, PodStatus.ODD),
+        ("DELETING", "FINISHED", None, PodStatus.UNKNOWN),
+        ("UNKNOWN", None, None, PodStatus.UNKNOWN),
+        ("A_NEW_WORD", None, None, PodStatus.UNKNOWN),
+        (None, None, None, PodStatus.UNKNOWN),
     ],
 )
-def test_only_a_machine_said_to_be_terminated_is_gone(
+def test_only_a_machine_reported_to_be_terminated_is_gone(
     status: str | None, installation: str | None, progress: float | None, means: PodStatus
 ) -> None:
     rented = Rented(id="p", status=status, installation_status=installation, installation_progress=progress)
@@ -132,7 +132,7 @@ def test_a_pod_that_tells_little_is_still_a_pod() -> None:
 
 def test_a_field_of_another_type_does_not_hide_the_pod() -> None:
     content = {"id": "p", "name": "pt-a-e1", "status": {"is": "ACTIVE"}, "priceHr": "free", "createdAt": 7, "installationProgress": "half"}
-    assert pod_of(Rented.model_validate(content)) == Pod("p", "pt-a-e1", PodStatus.ODD)
+    assert pod_of(Rented.model_validate(content)) == Pod("p", "pt-a-e1", PodStatus.UNKNOWN)
 
 
 @pytest.mark.parametrize(

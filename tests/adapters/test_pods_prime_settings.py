@@ -1,4 +1,4 @@
-"""Who we are at Prime Intellect."""
+"""The settings for an account at Prime Intellect."""
 
 import json
 from pathlib import Path
@@ -53,19 +53,19 @@ def test_the_key_is_not_sent_unencrypted_but_to_this_machine(tmp_path: Path) -> 
     assert read_settings({"PRIME_API_KEY": KEY, "PRIME_API_BASE_URL": "http://127.0.0.1:8/api/v1"}, tmp_path).base_url
 
 
-def test_without_a_key_it_is_told_where_one_goes(tmp_path: Path) -> None:
+def test_without_a_key_it_is_reported_where_one_goes(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="PRIME_API_KEY"):
         read_settings({}, tmp_path)
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} x", "pit_\u00e9"])
-def test_a_key_with_a_slip_of_the_hand_is_told_without_it(tmp_path: Path, key: str) -> None:
+def test_a_key_with_a_slip_of_the_hand_is_reported_without_it(tmp_path: Path, key: str) -> None:
     with pytest.raises(PermanentError) as caught:
         read_settings({"PRIME_API_KEY": key}, tmp_path)
     assert "pit_" not in str(caught.value)
 
 
-def test_a_file_that_is_no_json_is_told_without_what_is_in_it(tmp_path: Path) -> None:
+def test_a_file_that_is_no_json_is_reported_without_what_is_in_it(tmp_path: Path) -> None:
     home(tmp_path)
     (tmp_path / ".prime" / "config.json").write_text(f'{{"api_key": "{KEY}"')
     with pytest.raises(PermanentError, match="is not JSON") as caught:
@@ -91,7 +91,7 @@ def test_the_context_that_is_named_has_its_own_key_team_and_address(tmp_path: Pa
     assert read_settings({"PRIME_CONTEXT": "Mine"}, there) == Settings("pit_of_the_file")
     for production in ("production", "Production"):
         assert read_settings({"PRIME_CONTEXT": production}, there) == Settings("pit_of_the_file")
-    with pytest.raises(PermanentError, match="there is no key"):
+    with pytest.raises(PermanentError, match="there is no API key"):
         read_settings({"PRIME_CONTEXT": "out"}, there)
 
 
@@ -108,7 +108,7 @@ def test_a_context_that_is_not_there_is_not_taken_for_another_account(tmp_path: 
     there = home(tmp_path, api_key=KEY, team_id="t1")
     context(there, "work", api_key=KEY)
     for key in ({}, {"PRIME_API_KEY": KEY}):
-        with pytest.raises(PermanentError, match="PRIME_CONTEXT may be production, work, or not set"):
+        with pytest.raises(PermanentError, match="set PRIME_CONTEXT to production, work, or unset it"):
             read_settings({"PRIME_CONTEXT": name, **key}, there)
 
 

@@ -1,4 +1,4 @@
-"""SSH against a real sshd: what is done, what is refused, and what is told when a connection ends."""
+"""SSH against a real sshd: what works, what is refused, and what is reported when a connection ends."""
 
 import os
 import socket
@@ -16,10 +16,10 @@ import pytest
 from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.ssh import KnownHosts, LoginKey, Shell, connect, login_key
 from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX
-from prime_train.ports import Connection, OutsideError, PermanentError, TemporaryError
-from tests.agent.attempts import await_true
+from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
 from tests.fakes.prime import MARKER, FakePrime, needs_sshd
-from tests.fakes.prime.calling import create
+from tests.fakes.prime.client import create
+from tests.waiting import await_true
 
 pytestmark = needs_sshd
 
@@ -45,37 +45,37 @@ def _fake(tmp_path: Path, key: LoginKey) -> Iterator[FakePrime]:
 
 
 @pytest.fixture(name="pod")
-def _pod(fake: FakePrime) -> Connection:
+def _pod(fake: FakePrime) -> SshAddress:
     return connection_of(fake, create(fake))
 
 
 @pytest.fixture(name="shell")
-def _shell(pod: Connection, key: LoginKey, hosts: KnownHosts) -> Iterator[Shell]:
+def _shell(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> Iterator[Shell]:
     with connect(pod, key, hosts) as shell:
         yield shell
 
 
-def connection_of(fake: FakePrime, pod_id: str) -> Connection:
+def connection_of(fake: FakePrime, pod_id: str) -> SshAddress:
     found = read_connection(pod_id, fake.pod(pod_id).address)
     assert found is not None
     return found
 
 
-def home(fake: FakePrime, pod: Connection) -> Path:
+def home(fake: FakePrime, pod: SshAddress) -> Path:
     found = fake.home_of(pod.pod_id)
     assert found is not None
     return found
 
 
-def log_of(fake: FakePrime, pod: Connection) -> str:
-    """What the pod's sshd said."""
+def log_of(fake: FakePrime, pod: SshAddress) -> str:
+    """Return the log of the pod's sshd."""
     machine = fake.pod(pod.pod_id).machine
     assert machine is not None
     return machine.log()
 
 
-def busy(pod: Connection) -> list[int]:
-    """What still runs on the pod but for its sshd."""
+def busy(pod: SshAddress) -> list[int]:
+    """Return the processes that still run on the pod, except its sshd."""
     found = []
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error, OSError):
@@ -84,13 +84,13 @@ def busy(pod: Connection) -> list[int]:
     return found
 
 
-def raised(action: Callable[[], object]) -> OutsideError:
-    with pytest.raises(OutsideError) as caught:
+def raised(action: Callable[[], object]) -> ExternalError:
+    with pytest.raises(ExternalError) as caught:
         action()
     return caught.value
 
 
-def enter(pod: Connection, key: LoginKey, hosts: KnownHosts, **options: float) -> None:
+def enter(pod: SshAddress, key: LoginKey, hosts: KnownHosts, **options: float) -> None:
     with connect(pod, key, hosts, **options) as shell:
         shell.run("true")
 
@@ -109,12 +109,12 @@ def test_the_key_pair_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["id_ed25519"]
 
 
-def test_a_file_that_is_no_key_is_left_alone_and_not_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_key_is_left_alone_and_not_reported(tmp_path: Path) -> None:
     (tmp_path / "id_ed25519").write_bytes(SECRET)
     error = raised(lambda: login_key(tmp_path, b"m" * 32))
 
     assert isinstance(error, PermanentError)
-    assert "id_ed25519 is no Ed25519 key" in str(error)
+    assert "id_ed25519 is not an Ed25519 key" in str(error)
     assert SECRET.decode() not in str(error)
     assert (tmp_path / "id_ed25519").read_bytes() == SECRET
 
@@ -129,14 +129,14 @@ def test_the_private_half_is_not_in_what_is_printed(key: LoginKey, tmp_path: Pat
 
 
 def test_a_command_tells_its_code_and_what_it_printed(shell: Shell) -> None:
-    said = shell.run("cat; echo wrong >&2; exit 7", stdin=b"in, ")
-    assert (said.code, said.text) == (7, "in, wrong\n")
+    message = shell.run("cat; echo wrong >&2; exit 7", stdin=b"in, ")
+    assert (message.code, message.text) == (7, "in, wrong\n")
 
 
 def test_of_a_flood_the_end_is_kept(shell: Shell) -> None:
-    said = shell.run("yes | head -c 1000000; echo the end")
-    assert len(said.text) == OUTPUT_BYTES_MAX
-    assert said.tail.endswith("the end")
+    message = shell.run("yes | head -c 1000000; echo the end")
+    assert len(message.text) == OUTPUT_BYTES_MAX
+    assert message.tail.endswith("the end")
 
 
 def test_a_command_need_not_read_what_it_is_given(shell: Shell) -> None:
@@ -150,7 +150,7 @@ def test_a_command_that_does_not_end_is_given_up(shell: Shell) -> None:
     assert isinstance(raised(lambda: shell.run("true")), TemporaryError)
 
 
-def test_a_file_arrives_whole_and_for_its_owner_only(fake: FakePrime, pod: Connection, shell: Shell) -> None:
+def test_a_file_arrives_complete_and_for_its_owner_only(fake: FakePrime, pod: SshAddress, shell: Shell) -> None:
     data, steps = os.urandom(3 * MIB + 5), list[int]()
     shell.put("a folder/with 'quotes'/file", data, progress=steps.append)
     file = home(fake, pod) / "a folder" / "with 'quotes'" / "file"
@@ -162,7 +162,7 @@ def test_a_file_arrives_whole_and_for_its_owner_only(fake: FakePrime, pod: Conne
     assert steps[-1] == len(data)
 
 
-def test_a_file_that_was_cut_leaves_the_old_one(fake: FakePrime, pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_file_that_was_cut_leaves_the_old_one(fake: FakePrime, pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     def put(data: bytes) -> None:
         with connect(pod, key, hosts) as shell:
             shell.put("file", data)
@@ -180,39 +180,39 @@ def test_a_file_that_was_cut_leaves_the_old_one(fake: FakePrime, pod: Connection
     assert (home(fake, pod) / "file").read_bytes() == bytes(2 * MIB)
 
 
-def test_a_file_that_can_not_be_written_is_refused_with_the_reason(shell: Shell) -> None:
+def test_a_file_that_cannot_be_written_is_refused_with_the_reason(shell: Shell) -> None:
     error = raised(lambda: shell.put("/dev/null/file", SECRET))
     assert isinstance(error, PermanentError)
     assert "/dev/null/file cannot be written: " in str(error)
     assert SECRET.decode() not in str(error)
 
 
-def test_what_is_fetched_is_whole_and_without_what_was_complained(shell: Shell) -> None:
+def test_what_is_fetched_is_complete_and_without_what_was_complained(shell: Shell) -> None:
     fetched = shell.fetch("echo wrong >&2; head -c 300000 /dev/zero; exit 7", bytes_max=MIB)
     assert (fetched.code, fetched.data) == (7, bytes(300_000))
 
 
-def test_what_is_more_than_was_asked_for_is_given_up(shell: Shell) -> None:
+def test_what_is_more_than_was_requested_is_given_up(shell: Shell) -> None:
     error = raised(lambda: shell.fetch("cat /dev/zero", bytes_max=MIB))
     assert isinstance(error, PermanentError)
     assert "more than 1048576 bytes" in str(error)
 
 
-def test_what_is_followed_comes_as_it_is_said(fake: FakePrime, pod: Connection, shell: Shell) -> None:
-    heard, pieces = (
+def test_what_is_followed_comes_as_it_is_reported(fake: FakePrime, pod: SshAddress, shell: Shell) -> None:
+    received, pieces = (
         bytearray(),
         shell.follow("cat; until [ -e go ]; do sleep 0.05; done; echo gone; exec sleep 600", stdin=b"in\n", look_s=0.05),
     )
     for piece in pieces:
-        heard += piece
-        if not piece and bytes(heard) == b"in\n":
+        received += piece
+        if not piece and bytes(received) == b"in\n":
             (home(fake, pod) / "go").touch()
-        if heard.endswith(b"gone\n"):
+        if received.endswith(b"gone\n"):
             break
-    assert bytes(heard) == b"in\ngone\n"
+    assert bytes(received) == b"in\ngone\n"
 
 
-@pytest.mark.parametrize(("command", "words"), [("sleep 600", "nothing was heard for 0.3 s"), ("echo", "the connection ended")])
+@pytest.mark.parametrize(("command", "words"), [("sleep 600", "nothing was received for 0.3 s"), ("echo", "the connection ended")])
 def test_silence_and_an_end_are_the_end_of_following(shell: Shell, command: str, words: str) -> None:
     error = raised(lambda: list(shell.follow(command, look_s=0.05, silence_s=0.3)))
     assert isinstance(error, TemporaryError)
@@ -222,7 +222,7 @@ def test_silence_and_an_end_are_the_end_of_following(shell: Shell, command: str,
 # --------------------------------------------------------------------------------------------------------------- who is there
 
 
-def test_another_machine_at_the_address_is_told_nothing(fake: FakePrime, pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_another_machine_at_the_address_is_sent_nothing(fake: FakePrime, pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     other = connection_of(fake, create(fake))
     enter(pod, key, hosts)
     error = raised(lambda: enter(replace(pod, port=other.port), key, hosts))
@@ -235,14 +235,14 @@ def test_another_machine_at_the_address_is_told_nothing(fake: FakePrime, pod: Co
     enter(other, key, hosts)
 
 
-def test_a_pod_is_known_once_somebody_has_logged_in(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_pod_is_known_once_somebody_has_logged_in(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     assert not hosts.knows(pod.pod_id)
     enter(pod, key, hosts)
     assert hosts.knows(pod.pod_id)
     assert not hosts.knows(f"{pod.pod_id}x")
 
 
-def test_what_is_pinned_is_read_by_openssh(pod: Connection, key: LoginKey, hosts: KnownHosts, tmp_path: Path) -> None:
+def test_what_is_pinned_is_read_by_openssh(pod: SshAddress, key: LoginKey, hosts: KnownHosts, tmp_path: Path) -> None:
     enter(pod, key, hosts)
     options = (f"UserKnownHostsFile={tmp_path / 'attempt' / 'known_hosts'}", f"HostKeyAlias={pod.pod_id}", "StrictHostKeyChecking=yes")
     words = [word for option in (*options, "BatchMode=yes", "IdentitiesOnly=yes") for word in ("-o", option)]
@@ -261,13 +261,13 @@ def test_what_is_pinned_is_read_by_openssh(pod: Connection, key: LoginKey, hosts
     assert subprocess.run(ssh, capture_output=True, check=True).stdout == b"in\n"
 
 
-def test_a_machine_that_does_not_know_the_key_yet_is_asked_again(pod: Connection, hosts: KnownHosts, tmp_path: Path) -> None:
+def test_a_machine_that_does_not_know_the_key_yet_is_retried(pod: SshAddress, hosts: KnownHosts, tmp_path: Path) -> None:
     error = raised(lambda: enter(pod, login_key(tmp_path / "another", b"n" * 32), hosts))
     assert isinstance(error, TemporaryError)
-    assert "does not let us in" in str(error)
+    assert "refuses the SSH key" in str(error)
 
 
-def test_a_port_where_nobody_listens_is_asked_again(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_port_where_nobody_listens_is_retried(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     error = raised(lambda: enter(replace(pod, port=port), key, hosts))
@@ -275,11 +275,11 @@ def test_a_port_where_nobody_listens_is_asked_again(pod: Connection, key: LoginK
     assert "Connection refused" in str(error)
 
 
-def test_a_host_that_is_not_known_is_asked_again(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_host_that_is_not_known_is_retried(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     assert isinstance(raised(lambda: enter(replace(pod, host="nowhere.invalid"), key, hosts)), TemporaryError)
 
 
-def test_a_server_that_says_nothing_is_given_up(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_server_that_says_nothing_is_given_up(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         silent = replace(pod, port=server.getsockname()[1])
         error = raised(lambda: enter(silent, key, hosts, handshake_s=0.3))
@@ -287,7 +287,7 @@ def test_a_server_that_says_nothing_is_given_up(pod: Connection, key: LoginKey, 
     assert "no answer in 0.3 s" in str(error)
 
 
-def test_a_server_that_hangs_up_is_asked_again(pod: Connection, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_server_that_hangs_up_is_retried(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def hang_up() -> None:

@@ -1,4 +1,4 @@
-"""Bringing the agent to a machine: through Prime's fake, by a real SSH, up to its heartbeats at a control plane."""
+"""Installing the agent on a machine: through the fake of Prime, over real SSH, up to its heartbeats at a control plane."""
 
 import os
 import subprocess
@@ -19,11 +19,12 @@ from prime_train.adapters.ssh import login_key
 from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import Connection, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
+from tests.fakes.http import ALWAYS, CutRequest
 from tests.fakes.prime import FakePrime, needs_sshd
-from tests.fakes.prime.calling import create
+from tests.fakes.prime.client import create
 
 pytestmark = [needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
@@ -35,7 +36,7 @@ HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
 
 @pytest.fixture(name="plane")
 def _plane(tmp_path: Path) -> Iterator[FakeControlPlane]:
-    """Of a run without a working tree: its agent sends heartbeats, and then tells that it cannot begin."""
+    """Return a control plane with a run that has no working tree: its agent sends heartbeats, and then reports that it cannot begin."""
     job = Bootstrap(run=RUN_ID, attempt=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), code_key="missing")
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         yield plane
@@ -43,8 +44,8 @@ def _plane(tmp_path: Path) -> Iterator[FakeControlPlane]:
 
 @pytest.fixture(name="idle")
 def _idle(plane: FakeControlPlane) -> FakeControlPlane:
-    """One whose agents stay, as they get no job."""
-    plane.down = True
+    """Return a control plane whose agents keep running, because they get no job."""
+    plane.fail(CutRequest(), times=ALWAYS)
     return plane
 
 
@@ -56,7 +57,7 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
 
 
 @pytest.fixture(name="pod")
-def _pod(fake: FakePrime) -> Connection:
+def _pod(fake: FakePrime) -> SshAddress:
     pod_id = create(fake)
     found = read_connection(pod_id, fake.pod(pod_id).address)
     assert found is not None
@@ -72,21 +73,21 @@ def pusher_of(folder: Path, recipe: Recipe = HERE) -> AgentPusher:
     return AgentPusher(login_key(folder / "ssh", b"m" * 32), folder / "attempts", recipe=recipe)
 
 
-def home(fake: FakePrime, pod: Connection) -> Path:
+def home(fake: FakePrime, pod: SshAddress) -> Path:
     found = fake.home_of(pod.pod_id)
     assert found is not None
     return found
 
 
 def agents(folder: Path) -> list[int]:
-    """The living agents with a ticket in the folder."""
+    """Return the living agents with a ticket in the folder."""
     ticket = str(folder / ".prime-train" / ATTEMPT / "ticket.json")
     found = psutil.process_iter(["cmdline", "pid"])
     return [process.info["pid"] for process in found if ticket in (process.info["cmdline"] or ())]
 
 
-def raised(action: Callable[[], object]) -> OutsideError:
-    with pytest.raises(OutsideError) as caught:
+def raised(action: Callable[[], object]) -> ExternalError:
+    with pytest.raises(ExternalError) as caught:
         action()
     return caught.value
 
@@ -109,7 +110,7 @@ def test_an_agent_on_a_rented_machine_sends_heartbeats(fake: FakePrime, plane: F
     assert (disk / "prime-train" / ATTEMPT / "logs" / "agent.log").exists()
 
 
-def test_an_agent_that_runs_is_left_alone(fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+def test_an_agent_that_runs_is_left_alone(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher) -> None:
     pusher(pod, idle.ticket)
     first = agents(home(fake, pod))
     pusher(pod, idle.ticket)
@@ -117,14 +118,14 @@ def test_an_agent_that_runs_is_left_alone(fake: FakePrime, pod: Connection, idle
     assert agents(home(fake, pod)) == first
 
 
-def test_two_at_once_start_one_agent(fake: FakePrime, pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_two_at_once_start_one_agent(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(pusher_of(tmp_path), pod, idle.ticket) for _ in range(2)]:
             done.result()
     assert len(agents(home(fake, pod))) == 1
 
 
-def test_an_agent_that_was_killed_is_started_again(fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+def test_an_agent_that_was_killed_is_started_again(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher) -> None:
     pusher(pod, idle.ticket)
     (first,) = agents(home(fake, pod))
     psutil.Process(first).kill()
@@ -134,7 +135,7 @@ def test_an_agent_that_was_killed_is_started_again(fake: FakePrime, pod: Connect
 
 
 def test_a_number_that_went_to_another_process_is_no_agent(
-    fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher
+    fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher
 ) -> None:
     folder = home(fake, pod) / ".prime-train" / ATTEMPT
     folder.mkdir(parents=True)
@@ -145,7 +146,7 @@ def test_a_number_that_went_to_another_process_is_no_agent(
 
 @pytest.mark.parametrize("after_bytes", [500, 4_000, 7_000, 10_000, 13_000, 16_000])
 def test_a_push_that_was_cut_is_done_again(
-    fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher, after_bytes: int
+    fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher, after_bytes: int
 ) -> None:
     fake.cut_ssh(after_bytes=after_bytes)
     error = raised(lambda: pusher(pod, idle.ticket))
@@ -159,7 +160,7 @@ def test_a_push_that_was_cut_is_done_again(
 # -------------------------------------------------------------------------------------------------------------- what is refused
 
 
-def test_another_machine_gets_no_ticket(fake: FakePrime, pod: Connection, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+def test_another_machine_gets_no_ticket(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher) -> None:
     pusher(pod, idle.ticket)
     other = create(fake)
     elsewhere = read_connection(pod.pod_id, fake.pod(other).address)
@@ -173,14 +174,14 @@ def test_another_machine_gets_no_ticket(fake: FakePrime, pod: Connection, idle: 
     assert list(disk.rglob("ticket.json")) == []
 
 
-def test_an_agent_that_can_not_start_tells_why(pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_an_agent_that_cannot_start_tells_why(pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
     error = raised(lambda: pusher_of(tmp_path, replace(HERE, python="/nowhere/python"))(pod, idle.ticket))
     assert isinstance(error, TemporaryError)
     assert "the agent ended at once" in str(error)
     assert "/nowhere/python" in str(error)
 
 
-def test_a_ticket_that_the_machine_repeats_is_not_told(pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_a_ticket_that_the_machine_repeats_is_not_reported(pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
     gossip = tmp_path / "gossip"
     gossip.write_text('#!/bin/sh\nfor word in "$@"; do cat "$word"; done 2>/dev/null\n')
     gossip.chmod(0o755)
@@ -190,7 +191,7 @@ def test_a_ticket_that_the_machine_repeats_is_not_told(pod: Connection, idle: Fa
     assert error.__cause__ is None
 
 
-def test_a_machine_without_a_disk_for_us_is_refused(pod: Connection, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_a_machine_without_a_disk_for_us_is_refused(pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
     error = raised(lambda: pusher_of(tmp_path, replace(HERE, disks=("/proc/none", "/nowhere")))(pod, idle.ticket))
     assert isinstance(error, PermanentError)
     assert "none of /proc/none /nowhere is a folder that can be written to" in str(error)
@@ -203,7 +204,7 @@ SYSTEM = ("sh", "cat", "mkdir", "mv", "rm", "tr", "grep", "tail", "cut", "sleep"
 
 
 class Bare:
-    """A machine's home and its programs: the system's few, and scripts in place of others."""
+    """A machine's home folder and its programs: a few of the system's, and scripts that replace others."""
 
     def __init__(self, folder: Path, **programs: str) -> None:
         self.home, self._bin = folder / "home", folder / "bin"
@@ -254,7 +255,7 @@ def test_where_nothing_else_is_there_uv_is_fetched_to_a_place_of_its_own(tmp_pat
     assert (machine.home / ".prime-train" / "bin" / "uv").exists()
 
 
-def test_uv_that_can_not_be_fetched_is_tried_later(tmp_path: Path) -> None:
+def test_uv_that_cannot_be_fetched_is_tried_later(tmp_path: Path) -> None:
     done = Bare(tmp_path, curl="exit 6").up("~")
     assert (done.returncode, done.stdout) == (75, "this machine has no Python and no uv, and uv could not be fetched\n")
 
@@ -291,12 +292,15 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     subprocess.run(pip, check=True)
     program = "import prime_agent.main, prime_train.adapters.provisioning as p; print(prime_agent.main.__file__, p.pack().digest)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
-    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    message = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
-    assert said.split() == [str(tmp_path / "there" / "prime_agent" / "main.py"), parcel.digest]
+    assert message.split() == [str(tmp_path / "there" / "prime_agent" / "main.py"), parcel.digest]
     assert parcel.files["runtime.txt"] == (ROOT / "requirements" / "runtime.txt").read_bytes()
 
 
+@pytest.mark.exhaustive
 def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
@@ -305,6 +309,8 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     subprocess.run(pip, check=True)
     program = "from prime_train.adapters.provisioning import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
-    said = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    message = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
-    assert said.split() == [wheel.name, "runtime.txt", str((ROOT / "requirements" / "runtime.txt").stat().st_size)]
+    assert message.split() == [wheel.name, "runtime.txt", str((ROOT / "requirements" / "runtime.txt").stat().st_size)]

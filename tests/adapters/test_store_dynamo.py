@@ -1,4 +1,5 @@
-"""What is DynamoDB's own: what calls cost, lost answers, other writers, what its errors become, and how it is opened."""
+"""Behaviour that only the DynamoDB store has: the cost of calls, lost responses, concurrent writers, the conversion of its errors, and
+opening it."""
 
 import functools
 import json
@@ -15,23 +16,23 @@ import boto3
 import pytest
 
 from prime_train.adapters.store_dynamo import heartbeats as hot
-from prime_train.adapters.store_dynamo.boto import BotoCalls, client, create_table
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client, create_table
 from prime_train.adapters.store_dynamo.calls import Calls, Unreached
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.schema import EXPIRES, lease_key, packed_key, run_key, unpacked
-from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_dynamo.table import Table
-from prime_train.adapters.stored import dump
+from prime_train.adapters.stored_json import dump
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Gpus, JobExit, Phase, Saves, Verdict
-from prime_train.ports import OutsideError, PermanentError, RunRecord, Store, TemporaryError
-from tests.adapters.answering import Responder
+from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
 from tests.builders import RUN_ID, T0_S, alert, commit, happening, heartbeat, lease, run
 from tests.fakes import dynamo
-from tests.fakes.dynamo import Heard, SmallPages
-from tests.fakes.faulty_proxy import ALWAYS, Answer, FaultyProxy, LoseResponse
+from tests.fakes.dynamo import RecordedCalls, SmallPages
+from tests.fakes.faulty_proxy import FaultyProxy
+from tests.fakes.http import ALWAYS, CutRequest, LoseResponse, Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "a-secret-value"}
@@ -48,17 +49,17 @@ def table(ministack: S3Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def heard(ministack: S3Server) -> Heard:
-    return Heard(dynamo.calls_of(ministack))
+def received(ministack: S3Server) -> RecordedCalls:
+    return RecordedCalls(dynamo.calls_of(ministack))
 
 
 @pytest.fixture
-def store(heard: Heard, table: str) -> DynamoStore:
-    return DynamoStore(heard, table)
+def store(received: RecordedCalls, table: str) -> DynamoStore:
+    return DynamoStore(received, table)
 
 
 def train(store: Store, **changes: Any) -> RunRecord:
-    """A run in the store that may send heartbeats."""
+    """Store a run that may send heartbeats."""
     new = run(RunState.TRAINING, **changes)
     store.create(replace(new, version=1))
     store.save(Change(replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
@@ -66,23 +67,23 @@ def train(store: Store, **changes: Any) -> RunRecord:
 
 
 def loaded(store: Store, run_id: str = RUN_ID) -> RunRecord:
-    held = store.load(run_id)
-    assert held is not None
-    return held
+    record = store.load(run_id)
+    assert record is not None
+    return record
 
 
-def ended(held: RunRecord) -> Change:
-    """The run is over, with nothing left to do."""
-    after = replace(held.run, version=held.run.version + 1, state=RunState.STOPPED, next_check_s=None)
-    return Change(after, replace(held.lease, version=held.lease.version + 1, open=False), lease_version=held.lease.version)
+def ended(record: RunRecord) -> Change:
+    """Return a run that is over, with nothing left to do."""
+    after = replace(record.run, version=record.run.version + 1, state=RunState.STOPPED, next_check_s=None)
+    return Change(after, replace(record.lease, version=record.lease.version + 1, open=False), lease_version=record.lease.version)
 
 
-def next_of(held: RunRecord, **changes: Any) -> Change:
-    return Change(replace(held.run, version=held.run.version + 1, **changes))
+def next_of(record: RunRecord, **changes: Any) -> Change:
+    return Change(replace(record.run, version=record.run.version + 1, **changes))
 
 
 def items(server: S3Server, table: str, partition: str) -> list[dict[str, Any]]:
-    """Whatever lies in partitions whose name begins so."""
+    """Return all items in partitions whose name begins with this text."""
     found = map(unpacked, dynamo.client_of(server).scan(TableName=table)["Items"])
     return [item for item in found if item["PK"].startswith(partition)]
 
@@ -91,7 +92,7 @@ def items(server: S3Server, table: str, partition: str) -> list[dict[str, Any]]:
 
 
 def busy_heartbeat(seq: int, **changes: Any) -> Any:
-    """One in which a run that trains says all it has to say."""
+    """Return a heartbeat of a training run with all fields set."""
     return heartbeat(
         seq,
         step=123_456,
@@ -111,20 +112,22 @@ def busy_heartbeat(seq: int, **changes: Any) -> Any:
 
 
 def lease_bytes(server: S3Server, table: str) -> int:
-    """Of the only one; a number counts for more than it takes."""
+    """Return the size of the only lease item. DynamoDB counts more bytes for a number than it needs."""
     (item,) = items(server, table, "LEASE#")
     return sum(len(name) + len(str(value).encode()) for name, value in item.items())
 
 
 @pytest.mark.parametrize("news", [False, True])
-def test_a_heartbeat_is_one_write_of_one_unit(store: DynamoStore, heard: Heard, ministack: S3Server, table: str, news: bool) -> None:
+def test_a_heartbeat_is_one_write_of_one_unit(
+    store: DynamoStore, received: RecordedCalls, ministack: S3Server, table: str, news: bool
+) -> None:
     train(store, run_id="a-run-with-a-rather-long-name-0123456789", next_check_s=T0_S + 900)
     key = "runs/a-run-with-a-rather-long-name-0123456789/manifests/000000123400-e1.json"
     store.commit(commit(123_400, run="a-run-with-a-rather-long-name-0123456789", key=key), T0_S)
-    heard.asked.clear()
-    said = busy_heartbeat(1_000_000, run="a-run-with-a-rather-long-name-0123456789", news=news)
-    assert store.heartbeat(said, T0_S + 70).verdict is Verdict.OK
-    assert heard.operations == ["update_item"]
+    received.requested.clear()
+    wording = busy_heartbeat(1_000_000, run="a-run-with-a-rather-long-name-0123456789", news=news)
+    assert store.heartbeat(wording, T0_S + 70).verdict is Verdict.OK
+    assert received.operations == ["update_item"]
     assert lease_bytes(ministack, table) < WRITE_UNIT_BYTES
 
 
@@ -134,24 +137,24 @@ def test_a_lease_is_small_as_every_sweep_reads_them_all(store: DynamoStore, mini
     assert lease_bytes(ministack, table) < 400
 
 
-def test_a_repeated_or_fenced_heartbeat_is_told_apart_without_a_read(store: DynamoStore, heard: Heard) -> None:
+def test_a_repeated_or_fenced_heartbeat_is_distinguished_without_a_read(store: DynamoStore, received: RecordedCalls) -> None:
     train(store)
     store.heartbeat(heartbeat(3), T0_S)
-    heard.asked.clear()
+    received.requested.clear()
     verdicts = [
-        store.heartbeat(said, T0_S).verdict
-        for said in (heartbeat(3, news=True), heartbeat(4, attempt=2), heartbeat(1, run="unknown", news=True))
+        store.heartbeat(wording, T0_S).verdict
+        for wording in (heartbeat(3, news=True), heartbeat(4, attempt=2), heartbeat(1, run="unknown", news=True))
     ]
     assert verdicts == [Verdict.REPEATED, Verdict.FENCED, Verdict.FENCED]
-    assert heard.operations == ["update_item"] * 3
+    assert received.operations == ["update_item"] * 3
 
 
-def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, heard: Heard) -> None:
+def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, received: RecordedCalls) -> None:
     before = train(store)
     store.wake(RUN_ID, T0_S)
-    heard.asked.clear()
-    assert not store.save(replace(next_of(before), happenings=(happening(),), alerts=(alert(),)))
-    assert heard.operations == ["get_item"]
+    received.requested.clear()
+    assert not store.save(replace(next_of(before), events=(happening(),), alerts=(alert(),)))
+    assert received.operations == ["get_item"]
 
 
 def test_a_sweep_reads_nothing_of_runs_that_are_at_rest(store: DynamoStore, ministack: S3Server, table: str) -> None:
@@ -195,9 +198,9 @@ def test_a_run_at_rest_is_changed_by_the_first_who_saves_it(store: DynamoStore) 
 
 
 def test_what_is_old_goes_by_itself(store: DynamoStore, ministack: S3Server, table: str) -> None:
-    store.save(replace(next_of(train(store)), happenings=(happening(),), alerts=(alert("a"),)))
-    told = dynamo.client_of(ministack).describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-    assert told == {"TimeToLiveStatus": "ENABLED", "AttributeName": EXPIRES}
+    store.save(replace(next_of(train(store)), events=(happening(),), alerts=(alert("a"),)))
+    reported = dynamo.client_of(ministack).describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    assert reported == {"TimeToLiveStatus": "ENABLED", "AttributeName": EXPIRES}
     mortal = {item["PK"].partition("#")[0]: item[EXPIRES] for item in items(ministack, table, "") if EXPIRES in item}
     assert mortal.keys() == {"RUN", "TOLD"}
     assert all(at_s > time.time() + 30 * 86_400 for at_s in mortal.values())
@@ -210,7 +213,7 @@ def test_what_comes_in_pages_is_read_to_its_end(ministack: S3Server, table: str)
         store.create(run(run_id=name))
     lines = [happening(str(n), run_id="r00") for n in range(5)]
     for line in lines:
-        store.save(replace(next_of(loaded(store, "r00")), happenings=(line,), alerts=(alert(line.text),)))
+        store.save(replace(next_of(loaded(store, "r00")), events=(line,), alerts=(alert(line.text),)))
     assert store.history("r00") == lines
     assert [alert.key for alert in store.outbox(4)] == ["0", "1", "2", "3"]
     assert [run.run_id for run in store.list_runs()] == store.due(10 * T0_S, 99) == names
@@ -227,22 +230,22 @@ def proxy(ministack: S3Server) -> Iterator[FaultyProxy]:
 
 @pytest.fixture
 def far(ministack: S3Server, proxy: FaultyProxy, table: str) -> DynamoStore:
-    """The store by way of the proxy."""
+    """Return the store as reached through the proxy."""
     return DynamoStore(dynamo.calls_of(ministack.through(proxy.url)), table)
 
 
-def refused(code: str, *reasons: str, status: int = 400) -> Answer:
-    """As DynamoDB words it."""
-    said: dict[str, Any] = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "because"}
+def refused(code: str, *reasons: str, status: int = 400) -> Response:
+    """Return the refusal in DynamoDB's format."""
+    wording: dict[str, Any] = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "because"}
     if reasons:
-        said["CancellationReasons"] = [{"Code": reason, "Message": None if reason == "None" else "because"} for reason in reasons]
-    return Answer(status, json.dumps(said).encode())
+        wording["CancellationReasons"] = [{"Code": reason, "Message": None if reason == "None" else "because"} for reason in reasons]
+    return Response(status, json.dumps(wording).encode())
 
 
 def test_a_save_whose_answer_is_lost_is_made_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
     before = train(store)
     proxy.fail(LoseResponse(), first=2)
-    assert far.save(replace(next_of(before, backoffs=7), happenings=(happening(),), alerts=(alert(),)))
+    assert far.save(replace(next_of(before, backoffs=7), events=(happening(),), alerts=(alert(),)))
     assert loaded(store).run == replace(before.run, version=before.run.version + 1, backoffs=7)
     assert (store.history(RUN_ID), store.outbox(9)) == ([happening()], [alert()])
 
@@ -262,10 +265,10 @@ def test_a_heartbeat_whose_answer_is_lost_is_kept_and_wakes_once(far: DynamoStor
 
 
 WRITES: Mapping[str, Callable[[DynamoStore, RunRecord], object]] = {
-    "heartbeat": lambda store, held: store.heartbeat(heartbeat(1), T0_S).verdict,
-    "commit": lambda store, held: store.commit(commit(1), T0_S).verdict,
-    "wake": lambda store, held: store.wake(RUN_ID, T0_S),
-    "mark_sent": lambda store, held: store.mark_sent("a") or None,
+    "heartbeat": lambda store, record: store.heartbeat(heartbeat(1), T0_S).verdict,
+    "commit": lambda store, record: store.commit(commit(1), T0_S).verdict,
+    "wake": lambda store, record: store.wake(RUN_ID, T0_S),
+    "mark_sent": lambda store, record: store.mark_sent("a") or None,
 }
 
 
@@ -273,12 +276,12 @@ WRITES: Mapping[str, Callable[[DynamoStore, RunRecord], object]] = {
 def test_a_write_that_meets_another_ones_transaction_is_tried_again(
     far: DynamoStore, store: DynamoStore, proxy: FaultyProxy, write: str
 ) -> None:
-    held = train(store)
+    record = train(store)
     proxy.fail(refused("TransactionConflictException"), times=2)
-    assert WRITES[write](far, held) in (Verdict.OK, None)
+    assert WRITES[write](far, record) in (Verdict.OK, None)
     proxy.fail(refused("TransactionConflictException"), times=ALWAYS)
-    with pytest.raises(TemporaryError, match="others are writing"):
-        WRITES[write](far, held)
+    with pytest.raises(TemporaryError, match="other processes are writing"):
+        WRITES[write](far, record)
 
 
 def test_a_creation_that_meets_another_transaction_is_tried_again(far: DynamoStore, proxy: FaultyProxy) -> None:
@@ -289,7 +292,7 @@ def test_a_creation_that_meets_another_transaction_is_tried_again(far: DynamoSto
 
 def test_an_alert_that_meets_another_transaction_is_tried_again(far: DynamoStore, proxy: FaultyProxy) -> None:
     proxy.fail(refused("TransactionCanceledException", "TransactionConflict", "None"), times=2)
-    far.tell(alert())
+    far.enqueue_alert(alert())
     assert far.outbox(9) == [alert()]
 
 
@@ -315,50 +318,54 @@ def test_a_transaction_that_is_cancelled_by_a_throttle_is_a_temporary_error(
 
 @pytest.mark.parametrize("next_check_s", [T0_S, None])
 def test_a_heartbeat_between_the_read_and_the_write_of_a_fence_makes_it_lose(
-    heard: Heard, store: DynamoStore, ministack: S3Server, next_check_s: int | None
+    received: RecordedCalls, store: DynamoStore, ministack: S3Server, next_check_s: int | None
 ) -> None:
     other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
     before = train(store)
-    heard.asked.clear()
-    heard.before = lambda number, operation: other.heartbeat(heartbeat(number), T0_S) if operation == "transact_write_items" else None
+    received.requested.clear()
+    received.before = lambda number, operation: other.heartbeat(heartbeat(number), T0_S) if operation == "transact_write_items" else None
     fence = replace(before.lease, version=before.lease.version + 1, open=False)
     change = next_of(before, next_check_s=next_check_s)
     assert not store.save(replace(change, lease=fence, lease_version=before.lease.version))
     assert loaded(store).lease.open
 
 
-def test_of_two_saves_of_a_run_at_rest_at_once_one_is_lost(heard: Heard, store: DynamoStore, ministack: S3Server) -> None:
+def test_of_two_saves_of_a_run_at_rest_at_once_one_is_lost(received: RecordedCalls, store: DynamoStore, ministack: S3Server) -> None:
     other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
     train(store)
     store.save(ended(loaded(store)))
     at_rest = loaded(store)
-    heard.asked.clear()
-    heard.before = lambda _, operation: operation == "transact_write_items" and other.save(next_of(at_rest, why="first"))
+    received.requested.clear()
+    received.before = lambda _, operation: operation == "transact_write_items" and other.save(next_of(at_rest, why="first"))
     assert not store.save(next_of(at_rest, why="second", next_check_s=T0_S))
     assert loaded(store).run == replace(at_rest.run, version=at_rest.run.version + 1, why="first")
     assert store.due(T0_S, 9) == []
 
 
-def test_news_that_come_while_the_run_is_put_off_wake_it_all_the_same(heard: Heard, store: DynamoStore, ministack: S3Server) -> None:
+def test_news_that_come_while_the_run_is_put_off_wake_it_all_the_same(
+    received: RecordedCalls, store: DynamoStore, ministack: S3Server
+) -> None:
     other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
     before = train(store, next_check_s=T0_S + 50)
-    heard.asked.clear()
-    heard.before = lambda number, _: number == 2 and other.save(next_of(before, next_check_s=T0_S + 900))
+    received.requested.clear()
+    received.before = lambda number, _: number == 2 and other.save(next_of(before, next_check_s=T0_S + 900))
     assert store.heartbeat(heartbeat(1, news=True), T0_S + 70).verdict is Verdict.OK
     assert store.due(T0_S + 70, 9) == [RUN_ID]
-    assert heard.operations[:3] == ["update_item"] * 3
+    assert received.operations[:3] == ["update_item"] * 3
 
 
-def test_a_run_that_is_saved_between_two_reads_of_it_is_read_again(heard: Heard, store: DynamoStore, ministack: S3Server) -> None:
-    """The older half of such a pair is put there by hand: a server on one machine reads both at once."""
+def test_a_run_that_is_saved_between_two_reads_of_it_is_read_again(
+    received: RecordedCalls, store: DynamoStore, ministack: S3Server
+) -> None:
+    """The test writes the older half of such a pair itself, because a server on one machine reads both at the same moment."""
     client, key = dynamo.client_of(ministack), packed_key(run_key(RUN_ID))
     train(store)
     newer = client.get_item(TableName=store.table_name, Key=key)["Item"]
     client.put_item(TableName=store.table_name, Item=newer | {"saved_version": {"N": "1"}})
-    heard.asked.clear()
-    heard.before = lambda number, _: client.put_item(TableName=store.table_name, Item=newer) if number == 3 else None
+    received.requested.clear()
+    received.before = lambda number, _: client.put_item(TableName=store.table_name, Item=newer) if number == 3 else None
     assert loaded(store).run.version == 2
-    assert heard.operations == ["batch_get_item"] * 3
+    assert received.operations == ["batch_get_item"] * 3
 
 
 def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, ministack: S3Server) -> None:
@@ -391,7 +398,7 @@ def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, minis
 
 
 def test_an_alert_that_waited_before_there_were_marks_is_read_and_marked(ministack: S3Server, table: str, store: DynamoStore) -> None:
-    """As it was written then: what it says, and nobody who is done with it."""
+    """The item has the format of that time: the alert's text, and no record of the notifiers that are done with it."""
     for key, values in (
         ("TOLD#old", {"SK": "TOLD", "place": "00000000000000000001#000#tiny-1"}),
         ("OUT", {"SK": "00000000000000000001#000#tiny-1", "alert": dump(alert("old"))}),
@@ -408,7 +415,7 @@ def test_an_alert_that_waited_before_there_were_marks_is_read_and_marked(minista
 def test_what_one_notifier_lacks_is_found_behind_pages_of_what_it_has(ministack: S3Server, table: str) -> None:
     store = DynamoStore(SmallPages(dynamo.calls_of(ministack)), table)
     for number in range(9):
-        store.tell(alert(str(number)))
+        store.enqueue_alert(alert(str(number)))
         if number < 7:
             assert store.mark_sent(str(number), "log", among=("log", "slack"))
     assert [alert.key for alert in store.outbox(2, lacking="log")] == ["7", "8"]
@@ -416,7 +423,7 @@ def test_what_one_notifier_lacks_is_found_behind_pages_of_what_it_has(ministack:
 
 
 def test_a_mark_whose_answer_is_lost_is_made(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
-    store.tell(alert("a"))
+    store.enqueue_alert(alert("a"))
     proxy.fail(LoseResponse(), first=2)
     assert far.mark_sent("a", "log", among=("log", "slack"))
     assert (store.outbox(9, lacking="log"), store.outbox(9)) == ([], [alert("a")])
@@ -425,12 +432,10 @@ def test_a_mark_whose_answer_is_lost_is_made(far: DynamoStore, store: DynamoStor
     assert store.outbox(9) == []
 
 
-def test_an_alert_that_was_told_does_not_keep_a_save_from_its_other_alerts(store: DynamoStore) -> None:
+def test_an_alert_that_was_reported_does_not_keep_a_save_from_its_other_alerts(store: DynamoStore) -> None:
     store.save(replace(next_of(train(store)), alerts=(alert("a"), alert("c"))))
     store.mark_sent("c")
-    assert store.save(
-        replace(next_of(loaded(store)), alerts=(alert("a", title="again"), alert("b"), alert("c")), happenings=(happening(),))
-    )
+    assert store.save(replace(next_of(loaded(store)), alerts=(alert("a", title="again"), alert("b"), alert("c")), events=(happening(),)))
     assert store.outbox(9) == [alert("a"), alert("b")]
     assert store.history(RUN_ID) == [happening()]
 
@@ -444,7 +449,7 @@ def boto_at(url: str) -> Calls:
 
 @functools.cache
 def session() -> Any:
-    """Kept: each reads the description of DynamoDB anew."""
+    """Return a session that is cached, because each new one loads the description of DynamoDB again."""
     return boto3.session.Session(KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"])
 
 
@@ -462,56 +467,56 @@ WAYS = {"boto": boto_at, "signed": signed_at}
         (refused("ThrottlingException"), TemporaryError, "too many requests"),
         (refused("ProvisionedThroughputExceededException"), TemporaryError, "too many requests"),
         (refused("InternalServerError", status=500), TemporaryError, "DynamoDB failed"),
-        (Answer(503, b"<html>"), TemporaryError, "DynamoDB failed"),
-        (Answer(0), TemporaryError, "cannot be reached"),
-        (refused("ResourceNotFoundException"), PermanentError, "no such table"),
-        (refused("AccessDeniedException"), PermanentError, "these keys may not"),
+        (Response(503, b"<html>"), TemporaryError, "DynamoDB failed"),
+        (Response(0), TemporaryError, "cannot be reached"),
+        (refused("ResourceNotFoundException"), PermanentError, "the table does not exist"),
+        (refused("AccessDeniedException"), PermanentError, "these credentials lack permission"),
         (refused("UnrecognizedClientException"), PermanentError, "AWS_ACCESS_KEY_ID"),
         (refused("ExpiredTokenException"), PermanentError, "sign in again"),
         (refused("ValidationException"), PermanentError, "because"),
         (refused("SomethingNew"), PermanentError, "SomethingNew, because"),
     ],
 )
-def test_a_refusal_says_what_to_do(way: str, answer: Answer, kind: type[OutsideError], words: str) -> None:
+def test_a_refusal_says_what_to_do(way: str, answer: Response, kind: type[ExternalError], words: str) -> None:
     with (
-        Responder([(answer.status, answer.body, {})]) as server,
+        ScriptedServer(Response(answer.status, answer.body)) as server,
         pytest.raises(kind, match=f"dynamodb://tab: get_item: .*{words}") as caught,
     ):
         Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
     assert KEYS["AWS_SECRET_ACCESS_KEY"] not in str(caught.value)
-    assert len(server.heard) == (3 if kind is TemporaryError else 1)
+    assert len(server.requests) == (3 if kind is TemporaryError else 1)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_of_a_refusal_that_repeats_the_request_one_line_is_told(way: str) -> None:
-    """As DynamoDB does with a signature it does not accept."""
+def test_of_a_refusal_that_repeats_the_request_one_line_is_reported(way: str) -> None:
+    """DynamoDB does this with a signature that it does not accept."""
     message = "The signature does not match.\n\nThe Canonical String should have been 'POST\nx-amz-security-token:the-token'"
     body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
-    with Responder([(400, body, {})]) as server, pytest.raises(PermanentError, match=r"clock right.*does not match") as caught:
+    with ScriptedServer(Response(400, body)) as server, pytest.raises(PermanentError, match=r"machine.s clock.*does not match") as caught:
         Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
     assert "the-token" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_server_that_fails_once_is_asked_again_with_the_same_token(way: str) -> None:
-    with Responder([(0, b"", {}), (500, b"{}", {}), (200, b"{}", {})]) as server:
+def test_a_server_that_fails_once_is_retried_with_the_same_token(way: str) -> None:
+    with ScriptedServer(CutRequest(), Response(500, b"{}"), Response(200, b"{}")) as server:
         Table(WAYS[way](server.url), "tab").transact([], "a-token")
-    assert [json.loads(heard.body)["ClientRequestToken"] for heard in server.heard] == ["a-token"] * 3
+    assert [json.loads(request.body)["ClientRequestToken"] for request in server.requests] == ["a-token"] * 3
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_keys_that_were_left_out_of_a_batch_are_asked_for_again(way: str) -> None:
+def test_keys_that_were_left_out_of_a_batch_are_requested_again(way: str) -> None:
     one, two = ({"PK": {"S": "A"}, "SK": {"S": name}} for name in "ab")
     first = {"Responses": {"tab": [one]}, "UnprocessedKeys": {"tab": {"Keys": [two], "ConsistentRead": True}}}
     second: dict[str, Any] = {"Responses": {"tab": [two]}, "UnprocessedKeys": {}}
-    with Responder([(200, json.dumps(answer).encode(), {}) for answer in (first, second)]) as server:
+    with ScriptedServer(*(Response(200, json.dumps(answer).encode()) for answer in (first, second))) as server:
         found = Table(WAYS[way](server.url), "tab").get_all([("A", "a"), ("A", "b")])
     assert found.keys() == {("A", "a"), ("A", "b")}
-    assert json.loads(server.heard[1].body)["RequestItems"]["tab"]["Keys"] == [two]
+    assert json.loads(server.requests[1].body)["RequestItems"]["tab"]["Keys"] == [two]
 
 
 def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
-    with Responder([(200, b"{}", {})]) as server:
+    with ScriptedServer(Response(200, b"{}")) as server:
         url = server.url
     for way in WAYS.values():
         with pytest.raises(TemporaryError, match="cannot be reached"):
@@ -521,7 +526,7 @@ def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
 def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
     store = DynamoStore(dynamo.calls_of(ministack), "nowhere")
     for call in (store.watch, store.list_runs, lambda: store.heartbeat(heartbeat(1), T0_S), lambda: store.create(run())):
-        with pytest.raises(PermanentError, match=r"dynamodb://nowhere: .*no such table"):
+        with pytest.raises(PermanentError, match=r"dynamodb://nowhere: .*the table does not exist"):
             call()
 
 
@@ -540,7 +545,7 @@ def test_more_alerts_than_a_transaction_takes_are_refused_and_nothing_is_changed
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}'])
-def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(store: DynamoStore, ministack: S3Server, text: str) -> None:
+def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(store: DynamoStore, ministack: S3Server, text: str) -> None:
     train(store)
     dynamo.client_of(ministack).update_item(
         TableName=store.table_name,
@@ -558,10 +563,12 @@ def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(store: Dynamo
 
 
 def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
-    odd = "caf\udce9"
-    store.create(run(why=odd))
-    ordered = replace(Lease(RUN_ID, version=1), order_reason=odd)
-    full = replace(next_of(loaded(store), why=odd), lease=ordered, lease_version=0, happenings=(happening(odd),), alerts=(alert(text=odd),))
+    unusual = "caf\udce9"
+    store.create(run(why=unusual))
+    ordered = replace(Lease(RUN_ID, version=1), order_reason=unusual)
+    full = replace(
+        next_of(loaded(store), why=unusual), lease=ordered, lease_version=0, events=(happening(unusual),), alerts=(alert(text=unusual),)
+    )
     assert store.save(full)
     assert loaded(store).run.why == loaded(store).lease.order_reason == "caf?"
     assert (store.history(RUN_ID)[0].text, store.outbox(9)[0].text) == ("caf?", "caf?")
@@ -578,7 +585,7 @@ def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: s
     assert [store.heartbeat(heartbeat(seq, news=True), T0_S).verdict for seq in (1, 1)] == [Verdict.OK, Verdict.REPEATED]
     assert store.commit(commit(5, attempt=2), T0_S).verdict is Verdict.FENCED
     assert not store.save(next_of(before))
-    full = replace(next_of(loaded(store), why="ünïcode"), happenings=(happening(),), alerts=(alert(),))
+    full = replace(next_of(loaded(store), why="ünïcode"), events=(happening(),), alerts=(alert(),))
     assert store.save(full)
     for one in (store, same):
         assert loaded(one).run == full.run
@@ -603,17 +610,17 @@ def test_hearing_heartbeats_loads_neither_boto3_nor_the_parsers_of_runs() -> Non
     heavy = ("boto3", "botocore", "pydantic", "requests")
     script = f"""
 import sys
-from prime_train.adapters.store_dynamo import heartbeats, signed, table
-table.Table(signed.SignedCalls({KEYS}, "{REGION}"), "tab")
+from prime_train.adapters.store_dynamo import heartbeats, signed_calls, table
+table.Table(signed_calls.SignedCalls({KEYS}, "{REGION}"), "tab")
 print([name for name in {heavy} if name in sys.modules])
 """
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert said.stdout == "[]\n"
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert completed.stdout == "[]\n"
 
 
-def test_a_heartbeat_is_told_as_the_wire_has_it(store: DynamoStore, ministack: S3Server) -> None:
+def test_a_heartbeat_is_reported_as_the_wire_has_it(store: DynamoStore, ministack: S3Server) -> None:
     train(store)
-    told = hot.heartbeat(
+    reported = hot.heartbeat(
         Table(dynamo.calls_of(ministack), store.table_name),
         RUN_ID,
         attempt=1,
@@ -622,7 +629,7 @@ def test_a_heartbeat_is_told_as_the_wire_has_it(store: DynamoStore, ministack: S
         news=False,
         now_s=T0_S,
     )
-    assert told == hot.Told("ok", pace_s=loaded(store).run.spec.health.heartbeat_s)
+    assert reported == hot.HeartbeatResult("ok", pace_s=loaded(store).run.spec.health.heartbeat_s)
     assert loaded(store).lease.heartbeat == heartbeat(1)
 
 
@@ -641,14 +648,14 @@ def test_a_store_is_opened_by_its_url(ministack: S3Server, table: str) -> None:
     [
         ("dynamodb://", "plain name of a table"),
         ("dynamodb://a b?region=x", "plain name of a table"),
-        ("dynamodb://key:secret@prime-train?region=x", "keys go into the environment"),
+        ("dynamodb://key:secret@prime-train?region=x", "put keys into the environment"),
         ("dynamodb://prime-train/path?region=x", "plain name of a table"),
         ("sqlite://prime-train", "plain name of a table"),
-        ("dynamodb://prime-train?regoin=x", "no option regoin; there are region, endpoint"),
-        ("dynamodb://prime-train?region", "no URL such as"),
-        ("dynamodb://prime-train?region=x&endpoint=127.0.0.1:8000", "begins with http"),
+        ("dynamodb://prime-train?regoin=x", "no option regoin; known: region, endpoint"),
+        ("dynamodb://prime-train?region", "not a URL such as"),
+        ("dynamodb://prime-train?region=x&endpoint=127.0.0.1:8000", "must begin with http"),
         ("dynamodb://prime-train?region=no region", "region"),
-        ("dynamodb://[", "no URL such as"),
+        ("dynamodb://[", "not a URL such as"),
     ],
 )
 def test_an_address_that_is_wrong_says_what_is_right(url: str, words: str) -> None:
@@ -678,7 +685,10 @@ def test_a_table_is_made_once(ministack: S3Server, table: str) -> None:
     assert store.list_runs() == [run()]
 
 
-def test_a_table_that_can_not_be_made_says_why() -> None:
+def test_a_table_that_cannot_be_made_says_why() -> None:
     answer = b'{"__type": "x#AccessDeniedException", "message": "not you"}'
-    with Responder([(400, answer, {})]) as server, pytest.raises(PermanentError, match="create_table: these keys may not"):
+    with (
+        ScriptedServer(Response(400, answer)) as server,
+        pytest.raises(PermanentError, match="create_table: these credentials lack permission"),
+    ):
         create_table(client(session(), REGION, server.url), "tab")

@@ -1,4 +1,4 @@
-"""What is SQLite's own: several processes, sudden ends, versions of the file, and what its errors become."""
+"""Behaviour that only the SQLite store has: several processes, sudden ends, versions of the file, and the conversion of its errors."""
 
 import os
 import shutil
@@ -17,16 +17,16 @@ import pytest
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.store_sqlite.file import connect
 from prime_train.adapters.store_sqlite.schema import MIGRATIONS, migrate
-from prime_train.adapters.stored import dump
+from prime_train.adapters.stored_json import dump
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Verdict
 from prime_train.ports import PermanentError, RunRecord, TemporaryError
 from tests.builders import RUN_ID, T0_S, alert, happening, heartbeat, lease, run
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 3
 TURNS = 100
-CHILD_S_MAX = 60
 
 # Each child process: its first argument is the file.
 SETUP = """
@@ -42,12 +42,12 @@ store = SqliteStore(Path(sys.argv[1]))
 def once():
     held = store.load(RUN_ID)
     after = replace(held.run, version=held.run.version + 1, backoffs=held.run.backoffs + 1)
-    saved = store.save(Change(after, happenings=(happening("x" * 2000),)))
+    saved = store.save(Change(after, events=(happening("x" * 2000),)))
     return after.backoffs if saved else None
 
 def remember():
     watch = store.watch()
-    return store.save_watch(replace(watch, version=watch.version + 1, swept_s=(watch.swept_s or 0) + 1), version=watch.version)
+    return store.save_watch(replace(watch, version=watch.version + 1, last_sweep_s=(watch.last_sweep_s or 0) + 1), version=watch.version)
 """
 COUNT = """
 print("ready", flush=True)
@@ -85,7 +85,7 @@ store.create(__import__("tests.builders").builders.run(run_id=sys.argv[2]))
 
 @contextmanager
 def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A process of its own that runs SETUP and the script; killed at the end if it still runs."""
+    """Run SETUP and the script in a process of their own; kill it at the end if it still runs."""
     command = [sys.executable, "-c", SETUP + script, *map(str, arguments)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:
@@ -110,13 +110,13 @@ def opened(path: Path, *, busy_s: float = 5.0) -> Iterator[SqliteStore]:
 
 
 def loaded(store: SqliteStore) -> RunRecord:
-    held = store.load(RUN_ID)
-    assert held is not None
-    return held
+    record = store.load(RUN_ID)
+    assert record is not None
+    return record
 
 
 def train(path: Path) -> None:
-    """A run in the file that may send heartbeats."""
+    """Store a run in the file that may send heartbeats."""
     new = run(RunState.TRAINING)
     with opened(path) as store:
         store.create(new)
@@ -142,16 +142,16 @@ def test_processes_that_count_together_lose_no_update(path: Path) -> None:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        assert [process.wait(CHILD_S_MAX) for process in children] == [0] * PROCESSES
+        assert [process.wait(HANG_S) for process in children] == [0] * PROCESSES
     with opened(path) as store:
         assert loaded(store).run.backoffs == PROCESSES * TURNS
-        assert store.watch().swept_s == PROCESSES * TURNS
+        assert store.watch().last_sweep_s == PROCESSES * TURNS
         assert len(store.history(RUN_ID)) == PROCESSES * TURNS
 
 
 def test_processes_that_open_a_new_file_together_all_find_a_working_store(path: Path) -> None:
     with child(OPEN, path, "one") as one, child(OPEN, path, "two") as two, child(OPEN, path, "three") as three:
-        assert [process.wait(CHILD_S_MAX) for process in (one, two, three)] == [0, 0, 0]
+        assert [process.wait(HANG_S) for process in (one, two, three)] == [0, 0, 0]
     with opened(path) as store:
         assert sorted(found.run_id for found in store.list_runs()) == ["one", "three", "two"]
 
@@ -161,7 +161,7 @@ def test_threads_that_open_a_new_file_together_all_find_a_working_store(path: Pa
     gate = threading.Barrier(8)
 
     def turn(number: int) -> None:
-        gate.wait(CHILD_S_MAX)
+        gate.wait(HANG_S)
         try:
             with opened(path) as store:
                 store.create(run(run_id=f"r{number}"))
@@ -184,24 +184,24 @@ def test_a_writer_that_is_killed_leaves_every_acknowledged_write(path: Path, lin
     for _ in range(2):
         with child(STREAM, path) as process:
             assert process.stdout is not None
-            heard = [process.stdout.readline() for _ in range(lines)]
+            received = [process.stdout.readline() for _ in range(lines)]
             process.send_signal(signal.SIGKILL)
-            heard += process.stdout.read().splitlines(keepends=True)
-        count, seq = max(tuple(int(word) for word in line.split()) for line in heard if line.endswith("\n"))
+            received += process.stdout.read().splitlines(keepends=True)
+        count, seq = max(tuple(int(word) for word in line.split()) for line in received if line.endswith("\n"))
         with opened(path) as store:
-            held = loaded(store)
-            assert held.run.backoffs in (count, count + 1)
-            assert held.lease.seq in (seq, seq + 1)
-            assert held.lease.heartbeat == heartbeat(held.lease.seq)
-            assert len(store.history(RUN_ID)) == held.run.backoffs, "a save was kept in part"
+            record = loaded(store)
+            assert record.run.backoffs in (count, count + 1)
+            assert record.lease.seq in (seq, seq + 1)
+            assert record.lease.heartbeat == heartbeat(record.lease.seq)
+            assert len(store.history(RUN_ID)) == record.run.backoffs, "a save was kept in part"
         assert intact(path)
 
 
 def test_a_disk_that_takes_no_more_is_a_temporary_error_until_there_is_room_again(path: Path) -> None:
     train(path)
     with child(UNTIL_FULL, path, 1_000_000) as process:
-        said, _ = process.communicate(timeout=CHILD_S_MAX)
-    before, after, message = said.split(" ", 2)
+        wording, _ = process.communicate(timeout=HANG_S)
+    before, after, message = wording.split(" ", 2)
     assert 10 < int(before) == int(after) - 1
     assert str(path) in message
     with opened(path) as store:
@@ -210,7 +210,7 @@ def test_a_disk_that_takes_no_more_is_a_temporary_error_until_there_is_room_agai
 
 
 def test_every_commit_is_flushed_to_the_disk(path: Path) -> None:
-    """Only the loss of power could show it."""
+    """Only a power failure could show the difference."""
     with closing(connect(path)) as sql:
         assert sql.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
         assert sql.execute("PRAGMA synchronous").fetchall() == [(2,)]
@@ -220,7 +220,7 @@ def test_a_store_that_is_opened_again_knows_everything(path: Path) -> None:
     train(path)
     with opened(path) as store:
         before = loaded(store)
-        after = Change(replace(before.run, version=3), happenings=(happening(),), alerts=(alert(),))
+        after = Change(replace(before.run, version=3), events=(happening(),), alerts=(alert(),))
         assert store.save(after)
         store.heartbeat(heartbeat(4), T0_S + 70)
     with opened(path) as store:
@@ -234,7 +234,7 @@ def test_a_store_that_is_opened_again_knows_everything(path: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Another program holds the file's write lock."""
+    """Hold the file's write lock, as another program would."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield other
@@ -298,7 +298,7 @@ def test_alerts_that_waited_in_a_file_of_before_wait_for_every_notifier(path: Pa
     with opened(path) as store:
         assert (store.outbox(9, lacking="log"), store.outbox(9, lacking="slack")) == ([], [alert("waits")])
         assert not store.mark_sent("waits", "slack", among=("log", "slack"))
-        store.tell(alert("told"))
+        store.enqueue_alert(alert("told"))
         assert store.outbox(9) == []
 
 
@@ -334,7 +334,7 @@ def test_another_programs_database_is_refused_and_not_touched(path: Path) -> Non
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.write_bytes(b"name: tiny\n" * 1000)
-    with pytest.raises(PermanentError, match=r"store\.sqlite.*no SQLite database"):
+    with pytest.raises(PermanentError, match=r"store\.sqlite.*not a SQLite database"):
         SqliteStore(path)
     assert path.read_bytes() == b"name: tiny\n" * 1000
 
@@ -351,7 +351,7 @@ def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_database_in_memory_is_refused_because_nobody_could_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PermanentError, match="no write-ahead log"):
+    with pytest.raises(PermanentError, match="a write-ahead log is not possible"):
         SqliteStore(Path(":memory:"))
 
 
@@ -361,14 +361,14 @@ def test_a_damaged_file_is_a_permanent_error(path: Path) -> None:
             store.create(run(run_id=f"r{number}"))
     with closing(sqlite3.connect(path)) as sql:
         sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
+    complete = path.read_bytes()
+    path.write_bytes(complete[:4096] + b"\xa5" * (len(complete) - 4096))
     with pytest.raises(PermanentError, match="damaged"), opened(path) as store:
         store.list_runs()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}'])
-def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(path: Path, text: str) -> None:
+def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(path: Path, text: str) -> None:
     train(path)
     with closing(sqlite3.connect(path)) as sql, sql:
         sql.execute("UPDATE runs SET run = ?", (text,))
@@ -383,19 +383,19 @@ def test_a_run_that_can_not_be_read_is_named_without_what_is_in_it(path: Path, t
 
 
 def test_text_that_is_no_unicode_is_stored_readable(path: Path) -> None:
-    """Such text comes out of the names of files."""
-    odd = "caf\udce9"
+    """Such text comes from file names."""
+    unusual = "caf\udce9"
     with opened(path) as store:
-        store.create(run(why=odd))
+        store.create(run(why=unusual))
         before = loaded(store)
-        ordered = replace(Lease(RUN_ID, version=1), order_reason=odd)
+        ordered = replace(Lease(RUN_ID, version=1), order_reason=unusual)
         assert store.save(
             Change(
-                replace(before.run, version=2, why=odd),
+                replace(before.run, version=2, why=unusual),
                 ordered,
                 lease_version=0,
-                happenings=(happening(odd),),
-                alerts=(alert(text=odd),),
+                events=(happening(unusual),),
+                alerts=(alert(text=unusual),),
             )
         )
         assert loaded(store).run.why == loaded(store).lease.order_reason == "caf?"
@@ -428,14 +428,16 @@ LOOK = "print(store.load(RUN_ID).run.backoffs)"
 
 
 def test_what_is_written_is_there_for_others_though_processes_come_and_go(tmp_path: Path) -> None:
-    """One that leaves last deletes the log; the one that goes on writing must be known to be there, however many connections it has."""
+    """The process that leaves last deletes the log. A process that goes on writing must count as present, however many connections it
+    has.
+    """
     path = tmp_path / "store.sqlite"
     store = SqliteStore(path)
     assert store.create(run())
     for turn in range(1, 3):
         SqliteStore(path).list_runs()
-        held = store.load(RUN_ID)
-        assert held is not None
-        assert store.save(Change(replace(held.run, version=held.run.version + 1, backoffs=turn)))
+        record = store.load(RUN_ID)
+        assert record is not None
+        assert store.save(Change(replace(record.run, version=record.run.version + 1, backoffs=turn)))
         done = subprocess.run([sys.executable, "-c", SETUP + LOOK, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout == f"{turn}\n"

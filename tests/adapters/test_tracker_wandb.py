@@ -1,5 +1,7 @@
-"""W&B as a training process writes with the real SDK, and as a watcher reads, with it and without, against a fake of W&B's server."""
+"""W&B as a training process writes to it with the real SDK, and as a watcher reads it, with and without the SDK, against a fake of W&B's
+server."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,28 +10,21 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.tracker_wandb import Wandb, WandbTracker, tracker_from
-from prime_train.adapters.tracker_wandb.plain import PlainWandb
-from prime_train.adapters.tracker_wandb.sdk import SdkWandb
+from prime_train.adapters.tracker_wandb import WandbClient, WandbTracker, tracker_from
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.verdict import UNHEARD, TrackerSeen
+from prime_train.core.verdict import UNHEARD, TrackerObserved
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.trainers import trainer_for
 from tests import builders as b
-from tests.adapters.answering import Responder
-from tests.fakes.wandb import KEY, FakeRun, FakeWandb
+from tests.fakes.http import ALWAYS, Delay, Response, ScriptedServer
+from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
 from tests.reconcile.ports import Outside
 
-Way = type[PlainWandb] | type[SdkWandb]
-WAYS: dict[str, Way] = {"plain": PlainWandb}
-if find_spec("wandb") is not None:
-    WAYS["sdk"] = SdkWandb
 HEARD_S = 1_700_000_000
 CALL_S = 1
 TRAIN = """
@@ -49,7 +44,7 @@ run.finish()
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that advances only when a test advances it."""
 
     def __init__(self) -> None:
         self.at_s = 0.0
@@ -63,7 +58,7 @@ def a_run(run_id: str = "tiny-1", **wandb: str) -> Run:
 
 
 def tracked(**changes: object) -> FakeRun:
-    """As W&B tells of it while it trains."""
+    """Return W&B's data of a run that trains."""
     return replace(FakeRun("train", "tiny-1", heartbeat_s=HEARD_S, step=7), **changes)  # type: ignore[arg-type]
 
 
@@ -74,79 +69,74 @@ def _fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWandb
         yield fake
 
 
-@pytest.fixture(name="way", params=WAYS)
-def _way(request: pytest.FixtureRequest) -> Way:
-    return WAYS[request.param]
-
-
 @pytest.fixture(name="wandb")
-def _wandb(fake: FakeWandb, way: Way) -> Wandb:
-    return way(KEY, url=fake.url, call_s=CALL_S)
+def _wandb(fake: FakeWandb) -> WandbClient:
+    return WandbClient(KEY, url=fake.url, call_s=CALL_S)
 
 
-def tracker(wandb: Wandb, clock: Clock | None = None, **changes: float) -> WandbTracker:
+def tracker(wandb: WandbClient, clock: Clock | None = None, **changes: float) -> WandbTracker:
     return WandbTracker(wandb, clock=clock or Clock(), now=lambda: HEARD_S + 60.0, **({"wait_s": 30.0} | changes))
 
 
 # --------------------------------------------------------------------------------------------------------------- a look
 
 
-def test_a_look_brings_the_step_and_when_it_last_spoke(fake: FakeWandb, wandb: Wandb) -> None:
+def test_a_look_brings_the_step_and_when_it_last_spoke(fake: FakeWandb, wandb: WandbClient) -> None:
     looking = tracker(wandb)
-    assert looking.look(a_run()) == TrackerSeen(7, HEARD_S)
-    assert looking.trouble("tiny-1") == ""
+    assert looking.look(a_run()) == TrackerObserved(7, HEARD_S)
+    assert looking.problem("tiny-1") == ""
 
 
-def test_many_looks_ask_once_until_the_answer_is_old(fake: FakeWandb, wandb: Wandb) -> None:
+def test_many_looks_ask_once_until_the_answer_is_old(fake: FakeWandb, wandb: WandbClient) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
-    assert {looking.look(a_run()) for _ in range(100)} == {TrackerSeen(7, HEARD_S)}
-    assert fake.asked.count("Run") == 1
+    assert {looking.look(a_run()) for _ in range(100)} == {TrackerObserved(7, HEARD_S)}
+    assert fake.requested.count("Run") == 1
     fake.add(tracked(step=8))
     clock.at_s = 20.0
-    assert looking.look(a_run()) == TrackerSeen(8, HEARD_S)
+    assert looking.look(a_run()) == TrackerObserved(8, HEARD_S)
 
 
-def test_a_run_that_is_not_tracked_is_not_asked_about(fake: FakeWandb, wandb: Wandb) -> None:
+def test_a_run_that_is_not_tracked_is_not_queried(fake: FakeWandb, wandb: WandbClient) -> None:
     assert tracker(wandb).look(b.run(RunState.TRAINING)) is None
-    assert not fake.asked
+    assert not fake.requested
 
 
 @pytest.mark.parametrize(
-    ("told", "seen", "why"),
+    ("reported", "seen", "why"),
     [
-        ({"name": "other"}, UNHEARD, "heard nothing of it"),
-        ({"heartbeat_s": None}, UNHEARD, "heard nothing of it"),
+        ({"name": "other"}, UNHEARD, "received no data from it"),
+        ({"heartbeat_s": None}, UNHEARD, "received no data from it"),
         ({"heartbeat_s": HEARD_S + 3600.0}, None, "3540 s in the future"),
     ],
 )
 def test_what_proves_nothing_is_no_sign_of_life(
-    fake: FakeWandb, wandb: Wandb, told: dict[str, object], seen: TrackerSeen | None, why: str
+    fake: FakeWandb, wandb: WandbClient, reported: dict[str, object], seen: TrackerObserved | None, why: str
 ) -> None:
     fake.runs.clear()
-    fake.add(tracked(**told))
+    fake.add(tracked(**reported))
     looking = tracker(wandb)
     assert looking.look(a_run()) == seen
-    assert why in looking.trouble("tiny-1")
+    assert why in looking.problem("tiny-1")
 
 
-def test_nobody_waits_for_a_tracker_that_does_not_answer(fake: FakeWandb, wandb: Wandb, caplog: pytest.LogCaptureFixture) -> None:
+def test_nobody_waits_for_a_tracker_that_does_not_answer(fake: FakeWandb, wandb: WandbClient, caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
-    fake.hold()
+    fake.fail(Delay(), times=ALWAYS)
     runs = [a_run(f"tiny-{number}") for number in range(1, 101)]
     assert [looking.look(run) for run in runs] == [None] * 100
-    assert "answer" in looking.trouble("tiny-1")
-    assert "left alone" in looking.trouble("tiny-100")
-    assert caplog.text.count("its tracker says nothing") == 1
-    fake.let_go()
+    assert "answer" in looking.problem("tiny-1")
+    assert "not queried for a while" in looking.problem("tiny-100")
+    assert caplog.text.count("its tracker cannot be queried") == 1
+    fake.heal()
     assert looking.look(runs[0]) is None
     clock.at_s = 30.0
-    assert looking.look(runs[0]) == TrackerSeen(7, HEARD_S)
-    assert looking.trouble("tiny-1") == ""
+    assert looking.look(runs[0]) == TrackerObserved(7, HEARD_S)
+    assert looking.problem("tiny-1") == ""
 
 
-def test_a_run_that_is_cut_off_is_left_alone_as_long_as_w_and_b_hears_of_it(fake: FakeWandb, wandb: Wandb) -> None:
+def test_a_run_that_is_cut_off_is_left_alone_as_long_as_w_and_b_hears_of_it(fake: FakeWandb, wandb: WandbClient) -> None:
     w = Outside({"wandb": {"project": "train", "entity": "acme"}}).trains()
     w.world = replace(w.world, tracker=WandbTracker(wandb, wait_s=30.0, clock=lambda: w.now_s, now=lambda: w.now_s))
     for _ in range(20):
@@ -157,58 +147,60 @@ def test_a_run_that_is_cut_off_is_left_alone_as_long_as_w_and_b_hears_of_it(fake
     assert w.run().attempts[0].cause is Cause.SILENT
 
 
-def test_an_answer_that_comes_late_is_there_for_a_later_look(fake: FakeWandb, wandb: Wandb) -> None:
+def test_an_answer_that_comes_late_is_there_for_a_later_look(fake: FakeWandb, wandb: WandbClient) -> None:
     looking = tracker(wandb, wait_s=0.0)
-    fake.hold()
+    fake.fail(Delay(), times=ALWAYS)
     assert looking.look(a_run()) is None
-    fake.let_go()
+    fake.heal()
     end_s = time.monotonic() + 30
     while (found := looking.look(a_run())) is None and time.monotonic() < end_s:
         time.sleep(0.01)  # there is no event: the answer comes on a thread of the tracker's
-    assert found == TrackerSeen(7, HEARD_S)
+    assert found == TrackerObserved(7, HEARD_S)
 
 
 # -------------------------------------------------------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refusal_is_told_once_and_without_the_key(fake: FakeWandb, wandb: Wandb, status: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_reported_once_and_without_the_key(
+    fake: FakeWandb, wandb: WandbClient, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     wandb.run("train", "tiny-1", entity="acme")
-    fake.failing = status  # with an answer that repeats what it was asked with
+    fake.fail(unwell(status), times=ALWAYS)
     clock = Clock()
     looking = tracker(wandb, clock)
     for _ in range(3):
         assert looking.look(a_run()) is None
         clock.at_s += 60
-    why = looking.trouble("tiny-1")
+    why = looking.problem("tiny-1")
     assert "W&B refused" in why
     assert caplog.text.count("W&B refused") == 1
-    assert fake.refused == 1, "it is not asked again each minute"
+    assert [request.status for request in fake.requests_to("POST", "/graphql")].count(status) == 1, "it is not asked again each minute"
     clock.at_s += 300
-    fake.failing = None
+    fake.heal()
     assert looking.look(a_run()) is not None
     for text in (caplog.text, why):
         assert KEY not in text
         assert "YXBpO" not in text
 
 
-def test_a_project_that_is_refused_keeps_no_other_from_being_looked_at(fake: FakeWandb, wandb: Wandb) -> None:
+def test_a_project_that_is_refused_keeps_no_other_from_being_looked_at(fake: FakeWandb, wandb: WandbClient) -> None:
     looking = tracker(wandb)
     fake.secret.add("hidden")
     assert looking.look(a_run("tiny-2", project="hidden")) is None
-    assert "permission" in looking.trouble("tiny-2")
-    assert looking.look(a_run()) == TrackerSeen(7, HEARD_S)
+    assert "permission" in looking.problem("tiny-2")
+    assert looking.look(a_run()) == TrackerObserved(7, HEARD_S)
 
 
 @pytest.mark.parametrize(("key", "why"), [("b" * 40, "invalid API key"), ("short", "40|invalid API key")])
-def test_a_wrong_key_is_refused_without_being_repeated(fake: FakeWandb, way: Way, key: str, why: str) -> None:
+def test_a_wrong_key_is_refused_without_being_repeated(fake: FakeWandb, key: str, why: str) -> None:
     with pytest.raises(PermanentError, match=why) as refused:
-        way(key, url=fake.url, call_s=CALL_S).run("train", "tiny-1")
+        WandbClient(key, url=fake.url, call_s=CALL_S).run("train", "tiny-1")
     assert key not in str(refused.value)
 
 
-def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: Wandb) -> None:
-    fake.failing = 503
+def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: WandbClient) -> None:
+    fake.fail(unwell(503), times=ALWAYS)
     with pytest.raises(TemporaryError, match="answer"):
         wandb.run("train", "tiny-1")
 
@@ -224,13 +216,13 @@ def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: Wandb) -> No
     ],
 )
 def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(body: bytes) -> None:
-    with Responder([(200, body, {})]) as there, pytest.raises(TemporaryError, match="not understood"):
-        PlainWandb(KEY, url=there.url).run("train", "tiny-1", entity="acme")
+    with ScriptedServer(Response(200, body)) as there, pytest.raises(TemporaryError, match="cannot be parsed"):
+        WandbClient(KEY, url=there.url).run("train", "tiny-1", entity="acme")
 
 
 def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of() -> None:
-    with Responder([(200, b'{"data": {"project": null}}', {})]) as there:
-        assert PlainWandb(KEY, url=there.url).run("train", "tiny-1", entity="acme") is None
+    with ScriptedServer(Response(200, b'{"data": {"project": null}}')) as there:
+        assert WandbClient(KEY, url=there.url).run("train", "tiny-1", entity="acme") is None
 
 
 def test_there_is_no_tracker_without_a_key() -> None:
@@ -243,60 +235,60 @@ def test_there_is_no_tracker_without_a_key() -> None:
 
 
 def fenced(after_s: int) -> tuple[Run, Attempt]:
-    """A run whose attempt was given up so long after its last word, and waits for a machine."""
+    """Return a run whose attempt was fenced this long after its last report, and that waits for a machine."""
     attempt = b.new_attempt(1, RunState.QUEUED, fenced_s=HEARD_S + after_s)
     run = replace(a_run(), state=RunState.QUEUED, attempts=(attempt,))
     return run, attempt
 
 
-def test_a_lost_run_is_marked_once(fake: FakeWandb, wandb: Wandb) -> None:
+def test_a_lost_run_is_marked_once(fake: FakeWandb, wandb: WandbClient) -> None:
     looking = tracker(wandb)
     assert looking.mark_lost(*fenced(120))
     assert fake.runs["train", "tiny-1"].state == "failed"
     assert looking.mark_lost(*fenced(120))
-    assert fake.asked.count("UpdateRunState") == 1
+    assert fake.requested.count("UpdateRunState") == 1
 
 
-@pytest.mark.parametrize(("told", "after_s"), [({}, -1), ({"state": "finished"}, 120), ({"name": "other"}, 120)])
+@pytest.mark.parametrize(("reported", "after_s"), [({}, -1), ({"state": "finished"}, 120), ({"name": "other"}, 120)])
 def test_a_run_that_spoke_since_or_has_ended_or_is_not_there_is_left_as_it_is(
-    fake: FakeWandb, wandb: Wandb, told: dict[str, object], after_s: int
+    fake: FakeWandb, wandb: WandbClient, reported: dict[str, object], after_s: int
 ) -> None:
     fake.runs.clear()
-    fake.add(tracked(**told))
+    fake.add(tracked(**reported))
     assert tracker(wandb).mark_lost(*fenced(after_s))
-    assert "UpdateRunState" not in fake.asked
+    assert "UpdateRunState" not in fake.requested
 
 
-def test_marking_waits_for_nobody_and_is_done_when_w_and_b_is_back(fake: FakeWandb, wandb: Wandb) -> None:
+def test_marking_waits_for_nobody_and_is_done_when_w_and_b_is_back(fake: FakeWandb, wandb: WandbClient) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
-    fake.failing = 503
+    fake.fail(unwell(503), times=ALWAYS)
     assert not looking.mark_lost(*fenced(120))
-    fake.failing = None
-    assert not looking.mark_lost(*fenced(120)), "it is left alone for a while"
+    fake.heal()
+    assert not looking.mark_lost(*fenced(120)), "is not queried for a while"
     clock.at_s = 30.0
     assert looking.mark_lost(*fenced(120))
     assert fake.runs["train", "tiny-1"].state == "failed"
 
 
-def test_many_marks_wait_for_a_silent_w_and_b_once(fake: FakeWandb, way: Way) -> None:
-    looking = tracker(way(KEY, url=fake.url), wait_s=0.05)
-    fake.hold()
+def test_many_marks_wait_for_a_silent_w_and_b_once(fake: FakeWandb) -> None:
+    looking = tracker(WandbClient(KEY, url=fake.url), wait_s=0.05)
+    fake.fail(Delay(), times=ALWAYS)
     run, attempt = fenced(120)
     assert not any(looking.mark_lost(replace(run, run_id=f"tiny-{number}"), attempt) for number in range(100))
     asking = [thread for thread in threading.enumerate() if thread.name.startswith("wandb-mark-")]
-    fake.let_go()
+    fake.heal()
     assert len(asking) == 1
 
 
-def test_a_mark_that_is_refused_is_not_asked_for_again(fake: FakeWandb, wandb: Wandb) -> None:
+def test_a_mark_that_is_refused_is_not_requested_again(fake: FakeWandb, wandb: WandbClient) -> None:
     looking = tracker(wandb)
     fake.secret.add("train")
     assert looking.mark_lost(*fenced(120))
-    assert "permission" in looking.trouble("tiny-1")
+    assert "permission" in looking.problem("tiny-1")
 
 
-def test_what_is_called_running_in_a_project_is_listed_over_all_pages(fake: FakeWandb, wandb: Wandb) -> None:
+def test_what_is_called_running_in_a_project_is_listed_over_all_pages(fake: FakeWandb, wandb: WandbClient) -> None:
     for number in range(2, 62):
         fake.add(tracked(name=f"tiny-{number}", state="finished" if number == 2 else "running"))
     found = wandb.running("train", entity="acme")
@@ -307,7 +299,7 @@ def test_what_is_called_running_in_a_project_is_listed_over_all_pages(fake: Fake
 
 
 @pytest.mark.parametrize(("state", "quiet_s", "stale"), [("running", 59, True), ("running", 60, False), ("crashed", 59, False)])
-def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: Wandb, state: str, quiet_s: int, stale: bool) -> None:
+def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: WandbClient, state: str, quiet_s: int, stale: bool) -> None:
     fake.add(tracked(state=state))
     found = wandb.run("train", "tiny-1")
     assert found is not None
@@ -316,9 +308,24 @@ def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: Wa
 
 # -------------------------------------------------------------------------------------------------------------- for real
 
+ASK = """
+import json, sys, wandb
+wandb.setup(wandb.Settings(silent=True, quiet=True))
+run = wandb.Api(overrides={"base_url": sys.argv[1]}, api_key=sys.argv[2]).run("acme/train/tiny-1")
+print(json.dumps([run.state, run.historyKeys["lastStep"], run.id, run.name, run.entity, run.project, run.notes]))
+"""
+
+
+def test_the_client_reads_the_same_of_a_run_as_wandbs_own_sdk(fake: FakeWandb, wandb: WandbClient) -> None:
+    fake.add(tracked(notes="prime-train", state="crashed"))
+    sdk = subprocess.run([sys.executable, "-c", ASK, fake.url, KEY], check=True, capture_output=True, text=True)
+    read = wandb.run("train", "tiny-1", entity="acme")
+    assert read is not None
+    assert [read.state, read.step, read.run_id, read.name, read.entity, read.project, read.notes] == json.loads(sdk.stdout)
+
 
 def training(fake: FakeWandb, folder: Path, attempt: int, *words: str) -> "subprocess.Popen[bytes]":
-    """A process that trains, with the environment that its agent gives it."""
+    """Start a training process with the environment that the agent gives it."""
     run = a_run()
     ours = trainer_for(run.spec).environment(run.spec, attempt=attempt, run_id=run.run_id)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
@@ -339,7 +346,6 @@ def training(fake: FakeWandb, folder: Path, attempt: int, *words: str) -> "subpr
         return subprocess.Popen(command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
 
 
-@pytest.mark.skipif("sdk" not in WAYS, reason="the extra wandb is not installed")
 def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_with_by_its_next_attempt(tmp_path: Path) -> None:
     with FakeWandb() as fake:
         with training(fake, tmp_path, 1, "forever") as first:
@@ -347,16 +353,18 @@ def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_
                 assert first.stdout is not None
                 assert first.stdout.readline() == b"trains\n", (tmp_path / "said-1.log").read_text()
                 os.killpg(first.pid, signal.SIGTERM)  # as its agent does when the machine is taken away
-                assert fake.wait_for(lambda: fake.runs["train", "tiny-1"].preempting), (tmp_path / "said-1.log").read_text()
+                with fake.changed:
+                    is_preempting = fake.changed.wait_for(lambda: fake.runs["train", "tiny-1"].preempting, 60)
+                assert is_preempting, (tmp_path / "said-1.log").read_text()
             finally:
                 os.killpg(first.pid, signal.SIGKILL)  # with the process that writes for it, as when a machine is lost
-        wandb = SdkWandb(KEY, url=fake.url)
+        wandb = WandbClient(KEY, url=fake.url)
         lost = wandb.run("train", "tiny-1", entity="acme")
         assert lost is not None
         assert (lost.state, lost.step) == ("running", 2)
-        assert lost.is_stale(lost.heard_s + 301, 300)
+        assert lost.is_stale(lost.received_s + 301, 300)
         assert "tiny-1" in lost.notes
-        assert wandb.mark_failed("train", "tiny-1", entity="acme", heard_by_s=lost.heard_s)
+        assert wandb.mark_failed("train", "tiny-1", entity="acme", received_by_s=lost.received_s)
         fake.runs["train", "tiny-1"].notes = "what somebody wrote there since"
         with training(fake, tmp_path, 2) as second:
             assert second.wait() == 0, (tmp_path / "said-2.log").read_text()

@@ -1,4 +1,4 @@
-"""TOML texts of every form, in which each key and each value is written with a word of its own: where it stands is where that word is."""
+"""TOML texts of every form, in which every key and every value is a word of its own, so that its position is where that word is."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ DEPTH = 3
 
 @dataclass
 class Writer:
-    """`draw` chooses; names and values are numbered."""
+    """Writer of generated texts. `draw` makes the choices; names and values are numbered."""
 
     draw: st.DrawFn
     lines: list[str] = field(default_factory=list)

@@ -1,11 +1,10 @@
-"""One attempt for tests: a control plane that answers, a bucket in a folder, and the real agent as a process of its own."""
+"""One attempt for tests: a control plane that answers, a bucket in a folder, and the real agent as a separate process."""
 
 import io
 import os
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,14 +24,14 @@ from prime_train.core.wire import Bootstrap
 from prime_train.ports import Bucket
 from tests.builders import spec
 from tests.fakes.control_plane import FakeControlPlane
+from tests.waiting import HANG_S
 
 RUN_ID = "tiny-1"
-WAIT_S_MAX = 60.0
 DEMO = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
 
 
 def demo_spec(arguments: str, **changes: Any) -> RunSpec:
-    """A run of the demo's trainer. `arguments` go to it; sections given here are merged into small, quick ones."""
+    """Return the spec of a run of the demo's trainer with these `arguments`. Sections given here are merged into small, fast ones."""
     sections: dict[str, Any] = {
         "trainer": {"command": f"{DEMO} {arguments}", "stop_s": 20, "progress": {"file": "progress.jsonl"}},
         "hardware": {"open_files_min": 256, "disk_gib": 1},
@@ -46,15 +45,15 @@ def demo_spec(arguments: str, **changes: Any) -> RunSpec:
 
 @dataclass
 class Attempt:
-    """`agent`: the process; `disk`: its machine's disk."""
+    """A running attempt. `agent`: the process; `disk`: its machine's disk."""
 
     plane: FakeControlPlane
     bucket: Bucket
     disk: Path
     agent: subprocess.Popen[bytes]
 
-    def wait(self, *, limit_s: float = WAIT_S_MAX) -> int:
-        """The agent's exit code."""
+    def wait(self, *, limit_s: float = HANG_S) -> int:
+        """Wait for the agent to exit, and return its exit code."""
         return self.agent.wait(limit_s)
 
     def evidence(self, name: str) -> str:
@@ -63,20 +62,12 @@ class Attempt:
         return content.data.decode()
 
     def trainers(self) -> list[psutil.Process]:
-        """Living processes of the trainer."""
+        """Return the living processes of the trainer."""
         return list(marked(f"{owner_of(self.plane.bootstrap, self.disk)}/trainer"))
 
     def log(self, name: str) -> str:
         path = self.disk / "logs" / name
         return path.read_text(errors="replace") if path.exists() else f"(no {name})"
-
-
-def await_true(what: str, question: Callable[[], object], *, limit_s: float = WAIT_S_MAX) -> None:
-    """Returns when `question` is answered truthfully; fails with `what` after `limit_s`."""
-    end_s, pause = time.monotonic() + limit_s, threading.Event()
-    while not question():
-        assert time.monotonic() < end_s, f"after {limit_s:.0f} s still not: {what}"
-        pause.wait(0.02)
 
 
 @contextmanager
@@ -92,7 +83,7 @@ def attempt(
     agent: str = "prime_agent.main",
     **bootstrap: Any,
 ) -> Iterator[Attempt]:
-    """Starts the agent on a fresh disk, with `files` as the working tree; at the end nothing of it is left."""
+    """Start the agent on a fresh disk, with `files` as the working tree; at the end nothing of it is left."""
     bucket = open_bucket((folder / "bucket").as_uri(), make=True)
     bucket.put(code_key(RUN_ID), packed(files or {"README": b"a tree"}))
     disk = folder / f"disk-{attempt}"
@@ -128,7 +119,7 @@ def attempt(
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """A gzipped tar with these files."""
+    """Return a gzipped tar with these files."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
         for name, data in files.items():

@@ -1,4 +1,4 @@
-"""Buckets that misbehave on purpose, around one that does not."""
+"""Wrappers that make a bucket fail on purpose."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +14,8 @@ class Cut(TemporaryError):
 
 @dataclass
 class Counted:
-    """Counts operations and bytes put; fails from the `cut_at`-th operation on: before it is done, or, `late`, after."""
+    """Bucket that counts operations and written bytes. From the `cut_at`-th operation on it fails: before the operation takes effect or,
+    with `late`, after."""
 
     inner: Bucket
     cut_at: int | None = None
@@ -27,7 +28,7 @@ class Counted:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def _enter(self, name: str, key: str) -> bool:
-        """Whether the operation is to be done and then said to have failed."""
+        """Return whether the operation takes effect before it fails."""
         self.before(name, key)
         with self._lock:
             self.operations += 1

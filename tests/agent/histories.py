@@ -4,8 +4,8 @@ from typing import Any, TypeVar
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.core import next_tick_s, step
 from prime_agent.state import AgentState, Job, initial
+from prime_agent.state_machine import next_tick_s, step
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Heartbeat, Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
@@ -21,21 +21,23 @@ def ordered(order: Order, reason: str = "") -> Reply:
     return Reply(verdict=Verdict.OK, order=order, reason=reason, heartbeat_s=30)
 
 
-def steps(*numbers: int, reward: float | None = None, loss: float | None = 1.0) -> v.StepsSeen:
-    return v.StepsSeen(tuple(Progress(number, loss, reward) for number in numbers))
+def steps(*numbers: int, reward: float | None = None, loss: float | None = 1.0) -> v.StepsReported:
+    return v.StepsReported(tuple(Progress(number, loss, reward) for number in numbers))
 
 
 class History:
-    """`answers`: whether heartbeats are answered at once, as a control plane that is up would."""
+    """A history of an agent's core. `answers`: whether heartbeats are answered at once, as by a control plane that is available."""
 
     def __init__(self, wanted: RunSpec | None = None, *, answers: bool = True, **job: Any) -> None:
         self.state: AgentState = initial(Job(RUN_ID, 1, wanted or spec(checkpoints={"marker": "COMPLETE"}), **job))
         self.now_s = 1000.0
         self.answers = answers
+        self.outputs: v.OutputsUploaded | None = v.OutputsUploaded()
+        """How an upload of outputs ends, at once; None: it goes on."""
         self.effects: list[e.Effect] = []
 
     def hear(self, event: v.Event, *, after_s: float = 0.0) -> list[e.Effect]:
-        """What is to be done after `event`, `after_s` later; what the control plane's answers bring is among it."""
+        """Return the effects of `event`, which happens `after_s` later, including those of the control plane's answers."""
         self.now_s += after_s
         self.state, found = step(self.state, event, self.now_s)
         done = list(found)
@@ -44,6 +46,8 @@ class History:
                 done += self.hear_quietly(v.HeartbeatAnswered(OK))
             if isinstance(effect, e.Settle):
                 done += self.hear_quietly(v.Settled())
+            if isinstance(effect, e.UploadOutputs) and self.outputs is not None:
+                done += self.hear_quietly(self.outputs)
         self.effects += done
         return done
 
@@ -54,7 +58,7 @@ class History:
         return done
 
     def wait(self, seconds: float) -> list[e.Effect]:
-        """Time passes, with a tick whenever the core asks for one."""
+        """Let time pass, with a tick whenever the core asks for one."""
         until_s, done = self.now_s + seconds, []
         for _ in range(TICKS_MAX):
             next_s = next_tick_s(self.state, self.now_s)
@@ -66,7 +70,7 @@ class History:
         return done
 
     def begin(self) -> "History":
-        """Up to the moment the trainer is started."""
+        """Proceed to the start of the trainer."""
         self.hear(v.Started())
         while self.state.phase is not Phase.TRAIN:
             self.hear(v.PhaseDone(self.state.phase), after_s=1)
@@ -78,13 +82,13 @@ class History:
         return self
 
     def end(self, event: v.TrainerExited) -> list[e.Effect]:
-        """The trainer ends, its last look finds nothing, and its log is kept."""
+        """Let the trainer end; the last scan finds nothing, and the log is kept."""
         done = self.hear(event)
         done += self.look()
         return done + (self.hear(v.LogKept()) if self.state.keeping_log else [])
 
     def look(self, *found: int, saving: bool = False) -> list[e.Effect]:
-        """The looks into the checkpoint folder are answered, up to one that was begun now or later."""
+        """Answer the scans of the checkpoint folder, up to one that is begun now or later."""
         done: list[e.Effect] = []
         wanted = self.state.transfers.scans + 1
         while self.state.transfers.seen < wanted and not self.state.over:
@@ -95,5 +99,5 @@ class History:
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     @property
-    def said(self) -> list[Heartbeat]:
+    def heartbeats(self) -> list[Heartbeat]:
         return [effect.heartbeat for effect in self.effects if isinstance(effect, e.SendHeartbeat | e.SendExit)]

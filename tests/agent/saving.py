@@ -1,4 +1,4 @@
-"""A trainer's save, as the demo's trainer does it, and what the tests need around it."""
+"""A trainer's save in the manner of the demo's trainer, and helpers for tests of saves."""
 
 import io
 import json
@@ -20,14 +20,14 @@ from prime_train.ports import Bucket
 from tests.builders import RUN_ID, spec
 
 NOW_S = 2_000_000_000
-"""Long after whatever the tests write, by the agent's clock: so nothing in the bucket counts as written lately."""
+"""The agent's time, long after anything that the tests write, so that nothing in the bucket counts as recently written."""
 
 DCP = Path(__file__).parent.parent / "data" / "dcp" / "step_10"
 MARKED = {"marker": "COMPLETE", "files": ["weights.npz", "state.json"]}
 
 
 def zipped(content: bytes) -> bytes:
-    """An archive, as numpy and torch write their arrays."""
+    """Return a zip archive, the format in which numpy and torch write arrays."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         archive.writestr(zipfile.ZipInfo("w.npy"), content)  # with a fixed date: the same content is the same bytes
@@ -35,13 +35,15 @@ def zipped(content: bytes) -> bytes:
 
 
 def tensors(content: bytes) -> bytes:
-    """A file of safetensors."""
+    """Return a file in the safetensors format."""
     head = json.dumps({"w": {"dtype": "U8", "shape": [len(content)], "data_offsets": [0, len(content)]}}).encode()
     return struct.pack("<Q", len(head)) + head + content
 
 
 def contents(step: int) -> dict[str, bytes]:
-    """The files of one checkpoint in the order they are written; `base` is the same in every step, the marker comes last."""
+    """Return the files of one checkpoint in the order in which they are written. `base` is the same in every step; the marker comes
+    last.
+    """
     return {
         "base/frozen.safetensors": tensors(b"frozen" * 3000),
         "weights.npz": zipped(f"weights {step} ".encode() * 200),
@@ -60,12 +62,12 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def save(work: Path, step: int, files: Mapping[str, bytes] | None = None) -> Path:
-    """Writes checkpoint `step` into the working tree, file by file."""
+    """Write checkpoint `step` into the working tree, file by file."""
     return write(work / "checkpoints" / f"step_{step}", contents(step) if files is None else files)
 
 
 def save_dcp(work: Path, step: int) -> Path:
-    """A real distributed checkpoint of two ranks, its metadata written last."""
+    """Write a real distributed checkpoint of two ranks, its metadata last."""
     folder = work / "checkpoints" / f"step_{step}"
     shutil.copytree(DCP, folder)
     for moment, path in enumerate(sorted(folder.rglob("*"), key=lambda path: path.name == ".metadata")):
@@ -91,7 +93,7 @@ def uploader(
 
 
 def ship(made: Uploader) -> Manifest:
-    """Scans, uploads and commits what is waiting."""
+    """Scan, upload and commit everything that is waiting."""
     (local,) = made.scan(NOW_S)
     manifest = made.upload(local, cancelled=lambda: False)
     made.committed(manifest, NOW_S)
@@ -112,17 +114,17 @@ def blob_sizes(bucket: Bucket) -> dict[str, int]:
 
 
 def newest(bucket: Bucket) -> Manifest | None:
-    """What the control plane would resume from."""
+    """Return the checkpoint that the control plane would resume from."""
     return newest_complete(manifests(bucket), blob_sizes(bucket))
 
 
 def download(bucket: Bucket, manifest: Manifest) -> dict[str, bytes]:
-    """The content of every file of the manifest as it lies in the bucket."""
+    """Return the content of every file of the manifest as the bucket has it."""
     return {file.path: b"".join(bytes(fetch(bucket, manifest.run, chunk)) for chunk in file.chunks) for file in manifest.files}
 
 
 def key_of(file: ManifestFile) -> str:
-    """The key of a file's only blob."""
+    """Return the key of a file's only blob."""
     (chunk,) = file.chunks
     return blob_key(RUN_ID, chunk.digest, chunk.codec)
 
@@ -132,7 +134,8 @@ def on_disk(folder: Path) -> dict[str, bytes]:
 
 
 def cuts(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Every state in which a save of these files, in their order, can be cut off: each byte near the ends, some in between."""
+    """Yield every state in which a save of these files, in their order, can be interrupted: at each byte near the ends, and at some in
+    between."""
     done: dict[str, bytes] = {}
     for name, data in files.items():
         yield dict(done)

@@ -15,14 +15,17 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.wire import Heartbeat, Order, Phase, Ticket, Verdict
-from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, await_true, demo_spec
+from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, demo_spec
+from tests.exhaustive import some_of
 from tests.fakes.control_plane import FakeControlPlane
+from tests.fakes.http import ALWAYS, CutRequest
+from tests.waiting import HANG_S, await_true
 
 LONG = "--steps 100000 --save-every 10 --step-seconds 0.02"
 
 
 def the_exit(here: Attempt, *, code: int = 0) -> Heartbeat:
-    """The last word, after the agent has ended with `code`."""
+    """Wait for the agent to end with `code`, and return the exit that it reported."""
     assert here.wait() == code
     (last,) = here.plane.exits
     assert last.phase is Phase.EXITED
@@ -43,7 +46,7 @@ def steps_in_bucket(here: Attempt) -> list[int]:
 # ------------------------------------------------------------------------------------------------------------- the good days
 
 
-def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_that_is_said(tmp_path: Path) -> None:
+def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_that_is_reported(tmp_path: Path) -> None:
     wanted = demo_spec("--steps 30 --save-every 10", trainer={"steps": 30}, setup=["echo hello > made"], verification=[{"path": "made"}])
     with attempt(tmp_path, wanted) as here:
         last = the_exit(here)
@@ -144,8 +147,10 @@ def test_every_row_of_verification_that_does_not_hold_is_named_with_what_was_fou
         last = the_exit(here)
         assert last.exit is not None
         assert last.exit.cause is Cause.VERIFY_FAILED
-        assert "data/*/dataset.json: exactly 2 of at least 1.0 kB wanted, 2 found: data/b/dataset.json (0 B, too small)" in last.exit.detail
-        assert "**/*.bin: at least 3 wanted, 1 found: w/1.bin (1 B)" in last.exit.detail
+        assert (
+            "data/*/dataset.json: exactly 2 of at least 1.0 kB required, 2 found: data/b/dataset.json (0 B, too small)" in last.exit.detail
+        )
+        assert "**/*.bin: at least 3 required, 1 found: w/1.bin (1 B)" in last.exit.detail
         assert "README" not in last.exit.detail
 
 
@@ -194,17 +199,17 @@ def test_the_steps_and_checkpoints_of_a_smoke_test_are_not_the_runs(tmp_path: Pa
         assert steps_in_bucket(here) == [4]
 
 
-def test_a_machine_that_is_unfit_is_told_with_the_values_seen(tmp_path: Path) -> None:
+def test_a_machine_that_is_unfit_is_reported_with_the_values_seen(tmp_path: Path) -> None:
     wanted = demo_spec("--steps 5", hardware={"open_files_min": 256, "disk_gib": 100_000, "gpus": ["H100"]})
     with attempt(tmp_path, wanted) as here:
         last = the_exit(here)
         assert last.exit is not None
         assert last.exit.cause is Cause.PREFLIGHT_FAILED
         assert "hardware.disk_gib = 100000" in last.exit.detail
-        assert "no GPU can be seen" in last.exit.detail
+        assert "no GPU is visible" in last.exit.detail
 
 
-def test_a_checkpoint_that_can_not_be_restored_ends_the_attempt(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_restored_ends_the_attempt(tmp_path: Path) -> None:
     point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
     with attempt(tmp_path, demo_spec("--steps 40"), resume=point, attempt=2) as here:
         assert cause_of(the_exit(here)) is Cause.RESTORE_FAILED
@@ -246,13 +251,13 @@ def read_manifest_of(here: Attempt, step: int) -> Manifest:
     return found
 
 
-def test_the_job_is_asked_for_until_the_control_plane_answers(tmp_path: Path) -> None:
+def test_the_job_is_requested_until_the_control_plane_answers(tmp_path: Path) -> None:
     def away(plane: FakeControlPlane) -> None:
-        plane.down = True
+        plane.fail(CutRequest(), times=ALWAYS)
 
     with attempt(tmp_path, demo_spec("--steps 5"), prepare=away) as here:
         here.plane.await_refusals(2)
-        here.plane.down = False
+        here.plane.heal()
         assert cause_of(the_exit(here)) is Cause.FINISHED
 
 
@@ -261,7 +266,7 @@ def test_two_agents_do_not_work_on_one_disk(tmp_path: Path) -> None:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
         command = [sys.executable, "-m", "prime_agent.main", "--ticket", str(here.disk / "ticket.json"), "--disk", str(here.disk)]
         second = psutil.Popen(command, stderr=-1)
-        assert b"another agent works in" in second.communicate(timeout=60)[1]
+        assert b"another agent already uses" in second.communicate(timeout=HANG_S)[1]
         assert second.returncode == 2
 
 
@@ -270,15 +275,18 @@ def test_two_agents_do_not_work_on_one_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("how", "cause"),
-    [
-        ("oom", Cause.GPU_OOM),
-        ("files", Cause.OPEN_FILES),
-        ("disk", Cause.DISK_FULL),
-        ("import", Cause.IMPORT_ERROR),
-        ("cuda", Cause.CUDA_ERROR),
-        ("kill", Cause.KILLED),
-        ("exit", Cause.TRAINER_ERROR),
-    ],
+    some_of(
+        [
+            ("oom", Cause.GPU_OOM),
+            ("files", Cause.OPEN_FILES),
+            ("disk", Cause.DISK_FULL),
+            ("import", Cause.IMPORT_ERROR),
+            ("cuda", Cause.CUDA_ERROR),
+            ("kill", Cause.KILLED),
+            ("exit", Cause.TRAINER_ERROR),
+        ],
+        one_in=6,
+    ),
 )
 def test_the_cause_of_death_is_named_and_what_was_complete_is_saved(how: str, cause: Cause, tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(f"--steps 40 --save-every 10 --fail-at-step 25 --fail-how {how}")) as here:
@@ -358,12 +366,12 @@ def test_a_shell_that_dies_of_sigterm_does_not_take_the_saving_trainer_with_it(t
         assert steps_in_bucket(here) == [last.step]
 
 
-def test_evidence_is_in_the_bucket_before_it_is_said_to_be(tmp_path: Path) -> None:
+def test_evidence_is_in_the_bucket_before_it_is_reported_to_be(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(f"{LONG} --fail-at-step 30 --fail-how hang")) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 29)
         here.plane.order = Order.EVIDENCE
-        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
-        assert said.news
+        answer = here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
+        assert answer.news
         assert "injected fault: hang" in here.evidence("trainer.log")
         assert "prime_train.demo.train" in here.evidence("processes.txt")
         assert "GiB free of" in here.evidence("disk.txt")
@@ -379,7 +387,7 @@ def test_the_deadline_drains(tmp_path: Path) -> None:
         assert last.uploaded_step == last.step > 0
 
 
-def test_fenced_kills_the_trainer_and_nothing_more_is_said_or_uploaded(tmp_path: Path) -> None:
+def test_fenced_kills_the_trainer_and_nothing_more_is_reported_or_uploaded(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
         here.plane.await_commit(10)
         here.plane.fenced = True
@@ -395,25 +403,25 @@ def test_fenced_kills_the_trainer_and_nothing_more_is_said_or_uploaded(tmp_path:
 def test_while_the_control_plane_is_away_training_and_manifests_go_on_and_are_caught_up(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
         here.plane.await_commit(10)
-        here.plane.down = True
+        here.plane.fail(CutRequest(), times=ALWAYS)
         committed = here.plane.commits[-1].step
         await_true("two more manifests", lambda: max(steps_in_bucket(here)) >= committed + 40)
         here.plane.await_refusals(2)
         assert here.trainers() != []
-        here.plane.down = False
+        here.plane.heal()
         here.plane.await_commit(committed + 40)
         seqs = [heartbeat.seq for heartbeat in here.plane.heartbeats]
         assert seqs == sorted(set(seqs))
         assert here.trainers() != []
 
 
-def test_a_run_that_ends_while_the_control_plane_is_away_is_told_later(tmp_path: Path) -> None:
+def test_a_run_that_ends_while_the_control_plane_is_away_is_reported_later(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec("--steps 60 --save-every 20 --step-seconds 0.02")) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
-        here.plane.down = True
+        here.plane.fail(CutRequest(), times=ALWAYS)
         await_true("the trainer is gone", lambda: here.log("trainer.log").count("done step 60") and not here.trainers())
         here.plane.await_refusals(2)
-        here.plane.down = False
+        here.plane.heal()
         last = the_exit(here)
         assert (cause_of(last), last.step) == (Cause.FINISHED, 60)
         assert here.plane.commits[-1].step == 60
@@ -450,10 +458,10 @@ def test_a_ticket_that_is_none_is_refused_without_being_shown(tmp_path: Path) ->
     ticket = tmp_path / "ticket.json"
     ticket.write_text(Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="secret-key").model_dump_json()[:-5])
     agent = psutil.Popen([sys.executable, "-m", "prime_agent.main", "--ticket", str(ticket), "--disk", str(tmp_path)], stderr=-1)
-    said = agent.communicate(timeout=60)[1]
+    answer = agent.communicate(timeout=HANG_S)[1]
     assert agent.returncode == 2
-    assert b"is no ticket" in said
-    assert b"secret" not in said
+    assert b"is not a ticket" in answer
+    assert b"secret" not in answer
 
 
 def test_an_attempt_that_was_replaced_before_it_began_does_nothing(tmp_path: Path) -> None:
@@ -472,7 +480,7 @@ REMOVES = " && rm -rf out"
 
 
 def close_bucket(here: Attempt) -> Path:
-    """From now on nothing can be written for this run: a file is where its blobs should go. Removing it opens the bucket again."""
+    """Make every write for this run fail from now on, by a file in place of the folder of its blobs. Removing that file ends this."""
     place = Path(here.plane.bootstrap.bucket_url.removeprefix("file://")) / "runs" / RUN_ID
     for name in ("blobs", "manifests"):
         shutil.rmtree(place / name, ignore_errors=True)
@@ -489,9 +497,9 @@ def test_a_trainer_that_removes_its_folder_while_the_bucket_is_away_loses_nothin
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 30)
         await_true("the last checkpoint is held", lambda: list((here.disk / "stage").glob("waiting-1/30/step_30/COMPLETE")))
         (here.disk / "work" / "go").touch()
-        waits = here.plane.await_heartbeat(lambda heartbeat: heartbeat.upload_pending and bool(heartbeat.upload_trouble))
+        waits = here.plane.await_heartbeat(lambda heartbeat: heartbeat.upload_pending and bool(heartbeat.upload_problem))
         assert waits.phase is Phase.FLUSH
-        assert "uploads in a row have failed; step 30 was not uploaded" in waits.upload_trouble
+        assert "uploads in a row have failed; step 30 was not uploaded" in waits.upload_problem
         assert here.plane.exits == []
         for name in ("blobs", "manifests"):
             (place / name).unlink()
@@ -505,10 +513,10 @@ def test_a_trainer_that_removes_its_folder_while_the_bucket_is_away_loses_nothin
 
 
 def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finished(tmp_path: Path) -> None:
-    said = """echo '{{"step": 5, "loss": 1.0}}' >> progress.jsonl"""
+    answer = """echo '{{"step": 5, "loss": 1.0}}' >> progress.jsonl"""
     # In one move: nobody may see the folder before the file that is in it.
     begun = "mkdir -p half out/checkpoints && echo half > half/weights.npz && mv half out/checkpoints/step_5"
-    command = f"{said} && {begun} && while [ ! -e go ]; do sleep 0.05; done{REMOVES}"
+    command = f"{answer} && {begun} && while [ ! -e go ]; do sleep 0.05; done{REMOVES}"
     with attempt(tmp_path, demo_spec("", trainer={"command": command, "steps": 5})) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.saving)
         (here.disk / "work" / "go").touch()
@@ -516,13 +524,13 @@ def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finis
         assert last.exit is not None
         assert (last.exit.cause, last.exit.saved_step) == (Cause.UPLOAD_FAILED, 5)
         assert "the trainer's checkpoint of step 5 was removed" in last.exit.detail
-        assert "none is in the bucket" in last.exit.detail
+        assert "no checkpoint is in the bucket" in last.exit.detail
 
 
 # -------------------------------------------------------------------------------------------------------- what the agent itself lacks
 
 
-def test_a_machine_without_the_engine_for_patterns_is_told_of_before_anything_is_trained(tmp_path: Path) -> None:
+def test_a_machine_without_the_engine_for_patterns_is_reported_before_anything_is_trained(tmp_path: Path) -> None:
     (tmp_path / "re2.py").write_text("raise ImportError('no RE2 for this Python')\n")
     with attempt(tmp_path, demo_spec("--steps 30"), env={"PYTHONPATH": str(tmp_path)}) as here:
         last = the_exit(here)
@@ -535,7 +543,7 @@ PROGRESS_DIES = """
 import sys, threading
 def dies(event, args):
     if event == "open" and "progress.jsonl" in str(args[0]) and threading.current_thread().name == "progress":
-        raise RuntimeError("a bug of ours")
+        raise RuntimeError("a bug in prime-agent")
 if "prime_agent.main" in sys.orig_argv:
     sys.addaudithook(dies)
 """
@@ -546,4 +554,4 @@ def test_a_thread_of_the_agent_that_dies_ends_the_attempt_and_does_not_leave_a_t
     with attempt(tmp_path, demo_spec(LONG, trainer={"steps": 100_000}), env={"PYTHONPATH": str(tmp_path)}) as here:
         last = the_exit(here, code=70)
         assert last.exit is not None
-        assert (last.exit.cause, last.exit.detail) == (Cause.AGENT_ERROR, "ThreadDied: progress: RuntimeError: a bug of ours")
+        assert (last.exit.cause, last.exit.detail) == (Cause.AGENT_ERROR, "ThreadDied: progress: RuntimeError: a bug in prime-agent")

@@ -1,4 +1,6 @@
-"""From the trainer's folder into the bucket: what is not whole never gets there, and a cut at any point leaves the truth."""
+"""From the trainer's folder to the bucket: incomplete checkpoints never get there, and an interruption at any point leaves a correct
+state.
+"""
 
 import json
 import os
@@ -14,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prime_agent.checkpoints.blobs import Blobs
-from prime_agent.checkpoints.latest import move_latest
+from prime_agent.checkpoints.latest_json import move_latest
 from prime_agent.checkpoints.retention import Retention
-from prime_agent.checkpoints.stage import set_aside
+from prime_agent.checkpoints.staging import set_aside
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Vanished
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.core.keys import blob_key, latest_key
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.retention import Policy
-from prime_train.ports import Data, OutsideError, PermanentError, Stat, TemporaryError
+from prime_train.ports import Data, ExternalError, PermanentError, Stat, TemporaryError
 from tests.agent.buckets import Counted, Cut
 from tests.agent.saving import (
     NOW_S,
@@ -43,6 +45,8 @@ from tests.agent.saving import (
     write,
 )
 from tests.builders import RUN_ID, digest, stored_file
+from tests.exhaustive import some_of
+from tests.waiting import HANG_S
 
 
 def never() -> bool:
@@ -142,10 +146,10 @@ def test_a_save_cut_off_at_any_byte_is_never_uploaded(tmp_path: Path, bucket: Fo
 
 @pytest.mark.parametrize("cut", ["base/frozen.safetensors", "weights.npz", "optimizer.pt", "state.json"])
 def test_a_truncated_file_beside_a_marker_is_never_uploaded(tmp_path: Path, bucket: FolderBucket, cut: str) -> None:
-    whole = contents(30)[cut]
-    for length in {*range(30), *range(len(whole) - 30, len(whole) - 1), len(whole) // 2}:
+    complete = contents(30)[cut]
+    for length in {*range(30), *range(len(complete) - 30, len(complete) - 1), len(complete) // 2}:
         # The marker comes first here, and the trainer dies soon after: time alone would call it settled.
-        files = {"COMPLETE": b"30\n"} | contents(30) | {cut: whole[:length]}
+        files = {"COMPLETE": b"30\n"} | contents(30) | {cut: complete[:length]}
         folder = save(work(tmp_path), 30, files)
         made = uploader(bucket, tmp_path)
         assert made.scan(NOW_S) == [], length
@@ -155,9 +159,18 @@ def test_a_truncated_file_beside_a_marker_is_never_uploaded(tmp_path: Path, buck
     assert manifests(bucket) == []
 
 
-def test_a_missing_file_that_an_index_names_is_noticed(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_weights_in_a_bin_file_are_checked_if_torch_wrote_it_and_other_bin_files_are_not(tmp_path: Path, bucket: FolderBucket) -> None:
+    weights = contents(30)["optimizer.pt"]
+    save(work(tmp_path), 30, {"pytorch_model.bin": weights[: len(weights) // 2]} | contents(30))
+    assert uploader(bucket, tmp_path).scan(NOW_S) == []
+    save(work(tmp_path), 40, {"pytorch_model.bin": weights, "tokens.bin": b"any other format"} | contents(40))
+    assert [local.step for local in uploader(bucket, tmp_path).scan(NOW_S)] == [40]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors.index.json", "pytorch_model.bin.index.json"])
+def test_a_missing_file_that_an_index_names_is_noticed(tmp_path: Path, bucket: FolderBucket, name: str) -> None:
     index = json.dumps({"weight_map": {"a": "base/frozen.safetensors", "b": "two.safetensors"}}).encode()
-    folder = save(work(tmp_path), 30, {"model.safetensors.index.json": index} | contents(30))
+    folder = save(work(tmp_path), 30, {name: index} | contents(30))
     assert uploader(bucket, tmp_path).scan(NOW_S) == []
     write(folder, {"two.safetensors": contents(1)["base/frozen.safetensors"]})
     assert len(uploader(bucket, tmp_path).scan(NOW_S)) == 1
@@ -169,14 +182,14 @@ def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: P
     assert len(uploader(bucket, tmp_path, **rules).scan(NOW_S)) == 1
     for name in ("trainer/.metadata", "trainer/__0_0.distcp", "trainer/__1_0.distcp", "orchestrator/progress.pt"):
         path = folder / name
-        whole, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
-        for length in (0, 1, len(whole) // 2, len(whole) - 1, None):
-            path.unlink() if length is None else path.write_bytes(whole[:length])
+        complete, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
+        for length in (0, 1, len(complete) // 2, len(complete) - 1, None):
+            path.unlink() if length is None else path.write_bytes(complete[:length])
             if length is not None:
                 os.utime(path, times)
             missing_unnamed = length is None and name == "orchestrator/progress.pt"
             assert len(uploader(bucket, tmp_path, **rules).scan(NOW_S)) == missing_unnamed, (name, length)
-        path.write_bytes(whole)
+        path.write_bytes(complete)
         os.utime(path, times)
     assert download(bucket, ship(uploader(bucket, tmp_path, **rules))) == on_disk(folder)
 
@@ -185,9 +198,8 @@ def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: P
 
 
 def attempt(disk: Path, bucket: FolderBucket, cut_at: int | None, *, late: bool) -> int:
-    """Resumes from step 10, uploads step 20 through a bucket that is cut at that operation, then again without a cut. Returns the
-    number of operations.
-    """
+    """Resume from step 10, upload step 20 through a bucket that fails at that operation, then again without a failure. Return the number of
+    operations."""
     counted = Counted(bucket, cut_at=cut_at, late=late)
     made = uploader(counted, disk, attempt=2, known=point_of(manifests(bucket)[0]), keep=1)
     try:
@@ -202,7 +214,7 @@ def attempt(disk: Path, bucket: FolderBucket, cut_at: int | None, *, late: bool)
     return counted.operations
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", some_of([False, True], one_in=2))
 def test_an_upload_cut_at_any_operation_leaves_the_truth_and_can_be_repeated(tmp_path: Path, late: bool) -> None:
     operations = None
     cut_at = None
@@ -231,7 +243,7 @@ def test_a_blob_that_arrived_short_is_noticed(tmp_path: Path, bucket: FolderBuck
 
     save(work(tmp_path), 10)
     made = uploader(Lossy(bucket), tmp_path)
-    with pytest.raises(TemporaryError, match="not in the bucket as they were sent"):
+    with pytest.raises(TemporaryError, match="in the bucket differ from what was sent"):
         made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert manifests(bucket) == []
     assert len(made.scan(NOW_S)) == 1
@@ -256,15 +268,15 @@ def test_a_retry_does_not_send_again_what_arrived(tmp_path: Path, bucket: Folder
 
 def test_a_cancelled_upload_leaves_no_manifest(tmp_path: Path, bucket: FolderBucket) -> None:
     save(work(tmp_path), 10)
-    asked: list[int] = []
+    requested: list[int] = []
     counted = Counted(bucket)
     for answers in range(12):
         made = uploader(counted, tmp_path)
-        asked.clear()
+        requested.clear()
 
         def cancelled(limit: int = answers) -> bool:
-            asked.append(1)
-            return len(asked) > limit
+            requested.append(1)
+            return len(requested) > limit
 
         local = made.scan(NOW_S)[0]
         try:
@@ -306,7 +318,7 @@ def test_a_checkpoint_that_the_trainer_removes_after_it_was_seen_is_uploaded_all
     assert list((tmp_path / "stage").iterdir()) == []
 
 
-def test_one_that_is_being_removed_is_uploaded_as_it_was_when_it_was_whole(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_one_that_is_being_removed_is_uploaded_as_it_was_when_it_was_complete(tmp_path: Path, bucket: FolderBucket) -> None:
     folder = save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path, files=[])
     made.scan(NOW_S)
@@ -366,12 +378,12 @@ def test_one_that_changes_while_it_is_set_aside_has_vanished(tmp_path: Path) -> 
     writer = threading.Thread(target=go_on_writing)
     writer.start()
     try:
-        assert started.wait(timeout=30)
+        assert started.wait(timeout=HANG_S)
         with pytest.raises(Vanished, match="changed while"):
             set_aside(folder, tmp_path / "stage", copy=False)
     finally:
         stop.set()
-        writer.join(timeout=30)
+        writer.join(timeout=HANG_S)
 
 
 def test_a_copy_is_not_changed_by_a_save_in_place(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -401,7 +413,7 @@ def test_a_save_in_place_that_was_not_declared_never_becomes_a_manifest(tmp_path
     for key in blob_sizes(bucket):
         content = bucket.get(key)
         assert content is not None
-        assert key.endswith(digest_of(content.data)), "what lies under a hash has another content"
+        assert key.endswith(digest_of(content.data)), "what lies under a hash has a different content"
 
 
 def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_is_refused(
@@ -422,7 +434,7 @@ def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_is_refused(
     assert made.disregard_present() == (20,)
 
 
-def test_names_that_a_manifest_can_not_hold_are_refused(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_names_that_a_manifest_cannot_hold_are_refused(tmp_path: Path, bucket: FolderBucket) -> None:
     save(work(tmp_path), 10, {"odd\\name": b"x"} | contents(10))
     made = uploader(bucket, tmp_path)
     with pytest.raises(PermanentError, match="manifest"):
@@ -494,14 +506,14 @@ def test_two_who_move_latest_at_once_leave_the_later_one(tmp_path: Path, bucket:
     barrier = threading.Barrier(4)
 
     def move(attempt: int) -> None:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=HANG_S)
         move_latest(bucket, listing(10, attempt), NOW_S)
 
     threads = [threading.Thread(target=move, args=(attempt,)) for attempt in (1, 2, 3, 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=HANG_S)
     assert latest(bucket) == (4, 10)
 
 
@@ -609,7 +621,7 @@ def test_a_clean_up_that_takes_too_long_is_given_up(tmp_path: Path, bucket: Fold
     assert len(manifests(bucket)) == 1
 
 
-def test_blobs_of_a_manifest_that_can_not_be_read_stay(tmp_path: Path, bucket: FolderBucket, caplog: pytest.LogCaptureFixture) -> None:
+def test_blobs_of_a_manifest_that_cannot_be_read_stay(tmp_path: Path, bucket: FolderBucket, caplog: pytest.LogCaptureFixture) -> None:
     for step in (1, 2):
         lay(bucket, tmp_path / "bucket", listing(step, 1, (step,)), None)
     bucket.put(listing(1, 1).key, b"{")
@@ -648,6 +660,6 @@ def test_errors_are_those_of_the_port(tmp_path: Path) -> None:
 
     save(work(tmp_path), 10)
     made = uploader(Down(FolderBucket(tmp_path / "bucket", make=True)), tmp_path)
-    with pytest.raises(OutsideError, match="away"):
+    with pytest.raises(ExternalError, match="away"):
         made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert len(made.scan(NOW_S)) == 1

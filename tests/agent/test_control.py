@@ -1,17 +1,16 @@
 """The agent's side of the wire, against real HTTP."""
 
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from prime_agent.control import ControlPlane, Fenced
+from prime_agent.control_plane import ControlPlane, Fenced
 from prime_train.core.wire import Bootstrap, Commit, Heartbeat, Phase, Ticket, Verdict
 from prime_train.ports import PermanentError, TemporaryError
 from tests.builders import RUN_ID, spec
 from tests.fakes.control_plane import FakeControlPlane
+from tests.fakes.http import ALWAYS, CutRequest, Response, ScriptedServer
 
 HEARTBEAT = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, step=7)
 JOB = Bootstrap(run=RUN_ID, attempt=1, spec=spec(), bucket_url="file:///nowhere", secrets={"TOKEN": "tok-123456"})
@@ -49,10 +48,10 @@ def test_a_wrong_key_is_refused_without_asking_for_ever(plane: FakeControlPlane)
     with pytest.raises(TemporaryError, match="401: wrong signature"):
         control.heartbeat(HEARTBEAT)
     assert len(plane.refused) <= 2
-    assert plane.heard == []
+    assert plane.received == []
 
 
-def test_fenced_is_an_answer_to_what_is_told_and_an_end_to_what_is_asked(plane: FakeControlPlane) -> None:
+def test_fenced_is_an_answer_to_what_is_reported_and_an_end_to_what_is_queried(plane: FakeControlPlane) -> None:
     plane.fenced = True
     control = ControlPlane(plane.ticket, wall_s)
     assert control.heartbeat(HEARTBEAT).verdict is Verdict.FENCED
@@ -61,7 +60,7 @@ def test_fenced_is_an_answer_to_what_is_told_and_an_end_to_what_is_asked(plane: 
 
 
 def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_error(plane: FakeControlPlane) -> None:
-    plane.down = True
+    plane.fail(CutRequest(), times=ALWAYS)
     with pytest.raises(TemporaryError):
         ControlPlane(plane.ticket, wall_s).heartbeat(HEARTBEAT)
     with pytest.raises(TemporaryError):
@@ -80,44 +79,16 @@ def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_er
     ],
 )
 def test_an_answer_that_is_none_is_an_error_of_the_right_kind(status: int, body: bytes, kind: type[Exception]) -> None:
-    with answering(status, body) as url, pytest.raises(kind):
-        ControlPlane(Ticket(run=RUN_ID, attempt=1, url=url, key="k"), wall_s).heartbeat(HEARTBEAT)
+    elsewhere = {"location": "http://127.0.0.1:1/elsewhere"}
+    with ScriptedServer(Response(status, body, headers=elsewhere)) as there, pytest.raises(kind):
+        ControlPlane(Ticket(run=RUN_ID, attempt=1, url=there.url, key="k"), wall_s).heartbeat(HEARTBEAT)
 
 
 def test_secrets_of_a_bootstrap_that_is_not_understood_are_not_in_the_error() -> None:
     broken = JOB.model_dump_json().replace('"attempt":1', '"attempt":"tok-123456"').encode()
-    with answering(200, broken) as url, pytest.raises(TemporaryError) as caught:
-        ControlPlane(Ticket(run=RUN_ID, attempt=1, url=url, key="k"), wall_s).bootstrap()
+    with ScriptedServer(Response(200, broken)) as there, pytest.raises(TemporaryError) as caught:
+        ControlPlane(Ticket(run=RUN_ID, attempt=1, url=there.url, key="k"), wall_s).bootstrap()
     assert "attempt" in str(caught.value)
     assert "tok-123456" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
-
-
-class answering:
-    """A server that gives every request the same answer."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", 0)))
-                self.send_response(status)
-                self.send_header("location", "http://127.0.0.1:1/elsewhere")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = do_POST
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def __enter__(self) -> str:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.core import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
-from prime_agent.heartbeat_channel import Link, refused, sent
+from prime_agent.heartbeat_channel import HeartbeatChannel, refused, sent
 from prime_agent.state import Job, initial
+from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.trainer.services import Answer, ServiceHealth
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Phase, Reply, Verdict
 from prime_train.trainers import Progress
 from prime_train.trainers.services import Service
-from tests.agent.gpu_sights import BUSY, EMPTY, LOST, sensed
+from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, sensed
 from tests.agent.histories import FENCED, OK, History, ordered, steps
 from tests.builders import RUN_ID, digest, spec
 
@@ -44,7 +44,7 @@ def test_smoke_and_restore_are_run_where_there_is_something_to_do() -> None:
 
 def test_the_first_heartbeat_goes_out_at_once_and_each_phase_is_news() -> None:
     history = History().begin()
-    assert [(heartbeat.seq, heartbeat.phase, heartbeat.news) for heartbeat in history.said] == [
+    assert [(heartbeat.seq, heartbeat.phase, heartbeat.news) for heartbeat in history.heartbeats] == [
         (1, Phase.PREFLIGHT, True),
         (2, Phase.SETUP, True),
         (3, Phase.VERIFY, True),
@@ -54,10 +54,10 @@ def test_the_first_heartbeat_goes_out_at_once_and_each_phase_is_news() -> None:
 
 def test_heartbeats_come_at_the_interval_the_reply_asks_for_give_or_take_a_tenth() -> None:
     history = History().begin()
-    before = len(history.said)
+    before = len(history.heartbeats)
     history.wait(3000)
-    assert 90 <= len(history.said) - before <= 110
-    assert not any(heartbeat.news for heartbeat in history.said[before:])
+    assert 90 <= len(history.heartbeats) - before <= 110
+    assert not any(heartbeat.news for heartbeat in history.heartbeats[before:])
 
 
 def test_a_failed_phase_ends_the_attempt_with_its_cause_after_its_log_was_kept() -> None:
@@ -68,18 +68,18 @@ def test_a_failed_phase_ends_the_attempt_with_its_cause_after_its_log_was_kept()
     assert e.KeepLog(Phase.SETUP) in failed
     assert not history.of(e.SendExit)
     done = history.hear(v.LogKept())
-    (said,) = [effect.heartbeat for effect in done if isinstance(effect, e.SendExit)]
-    assert said.phase is Phase.EXITED
-    assert said.exit is not None
-    assert (said.exit.cause, said.exit.log_tail) == (Cause.SETUP_FAILED, "no such package")
-    assert done[-1] == e.Exit(e.Leave.SAID)
+    (text,) = [effect.heartbeat for effect in done if isinstance(effect, e.SendExit)]
+    assert text.phase is Phase.EXITED
+    assert text.exit is not None
+    assert (text.exit.cause, text.exit.log_tail) == (Cause.SETUP_FAILED, "no such package")
+    assert done[-1] == e.Exit(e.Leave.REPORTED)
 
 
-def test_a_log_that_can_not_be_kept_delays_the_exit_by_half_a_minute_at_most() -> None:
+def test_a_log_that_cannot_be_kept_delays_the_exit_by_half_a_minute_at_most() -> None:
     history = History()
     history.hear(v.Started())
     history.hear(v.PhaseFailed(Phase.PREFLIGHT, Cause.PREFLIGHT_FAILED, "no room"))
-    assert e.Exit(e.Leave.SAID) in history.wait(31)
+    assert e.Exit(e.Leave.REPORTED) in history.wait(31)
 
 
 def test_the_outcome_of_a_phase_that_is_over_means_nothing() -> None:
@@ -105,8 +105,8 @@ def test_the_age_of_a_step_counts_from_its_rise_and_repeated_steps_are_no_rise()
     history.hear(steps(2), after_s=20)
     history.hear(steps(1), after_s=20)
     history.wait(40)
-    assert history.said[-1].step == 2
-    assert history.said[-1].step_age_s >= 40
+    assert history.heartbeats[-1].step == 2
+    assert history.heartbeats[-1].step_age_s >= 40
 
 
 def test_slow_steps_are_learned_from_the_sixth_step_time_on() -> None:
@@ -114,10 +114,10 @@ def test_slow_steps_are_learned_from_the_sixth_step_time_on() -> None:
     assert history.state.steps.durations_s == ()
     history.train(*range(7, 26), each_s=2).train(26, each_s=9)
     history.wait(40)
-    assert history.said[-1].step_slow_s == 2
+    assert history.heartbeats[-1].step_slow_s == 2
     history.train(27, each_s=9)
     history.wait(40)
-    assert history.said[-1].step_slow_s == 9
+    assert history.heartbeats[-1].step_slow_s == 9
 
 
 def test_steps_read_together_share_the_time() -> None:
@@ -131,10 +131,10 @@ def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) ->
     history = History(resume_step=25).begin()
     assert KILL in history.hear(steps(first), after_s=5)
     history.end(v.TrainerExited(-9, Cause.KILLED))
-    (said,) = [heartbeat for heartbeat in history.said if heartbeat.exit]
-    assert said.exit is not None
-    assert said.exit.cause is Cause.RESUME_IGNORED
-    assert f"step {first}" in said.exit.detail
+    (text,) = [heartbeat for heartbeat in history.heartbeats if heartbeat.exit]
+    assert text.exit is not None
+    assert text.exit.cause is Cause.RESUME_IGNORED
+    assert f"step {first}" in text.exit.detail
 
 
 def test_the_next_step_after_a_resume_is_right() -> None:
@@ -156,8 +156,8 @@ def test_ten_zero_rewards_in_a_row_save_first_and_then_stop() -> None:
     assert not history.of(e.SignalTrainer)
     assert ASK in history.hear(steps(10, reward=0.0), after_s=1)
     history.end(v.TrainerExited(143, Cause.KILLED))
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.ZERO_REWARD
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.ZERO_REWARD
 
 
 def test_a_reward_above_zero_and_a_step_reported_twice_do_not_count() -> None:
@@ -182,17 +182,17 @@ def test_zero_rewards_are_nobodys_business_where_the_breaker_is_off() -> None:
 def test_exit_code_0_is_reported_as_finished_and_left_to_the_control_plane_to_judge() -> None:
     history = History(spec(trainer={"steps": 100}, checkpoints=MARKED)).begin().train(50)
     history.end(v.TrainerExited(0, Cause.FINISHED))
-    said = history.said[-1]
-    assert said.exit is not None
-    assert (said.exit.cause, said.exit.code, said.step) == (Cause.FINISHED, 0, 50)
-    assert history.of(e.Exit) == [e.Exit(e.Leave.SAID)]
+    text = history.heartbeats[-1]
+    assert text.exit is not None
+    assert (text.exit.cause, text.exit.code, text.step) == (Cause.FINISHED, 0, 50)
+    assert history.of(e.Exit) == [e.Exit(e.Leave.REPORTED)]
 
 
 def test_a_crash_carries_its_cause_code_and_last_lines_and_its_log_is_kept() -> None:
     history = History().begin().train(1)
     history.end(v.TrainerExited(1, Cause.GPU_OOM, "CUDA out of memory", "Traceback ..."))
     assert e.KeepLog(Phase.TRAIN) in history.effects
-    exit_ = history.said[-1].exit
+    exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
     assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (Cause.GPU_OOM, 1, "CUDA out of memory", "Traceback ...")
 
@@ -201,10 +201,10 @@ def test_a_full_disk_lets_the_janitor_try_before_the_flush() -> None:
     history = History().begin().train(1)
     history.look()
     done = history.hear(v.TrainerExited(1, Cause.DISK_FULL, "No space left on device"))
-    assert done.index(e.MakeRoom()) < done.index(e.ScanCheckpoints())
+    assert done.index(e.FreeDiskSpace()) < done.index(e.ScanCheckpoints())
 
 
-def test_complete_checkpoints_are_flushed_and_committed_before_the_exit_is_said() -> None:
+def test_complete_checkpoints_are_flushed_and_committed_before_the_exit_is_reported() -> None:
     history = History().begin().train(1, 2)
     history.look()
     history.hear(v.TrainerExited(1, Cause.CUDA_ERROR))
@@ -231,7 +231,7 @@ def test_a_look_that_was_under_way_when_the_trainer_ended_is_not_the_last_one() 
 
 
 def refuse_uploads(history: History) -> None:
-    """Every look finds step 1, and every upload of it fails, for an hour."""
+    """Let every scan find step 1, and every upload of it fail, for an hour."""
     for _ in range(1800):
         if history.state.transfers.scanning:
             history.hear(v.CheckpointsScanned((1,), saving=False))
@@ -247,25 +247,25 @@ def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_
     history.hear(v.TrainerExited(0, Cause.DRAINED))
     begun_s = history.now_s
     refuse_uploads(history)
-    assert history.of(e.Exit) == [e.Exit(e.Leave.SAID)]
-    said = history.of(e.SendExit)[-1].heartbeat
-    assert said.exit is not None
-    assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
+    assert history.of(e.Exit) == [e.Exit(e.Leave.REPORTED)]
+    text = history.of(e.SendExit)[-1].heartbeat
+    assert text.exit is not None
+    assert (text.exit.cause, text.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
     assert history.state.exit_until_s is not None
     assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(60, abs=5)
 
 
 @pytest.mark.parametrize("limit", [{"deadline_in_s": 600}, {"train_s_max": 600}])
-def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_told(limit: dict[str, Any]) -> None:
+def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_reported(limit: dict[str, Any]) -> None:
     history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED), **limit).begin().train(1)
     history.look()
     history.wait(620)
     assert history.of(e.SignalTrainer) == [ASK]
     history.hear(v.TrainerExited(0, Cause.KILLED))
     refuse_uploads(history)
-    said = history.of(e.SendExit)[-1].heartbeat
-    assert said.exit is not None
-    assert (said.exit.cause, said.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
+    text = history.of(e.SendExit)[-1].heartbeat
+    assert text.exit is not None
+    assert (text.exit.cause, text.exit.detail) == (Cause.UPLOAD_FAILED, "step 1 was not uploaded: 503")
 
 
 def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durable_and_says_so() -> None:
@@ -274,9 +274,9 @@ def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durab
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     refuse_uploads(history)
     assert not history.of(e.SendExit)
-    last = history.said[-1]
+    last = history.heartbeats[-1]
     assert (last.phase, last.upload_pending) == (Phase.FLUSH, True)
-    assert "uploads in a row have failed; step 1 was not uploaded: 503" in last.upload_trouble
+    assert "uploads in a row have failed; step 1 was not uploaded: 503" in last.upload_problem
     history.hear(v.LogKept())
     history.look(1)
     history.wait(60)
@@ -284,9 +284,9 @@ def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durab
     assert not history.of(e.SendExit)
     history.hear(v.CommitAnswered(1, OK))
     history.look()
-    said = history.of(e.SendExit)[-1].heartbeat
-    assert said.exit is not None
-    assert (said.exit.cause, said.exit.saved_step, said.upload_pending, said.upload_trouble) == (Cause.FINISHED, 1, False, "")
+    text = history.of(e.SendExit)[-1].heartbeat
+    assert text.exit is not None
+    assert (text.exit.cause, text.exit.saved_step, text.upload_pending, text.upload_problem) == (Cause.FINISHED, 1, False, "")
 
 
 def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> None:
@@ -296,16 +296,16 @@ def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> N
     history.look(1)
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     refuse_uploads(history)
-    said = history.of(e.SendExit)[-1].heartbeat
-    assert said.exit is not None
-    assert (said.exit.cause, said.exit.saved_step) == (Cause.UPLOAD_FAILED, 1)
+    text = history.of(e.SendExit)[-1].heartbeat
+    assert text.exit is not None
+    assert (text.exit.cause, text.exit.saved_step) == (Cause.UPLOAD_FAILED, 1)
 
 
 @pytest.mark.parametrize(
     ("last_look", "words"),
     [
         (v.CheckpointsScanned((), saving=False, removed=True), "the trainer's checkpoint of step 9 was removed"),
-        (v.CheckpointsScanned((), saving=False, begun=9), "or not complete"),
+        (v.CheckpointsScanned((), saving=False, begun=9), "or incomplete"),
     ],
 )
 def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last_look: v.CheckpointsScanned, words: str) -> None:
@@ -321,11 +321,11 @@ def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last
     history.hear(v.LogKept())
     while not history.of(e.SendExit):
         history.hear(last_look) if history.state.transfers.scanning else history.wait(1)
-    said = history.of(e.SendExit)[-1].heartbeat.exit
-    assert said is not None
-    assert (said.cause, said.saved_step) == (Cause.UPLOAD_FAILED, 9)
-    assert words in said.detail
-    assert "the newest checkpoint in the bucket is that of step 3" in said.detail
+    text = history.of(e.SendExit)[-1].heartbeat.exit
+    assert text is not None
+    assert (text.cause, text.saved_step) == (Cause.UPLOAD_FAILED, 9)
+    assert words in text.detail
+    assert "the newest checkpoint in the bucket is of step 3" in text.detail
 
 
 def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_durable_one_is_no_success() -> None:
@@ -337,39 +337,39 @@ def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_dur
     history.hear(v.LogKept())
     while not history.of(e.SendExit):
         history.hear(v.CheckpointsScanned((), saving=False, removed=True)) if history.state.transfers.scanning else history.wait(1)
-    said = history.of(e.SendExit)[-1].heartbeat.exit
-    assert said is not None
-    assert said.cause is Cause.UPLOAD_FAILED
-    assert "removed its checkpoint folder at the end, at step 9" in said.detail
+    text = history.of(e.SendExit)[-1].heartbeat.exit
+    assert text is not None
+    assert text.cause is Cause.UPLOAD_FAILED
+    assert "removed its checkpoint folder at the end, at step 9" in text.detail
 
 
 # ------------------------------------------------------------------------------------------------- uploads that are in trouble
 
 
 def fail_upload(history: History, step: int) -> None:
-    """The next upload fails, as soon as a look has found the step."""
+    """Let the next upload fail, as soon as a scan has found the step."""
     while history.state.transfers.uploading is None:
         history.hear(v.CheckpointsScanned((step,), saving=False)) if history.state.transfers.scanning else history.wait(1)
     history.hear(v.UploadFailed(step, "403"))
 
 
-def test_uploads_that_fail_again_and_again_are_told_of_with_the_reason_until_one_is_committed() -> None:
+def test_uploads_that_fail_again_and_again_are_reported_with_the_reason_until_one_is_committed() -> None:
     history = History(spec(checkpoints=MARKED)).begin().train(1)
     for _ in range(2):
         fail_upload(history, 1)
     history.wait(60)
-    assert history.said[-1].upload_trouble == ""
+    assert history.heartbeats[-1].upload_problem == ""
     fail_upload(history, 1)
     history.wait(60)
-    assert history.said[-1].upload_trouble == "3 uploads in a row have failed; step 1 was not uploaded: 403"
+    assert history.heartbeats[-1].upload_problem == "3 uploads in a row have failed; step 1 was not uploaded: 403"
     history.hear(v.CheckpointsScanned((1,), saving=False))
     history.wait(60)
     history.hear(v.Uploaded(1, "key-1"))
     history.wait(60)
-    assert history.said[-1].upload_trouble
+    assert history.heartbeats[-1].upload_problem
     history.hear(v.CommitAnswered(1, OK))
     history.wait(60)
-    assert history.said[-1].upload_trouble == ""
+    assert history.heartbeats[-1].upload_problem == ""
 
 
 def save_one(history: History, number: int, *, wait_s: float) -> None:
@@ -380,35 +380,35 @@ def save_one(history: History, number: int, *, wait_s: float) -> None:
     history.wait(wait_s)
 
 
-def test_uploads_that_fall_behind_by_more_than_two_intervals_are_told_of() -> None:
+def test_uploads_that_fall_behind_by_more_than_two_intervals_are_reported() -> None:
     history = History(spec(checkpoints=MARKED)).begin()
     save_one(history, 1, wait_s=100)
     save_one(history, 2, wait_s=80)
-    assert history.said[-1].upload_trouble == ""
+    assert history.heartbeats[-1].upload_problem == ""
     for number in (3, 4, 5):
         save_one(history, number, wait_s=100)
-    assert "the checkpoint of step 1 was saved" in history.said[-1].upload_trouble
+    assert "the checkpoint of step 1 was saved" in history.heartbeats[-1].upload_problem
     history.hear(v.Uploaded(1, "key-1"))
     history.hear(v.CommitAnswered(1, OK))
     history.wait(40)
-    assert history.said[-1].upload_trouble, "four newer ones are not durable yet"
+    assert history.heartbeats[-1].upload_problem, "four newer ones are not durable yet"
     history.hear(v.Uploaded(5, "key-5"))
     history.hear(v.CommitAnswered(5, OK))
     history.wait(40)
-    assert history.said[-1].upload_trouble == ""
+    assert history.heartbeats[-1].upload_problem == ""
 
 
-@pytest.mark.parametrize(("code", "asked", "settled"), [(0, False, True), (143, True, True), (1, False, False), (-9, False, False)])
-def test_only_a_crash_leaves_checkpoints_that_must_have_settled_before_it(code: int, asked: bool, settled: bool) -> None:
+@pytest.mark.parametrize(("code", "requested", "settled"), [(0, False, True), (143, True, True), (1, False, False), (-9, False, False)])
+def test_only_a_crash_leaves_checkpoints_that_must_have_settled_before_it(code: int, requested: bool, settled: bool) -> None:
     history = History(spec()).begin().train(1)
     history.look()
-    if asked:
+    if requested:
         history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.hear(v.TrainerExited(code, Cause.KILLED))
     assert history.of(e.ScanCheckpoints)[-1] == e.ScanCheckpoints(settled)
 
 
-def test_what_was_being_written_when_the_trainer_was_killed_is_not_taken_for_whole() -> None:
+def test_what_was_being_written_when_the_trainer_was_killed_is_not_taken_for_complete() -> None:
     history = History(spec(trainer={"stop_s": 10})).begin().train(1)
     history.look()
     history.hear(v.SigTerm())
@@ -429,7 +429,7 @@ def test_a_drain_asks_the_trainer_to_save_and_kills_it_only_after_its_time() -> 
     history.wait(2)
     assert history.effects.count(KILL) == 1
     history.end(v.TrainerExited(-9, Cause.KILLED))
-    exit_ = history.said[-1].exit
+    exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
     assert (exit_.cause, exit_.detail) == (Cause.DRAINED, "user")
 
@@ -448,8 +448,8 @@ def test_a_drained_trainer_that_reaches_its_last_step_has_finished() -> None:
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.train(2)
     history.end(v.TrainerExited(0, Cause.FINISHED))
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.FINISHED
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.FINISHED
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY])
@@ -460,19 +460,19 @@ def test_before_training_a_drain_ends_the_attempt_at_once(phase: Phase) -> None:
         history.hear(v.PhaseDone(history.state.phase))
     done = history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     assert e.CancelPhase() in done
-    assert done[-1] == e.Exit(e.Leave.SAID)
+    assert done[-1] == e.Exit(e.Leave.REPORTED)
     assert not history.of(e.StartTrainer)
 
 
-def test_sigterm_is_said_at_once_and_the_trainer_saves() -> None:
+def test_sigterm_is_reported_at_once_and_the_trainer_saves() -> None:
     history = History().begin().train(1)
     done = history.hear(v.SigTerm(), after_s=3)
     assert ASK in done
     assert [(x.heartbeat.preempting, x.heartbeat.news) for x in done if isinstance(x, e.SendHeartbeat)] == [(True, True)]
     history.end(v.TrainerExited(143, Cause.KILLED))
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.PREEMPTED
-    assert history.said[-1].preempting
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.PREEMPTED
+    assert history.heartbeats[-1].preempting
 
 
 def test_sigterm_is_tried_even_while_nobody_answers() -> None:
@@ -485,9 +485,9 @@ def test_sigterm_in_the_middle_of_a_set_up_ends_it() -> None:
     history = History()
     history.hear(v.Started())
     done = history.hear(v.SigTerm())
-    assert done[-1] == e.Exit(e.Leave.SAID)
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.PREEMPTED
+    assert done[-1] == e.Exit(e.Leave.REPORTED)
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.PREEMPTED
 
 
 def test_the_hours_count_from_the_first_step_however_long_the_set_up_takes() -> None:
@@ -501,8 +501,8 @@ def test_the_hours_count_from_the_first_step_however_long_the_set_up_takes() -> 
     history.wait(20)
     assert history.of(e.SignalTrainer) == [ASK]
     history.end(v.TrainerExited(143, Cause.KILLED))
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.HOURS_SPENT
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.HOURS_SPENT
 
 
 def test_the_deadline_is_kept_by_the_agent_itself() -> None:
@@ -512,29 +512,29 @@ def test_the_deadline_is_kept_by_the_agent_itself() -> None:
     history.wait(120)
     assert history.of(e.SignalTrainer) == [ASK]
     history.end(v.TrainerExited(143, Cause.KILLED))
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.DEADLINE
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.DEADLINE
 
 
 def test_a_stopping_log_rule_names_its_line() -> None:
     history = History().begin().train(1)
     assert ASK in history.hear(v.RuleFired(Cause.LOG_RULE, "rollout server gone"))
     history.end(v.TrainerExited(143, Cause.KILLED))
-    exit_ = history.said[-1].exit
+    exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
     assert exit_.cause is Cause.LOG_RULE
     assert "rollout server gone" in exit_.detail
 
 
-def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
+def test_the_first_reason_to_stop_is_the_one_that_is_reported() -> None:
     history = History().begin().train(1)
     history.hear(v.RuleFired(Cause.NOT_FINITE, "loss is nan"))
     history.hear(v.SigTerm())
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.end(v.TrainerExited(143, Cause.KILLED))
-    assert history.said[-1].exit is not None
-    assert history.said[-1].exit.cause is Cause.NOT_FINITE
-    assert history.said[-1].preempting
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.NOT_FINITE
+    assert history.heartbeats[-1].preempting
 
 
 def test_a_trainer_that_outlives_sigkill_does_not_hold_up_the_end() -> None:
@@ -542,7 +542,7 @@ def test_a_trainer_that_outlives_sigkill_does_not_hold_up_the_end() -> None:
     history.hear(v.SigTerm())
     history.wait(10 + STUCK_S_MAX + 1)
     history.look()
-    exit_ = history.said[-1].exit
+    exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
     assert "SIGKILL" in exit_.detail
 
@@ -554,9 +554,9 @@ def test_evidence_is_gathered_when_ordered_and_its_being_there_is_news() -> None
     history = History().begin().train(1)
     assert e.GatherEvidence() in history.hear(v.HeartbeatAnswered(ordered(Order.EVIDENCE)))
     history.wait(60)
-    assert not history.said[-1].evidence
+    assert not history.heartbeats[-1].evidence
     history.hear(v.EvidenceDone(kept=True))
-    assert (history.said[-1].evidence, history.said[-1].news) == (True, True)
+    assert (history.heartbeats[-1].evidence, history.heartbeats[-1].news) == (True, True)
 
 
 def test_a_second_stall_is_answered_with_evidence_of_its_own() -> None:
@@ -573,8 +573,8 @@ def test_evidence_that_could_not_be_kept_is_not_claimed() -> None:
     history = History().begin().train(1)
     history.hear(v.HeartbeatAnswered(ordered(Order.EVIDENCE)))
     history.hear(v.EvidenceDone(kept=False, why="the bucket answers 503"))
-    assert not history.said[-1].evidence
-    assert "503" in history.said[-1].note
+    assert not history.heartbeats[-1].evidence
+    assert "503" in history.heartbeats[-1].note
 
 
 def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
@@ -583,14 +583,14 @@ def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
         history.hear(sensed(EMPTY, EMPTY), after_s=10)
     history.hear(v.EvidenceDone(kept=True))
     history.wait(1)
-    assert (history.said[-1].sick, history.said[-1].sick_detail) == (
+    assert (history.heartbeats[-1].sick, history.heartbeats[-1].sick_detail) == (
         Cause.GPU_IDLE,
-        "all 2 GPUs are at 0 % and empty for 900 s, at step 1",
+        "all 2 GPUs are at 0 % with empty memory for 900 s, at step 1",
     )
     assert not history.of(e.SignalTrainer)
     history.hear(sensed(EMPTY, BUSY), after_s=10)
     history.wait(40)
-    assert history.said[-1].sick is None
+    assert history.heartbeats[-1].sick is None
 
 
 # -------------------------------------------------------------------------------------------------- the control plane is away
@@ -609,17 +609,17 @@ def test_training_uploads_and_manifests_go_on_while_nobody_answers() -> None:
     assert [effect.step for effect in history.of(e.Upload)] == list(range(1, 40))
 
 
-def test_while_nobody_answers_it_is_asked_once_an_interval_even_with_news() -> None:
+def test_while_nobody_answers_it_is_queried_once_an_interval_even_with_news() -> None:
     history = History(answers=False).begin()
     history.effects.clear()
-    asked_s: list[float] = []
+    requested_s: list[float] = []
     for number in range(600):
         done = history.hear(steps(number), after_s=1)
         if any(isinstance(effect, e.SendHeartbeat) for effect in done):
-            asked_s.append(history.now_s)
-        if history.state.link.flying:
+            requested_s.append(history.now_s)
+        if history.state.channel.flying:
             history.hear(v.HeartbeatFailed("connection refused"))
-    gaps = [after - before for before, after in pairwise(asked_s[1:])]
+    gaps = [after - before for before, after in pairwise(requested_s[1:])]
     assert min(gaps) >= 27
 
 
@@ -638,15 +638,15 @@ def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
     assert e.Settle(30) in history.hear(v.CommitAnswered(30, OK))
 
 
-def test_news_that_was_not_heard_is_said_again() -> None:
+def test_news_that_was_not_heard_is_reported_again() -> None:
     history = History(answers=False)
     history.hear(v.Started())
     history.hear(v.HeartbeatFailed("timeout"))
     history.wait(40)
-    assert [(heartbeat.seq, heartbeat.news) for heartbeat in history.said] == [(1, True), (2, True)]
+    assert [(heartbeat.seq, heartbeat.news) for heartbeat in history.heartbeats] == [(1, True), (2, True)]
     history.hear(v.HeartbeatAnswered(OK))
     history.wait(40)
-    assert [heartbeat.news for heartbeat in history.said] == [True, True, False]
+    assert [heartbeat.news for heartbeat in history.heartbeats] == [True, True, False]
 
 
 def test_the_exit_is_repeated_until_it_is_heard() -> None:
@@ -662,7 +662,7 @@ def test_the_exit_is_repeated_until_it_is_heard() -> None:
     assert len(history.of(e.SendExit)) >= 10
     assert not history.of(e.Exit)
     history.wait(40)
-    assert history.hear(v.HeartbeatAnswered(OK)) == [e.Exit(e.Leave.SAID)]
+    assert history.hear(v.HeartbeatAnswered(OK)) == [e.Exit(e.Leave.REPORTED)]
 
 
 def test_an_exit_nobody_hears_for_an_hour_ends_the_agent_all_the_same() -> None:
@@ -740,14 +740,14 @@ def test_an_upload_that_fails_is_tried_again_less_and_less_often() -> None:
     assert gaps == sorted(gaps)
     assert gaps[0] <= 5
     assert gaps[-1] >= 60
-    assert "503" in history.said[-1].note
+    assert "503" in history.heartbeats[-1].note
 
 
-def test_a_save_under_way_is_told() -> None:
+def test_a_save_under_way_is_reported() -> None:
     history = History().begin().train(1)
     history.hear(v.CheckpointsScanned((), saving=True))
     history.wait(40)
-    assert history.said[-1].saving
+    assert history.heartbeats[-1].saving
 
 
 # ------------------------------------------------------------------------------------------------------------------ fenced
@@ -772,9 +772,9 @@ def test_fenced_in_the_middle_of_a_set_up_calls_it_off() -> None:
 # ---------------------------------------------------------------------------------------------- promises over any history
 
 
-def progress_rows() -> st.SearchStrategy[v.StepsSeen]:
+def progress_rows() -> st.SearchStrategy[v.StepsReported]:
     row = st.builds(Progress, st.integers(0, 200), st.none() | st.just(1.0), st.none() | st.sampled_from([0.0, 0.5]))
-    return st.builds(v.StepsSeen, st.lists(row, min_size=1, max_size=4).map(tuple))
+    return st.builds(v.StepsReported, st.lists(row, min_size=1, max_size=4).map(tuple))
 
 
 REPLIES = [
@@ -818,7 +818,7 @@ JOBS = st.builds(
 )
 
 
-def told(job: Job, story: list[tuple[v.Event, float]]) -> list[tuple[v.Event, tuple[e.Effect, ...]]]:
+def reported(job: Job, story: list[tuple[v.Event, float]]) -> list[tuple[v.Event, tuple[e.Effect, ...]]]:
     state, now_s = initial(job), 1000.0
     state, first = step(state, v.Started(), now_s)
     found: list[tuple[v.Event, tuple[e.Effect, ...]]] = [(v.Started(), first)]
@@ -838,7 +838,7 @@ def is_fence(event: v.Event) -> bool:
 @given(JOBS, STORIES)
 def test_after_fenced_nothing_is_sent_uploaded_or_committed(job: Job, story: list[tuple[v.Event, float]]) -> None:
     fenced = False
-    for event, effects in told(job, story):
+    for event, effects in reported(job, story):
         fenced = fenced or is_fence(event)
         if fenced:
             assert not [
@@ -849,7 +849,7 @@ def test_after_fenced_nothing_is_sent_uploaded_or_committed(job: Job, story: lis
 @settings(max_examples=400, deadline=None)
 @given(JOBS, STORIES)
 def test_numbers_rise_and_the_end_comes_once_and_last(job: Job, story: list[tuple[v.Event, float]]) -> None:
-    effects = [effect for _, done in told(job, story) for effect in done]
+    effects = [effect for _, done in reported(job, story) for effect in done]
     numbers = [x.heartbeat.seq for x in effects if isinstance(x, e.SendHeartbeat | e.SendExit)]
     assert all(before < after for before, after in pairwise(numbers))
     ends = [index for index, x in enumerate(effects) if isinstance(x, e.Exit)]
@@ -864,7 +864,7 @@ SILENCE = st.one_of(
     st.builds(v.UploadFailed, st.integers(1, 50), st.just("x")),
     st.builds(v.Uploaded, st.integers(1, 50), st.just("key")),
     st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(tuple), st.booleans()),
-    st.integers(11, 10**6).map(lambda n: v.StepsSeen((Progress(n, 1.0, 1.0),))),
+    st.integers(11, 10**6).map(lambda n: v.StepsReported((Progress(n, 1.0, 1.0),))),
 )
 
 
@@ -892,20 +892,20 @@ def test_whatever_happened_the_attempt_ends_once_the_trainer_has(job: Job, story
             history.hear(v.CheckpointsScanned((), saving=False))
         if history.state.transfers.committing:
             history.hear(v.CommitAnswered(99, OK))
-        if history.state.link.flying:
+        if history.state.channel.flying:
             history.hear(v.HeartbeatAnswered(OK))
         history.wait(30)
     assert len(history.of(e.Exit)) == 1
 
 
 def test_an_agent_whose_numbers_were_all_used_before_comes_past_them_without_end_of_numbers() -> None:
-    link = Link(heartbeat_s=5)
+    channel = HeartbeatChannel(heartbeat_s=5)
     for _ in range(30):
-        link = refused(sent(link, 0.0, salt="a"))
-    assert link.seq > 10_000_000
+        channel = refused(sent(channel, 0.0, salt="a"))
+    assert channel.seq > 10_000_000
     for _ in range(1000):
-        link = refused(sent(link, 0.0, salt="a"))
-    assert link.seq < 2**53
+        channel = refused(sent(channel, 0.0, salt="a"))
+    assert channel.seq < 2**53
 
 
 def test_after_a_fall_back_uploads_and_the_committed_step_go_on_from_what_was_restored() -> None:

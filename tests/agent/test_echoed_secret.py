@@ -1,4 +1,4 @@
-"""A set-up command that prints what it was trusted with: the value reaches nobody, on any of the ways out of the machine."""
+"""A set-up command that prints a secret it was given: the value appears in none of the outputs that leave the machine."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.agent.attempts import attempt, demo_spec
 SECRET = "s3cret-of-no-known-shape"
 
 
-def test_a_secret_that_a_set_up_command_prints_is_masked_wherever_it_is_told(tmp_path: Path) -> None:
+def test_a_secret_that_a_set_up_command_prints_is_masked_wherever_it_is_reported(tmp_path: Path) -> None:
     echoing = [f'echo "$TOKEN"; echo {SECRET} >&2; test "$TOKEN" != {SECRET}']
     with attempt(tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
         assert here.wait() == 0
@@ -27,24 +27,24 @@ def test_a_secret_that_a_set_up_command_prints_is_masked_wherever_it_is_told(tmp
         assert "<TOKEN>" in here.evidence("setup.log")
         sent = "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
         ended = b.new_attempt(1, RunState.FAILED, cause=last.exit.cause, detail=last.exit.detail)
-        run = b.run(RunState.FAILED, attempts=(ended,), why=f"a set-up command failed: {last.exit.detail}")
+        run = b.run(RunState.FAILED, attempts=(ended,), why=f"a setup command failed: {last.exit.detail}")
         page = run_page(run, Lease(run.run_id), b.T0_S + 3600)
         assert "echo" in page
-        for told in (
+        for reported in (
             sent,
             here.evidence("setup.log"),
             page,
             headline(run, Lease(run.run_id), b.T0_S),
             repr(happened(run, 0, "lost", run.why)),
         ):
-            assert SECRET not in told
+            assert SECRET not in reported
 
 
 UNKNOWN = "hf_" + "Zq7" * 12
-"""Of a known look, and told of to nobody."""
+"""A secret of a known format that is not registered anywhere."""
 
 
-def test_a_secret_that_stands_where_a_line_is_cut_is_not_told_in_part(tmp_path: Path) -> None:
+def test_a_secret_that_stands_where_a_line_is_cut_is_not_reported_in_part(tmp_path: Path) -> None:
     filled = "RuntimeError: " + "x" * (LINE_SHOWN_MAX - 24)
     command = f'echo "{filled} $TOKEN"; exit 1'
     with attempt(tmp_path, demo_spec("", trainer={"command": command}, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
@@ -55,7 +55,7 @@ def test_a_secret_that_stands_where_a_line_is_cut_is_not_told_in_part(tmp_path: 
         assert SECRET[:6] not in "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
 
 
-def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_known_look_is_not_told(tmp_path: Path) -> None:
+def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_known_look_is_not_reported(tmp_path: Path) -> None:
     # What is told of the log begins within the secret.
     echoing = [f'echo {UNKNOWN} >&2; echo "${{TOKEN}}{"y" * (LOG_TAIL_CHARS_MAX - 12 - len(UNKNOWN))}"; echo {UNKNOWN}; exit 1']
     with attempt(tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
@@ -68,7 +68,7 @@ def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_
         assert UNKNOWN not in sent
 
 
-def test_evidence_of_a_long_log_begins_with_a_whole_line(tmp_path: Path) -> None:
+def test_evidence_of_a_long_log_begins_with_a_complete_line(tmp_path: Path) -> None:
     log = tmp_path / "trainer.log"
     log.write_text(f"{SECRET}\n{'z' * (LOG_BYTES_MAX - 6)}\n")
     assert tail(log).startswith("zzz")

@@ -1,8 +1,8 @@
-"""A progress file, whatever its writer does to it."""
+"""A progress file that is truncated, replaced or deleted by its writer."""
 
 from pathlib import Path
 
-from prime_agent.trainer.follow import Follower
+from prime_agent.trainer.progress_follower import Follower
 
 
 def test_lines_are_read_as_they_come_and_a_half_one_is_waited_for(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""When GPUs count as broken or idle; each case that must not be taken for it stands beside the one that is."""
+"""When GPUs count as broken or idle; each case that must not count is next to the one that does."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ import pytest
 from prime_agent.gpu.health import FRESH_S, UNASKABLE_S, GpuHealth, idle_s, seen
 from prime_agent.gpu.reading import EMPTY_MIB, GpuLoad, GpuSnapshot, Xid
 from prime_agent.gpu.xids import BROKEN, NOTED, words
-from tests.agent.gpu_sights import BUSY, EMPTY, LOST, WAITING, snapshot
+from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, WAITING, snapshot
 
-NO_PERMISSION = GpuLoad(trouble="Insufficient Permissions")
+NO_PERMISSION = GpuLoad(problem="Insufficient Permissions")
 
 
 def after(*sights: GpuSnapshot, every_s: float = 10.0, training: bool = True) -> GpuHealth:
-    """The first at second 0, then one after the other."""
+    """Return the health after these readings: the first at second 0, the others at intervals."""
     health = GpuHealth()
     for count, found in enumerate(sights):
         health = seen(health, found, count * every_s, training=training)
@@ -34,18 +34,18 @@ def test_a_gpu_that_has_left_the_bus_is_named() -> None:
 def test_of_gpus_that_move_up_the_one_that_is_gone_is_named() -> None:
     three = snapshot(BUSY, BUSY, BUSY)
     gone = GpuSnapshot((three.loads[0], replace(three.loads[2], index=1)))
-    assert after(three, gone, gone).fault == "GPU 1 (H100), GPU-1, is not there any more: the driver lists 2 GPUs, and listed 3"
+    assert after(three, gone, gone).fault == "GPU 1 (H100), GPU-1, is no longer listed by the driver: it lists 2 GPUs, and listed 3 before"
 
 
-def test_a_gpu_that_can_not_be_asked_for_a_moment_is_not_broken_and_for_a_minute_it_is() -> None:
-    good, bad = snapshot(BUSY, BUSY), snapshot(BUSY, GpuLoad(trouble="Unknown Error"))
+def test_a_gpu_that_cannot_be_queried_for_a_moment_is_not_broken_and_for_a_minute_it_is() -> None:
+    good, bad = snapshot(BUSY, BUSY), snapshot(BUSY, GpuLoad(problem="Unknown Error"))
     shorter, longer = int(UNASKABLE_S / 10), int(UNASKABLE_S / 10) + 1
     assert after(good, *[bad] * shorter, good, *[bad] * shorter).fault == ""
-    assert after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, cannot be asked any more: Unknown Error"
+    assert after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, can no longer be queried: Unknown Error"
 
 
 def test_between_two_refusals_that_a_hang_lies_between_nobody_knows_what_was() -> None:
-    good, bad, hung = snapshot(BUSY, BUSY), snapshot(BUSY, GpuLoad(trouble="Unknown Error")), GpuSnapshot(age_s=FRESH_S + 1)
+    good, bad, hung = snapshot(BUSY, BUSY), snapshot(BUSY, GpuLoad(problem="Unknown Error")), GpuSnapshot(age_s=FRESH_S + 1)
     longer = int(UNASKABLE_S / 10) + 1
     assert after(good, bad, *[hung] * longer, bad).fault == ""
 
@@ -53,24 +53,24 @@ def test_between_two_refusals_that_a_hang_lies_between_nobody_knows_what_was() -
 def test_a_gpu_that_one_look_does_not_list_is_not_gone() -> None:
     good, fewer = snapshot(BUSY, BUSY), snapshot(BUSY)
     assert after(good, fewer, good, fewer).fault == ""
-    assert "is not there any more" in after(good, fewer, fewer).fault
+    assert "is no longer listed by the driver" in after(good, fewer, fewer).fault
 
 
-def test_a_gpu_that_never_could_be_asked_is_somebody_elses() -> None:
+def test_a_gpu_that_never_could_be_queried_is_somebody_elses() -> None:
     assert after(*[snapshot(BUSY, NO_PERMISSION)] * 30).fault == ""
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"uncorrected": 2}, "has 2 new memory errors that ECC could not correct"),
-        ({"repair_pending": True}, "has found bad memory, which only a reset takes out of use"),
-        ({"repair_failed": True}, "has failed to take bad memory out of use"),
+        ({"repair_pending": True}, "has bad memory that only a reset takes out of use"),
+        ({"repair_failed": True}, "failed to take bad memory out of use"),
     ],
 )
-def test_worn_memory_counts_when_it_is_new(change: dict[str, int], said: str) -> None:
+def test_worn_memory_counts_when_it_is_new(change: dict[str, int], message: str) -> None:
     worn = replace(BUSY, **change)  # type: ignore[arg-type]
-    assert said in after(snapshot(BUSY), snapshot(worn)).fault
+    assert message in after(snapshot(BUSY), snapshot(worn)).fault
     assert after(*[snapshot(worn)] * 3).fault == "", "it was so before this attempt began"
 
 
@@ -92,7 +92,7 @@ def test_xids_of_programs_and_unknown_ones_do_not(code: int) -> None:
 
 
 def test_an_xid_is_heard_while_the_driver_hangs() -> None:
-    hangs = snapshot(BUSY, trouble="the GPU driver has not answered for 20 s", xids=(Xid(None, 79),))
+    hangs = snapshot(BUSY, problem="the GPU driver has not answered for 20 s", xids=(Xid(None, 79),))
     assert after(snapshot(BUSY), hangs).fault == "a GPU reports Xid 79: the GPU has fallen off the bus"
 
 
@@ -136,7 +136,7 @@ def test_one_busy_moment_begins_the_count_anew() -> None:
 
 def test_old_figures_prove_nothing() -> None:
     old = snapshot(EMPTY, age_s=FRESH_S + 1)
-    hangs = snapshot(EMPTY, trouble="the GPU driver has not answered for 20 s")
+    hangs = snapshot(EMPTY, problem="the GPU driver has not answered for 20 s")
     assert idle_after(*[snapshot(EMPTY)] * 8, old) == 0
     assert idle_after(*[snapshot(EMPTY)] * 8, hangs) == 0
 

@@ -1,4 +1,4 @@
-"""Room on the disk: what goes, and what stays however full it is."""
+"""Freeing of disk space: what is deleted, and what stays however full the disk is."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prime_agent.checkpoints.janitor import make_room
+from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_train.trainers import trainer_for
 from tests.builders import spec
 
@@ -31,7 +31,7 @@ def left(folder: Path) -> list[str]:
 
 def clean(folder: Path, *, committed: int, keep: int = 1, kib_max: float | None = None, share_max: float = 1.0) -> list[int]:
     gib_max = None if kib_max is None else kib_max * KIB_IN_GIB
-    return make_room(
+    return free_disk_space(
         folder=folder,
         step_of=step_of,
         committed_step=committed,
@@ -70,7 +70,7 @@ def test_nothing_goes_before_the_first_commit(folder: Path) -> None:
     assert clean(folder, committed=0, keep=0, kib_max=1) == []
 
 
-def test_the_newest_stay_as_many_as_asked_for(folder: Path) -> None:
+def test_the_newest_stay_as_many_as_requested(folder: Path) -> None:
     lay(folder, 1, 2, 3, 4)
     assert clean(folder, committed=4, keep=3, kib_max=1) == [1]
 

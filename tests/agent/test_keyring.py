@@ -1,4 +1,6 @@
-"""Keys that end: renewed in time by a clock that the test moves, gone on with where nobody answers, and blacked out for good."""
+"""Keys that expire: renewed in time by a clock that the test advances, kept while the control plane does not answer, and given up for
+good.
+"""
 
 import math
 from collections.abc import Callable
@@ -6,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from prime_agent.control import Fenced
+from prime_agent.control_plane import Fenced
 from prime_agent.keyring import KEPT_MAX, RETRY_FIRST_S, RETRY_MAX_S, KeyRing, Renewal
-from prime_agent.redaction import Masked
+from prime_agent.redaction import MaskingWriter
 from prime_agent.trainer.environment import redacted
 from prime_train.core.wire import PodKeys
 from prime_train.ports import PermanentError, TemporaryError
@@ -24,18 +26,18 @@ def keys(number: int, valid_s: int = HOUR_S) -> PodKeys:
 
 @dataclass
 class Plane:
-    """Gives keys number 1, 2 ..., or raises what it is told to; its clock stands until it is moved."""
+    """A control plane that gives keys number 1, 2 ..., or raises what the test sets. Its clock advances only when the test advances it."""
 
     now_s: float = 1000.0
     takes_s: float = 0.0
     given: int = 0
-    asked_s: list[float] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    requested_s: list[float] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     failing: Exception | None = None
     valid_s: int = HOUR_S
 
     def ask(self) -> PodKeys:
-        self.asked_s.append(self.now_s)
+        self.requested_s.append(self.now_s)
         self.now_s += self.takes_s
         if self.failing is not None:
             raise self.failing
@@ -48,11 +50,11 @@ class Plane:
 
 def renewing(plane: Plane, first: PodKeys | None = None) -> tuple[KeyRing, Renewal]:
     ring = KeyRing(first or keys(0), plane.now_s, plane.clock)
-    return ring, Renewal(ring, plane.ask, plane.told.append, plane.clock)
+    return ring, Renewal(ring, plane.ask, plane.reported.append, plane.clock)
 
 
 def until(plane: Plane, renewal: Renewal, end_s: float, each: Callable[[], object] = lambda: None) -> None:
-    """Whatever is due is done at its second."""
+    """Run everything that is due, at its second."""
     while renewal.due_s is not None and renewal.due_s <= end_s:
         plane.now_s = max(plane.now_s, renewal.due_s)
         renewal.step()
@@ -64,12 +66,12 @@ def test_keys_are_renewed_at_three_quarters_of_their_life_again_and_again() -> N
     plane = Plane()
     ring, renewal = renewing(plane)
     until(plane, renewal, 1000 + 3 * HOUR_S)
-    assert plane.asked_s == [1000 + 2700, 1000 + 5400, 1000 + 8100, 1000 + 10_800]
+    assert plane.requested_s == [1000 + 2700, 1000 + 5400, 1000 + 8100, 1000 + 10_800]
     assert ring.newest().secret_access_key == "secret-4"
-    assert plane.told == []
+    assert plane.reported == []
 
 
-def test_what_is_left_counts_from_when_they_were_asked_for() -> None:
+def test_what_is_left_counts_from_when_they_were_requested() -> None:
     plane = Plane(takes_s=30)
     ring, renewal = renewing(plane)
     until(plane, renewal, 1000 + 2700)
@@ -79,7 +81,7 @@ def test_what_is_left_counts_from_when_they_were_asked_for() -> None:
     assert ring.newest().valid_s == 0
 
 
-def test_where_nobody_answers_the_old_ones_are_used_to_their_end_and_people_are_told() -> None:
+def test_where_nobody_answers_the_old_ones_are_used_to_their_end_and_people_are_notified() -> None:
     plane = Plane(failing=TemporaryError("no answer from the control plane"))
     ring, renewal = renewing(plane)
     left: list[int] = []
@@ -87,9 +89,11 @@ def test_where_nobody_answers_the_old_ones_are_used_to_their_end_and_people_are_
     assert ring.newest().secret_access_key == "secret-0"
     assert left[0] == 900
     assert left[-1] == 0
-    assert plane.told[0] == "new keys to the bucket cannot be had, the old ones end in 900 s: no answer from the control plane"
-    assert plane.told[-1] == "new keys to the bucket cannot be had, the old ones have ended: no answer from the control plane"
-    pauses = [later - earlier for earlier, later in zip(plane.asked_s, plane.asked_s[1:], strict=False)]
+    assert (
+        plane.reported[0] == "new keys to the bucket could not be fetched, the old ones expire in 900 s: no answer from the control plane"
+    )
+    assert plane.reported[-1] == "new keys to the bucket could not be fetched, the old ones have expired: no answer from the control plane"
+    pauses = [later - earlier for earlier, later in zip(plane.requested_s, plane.requested_s[1:], strict=False)]
     assert pauses[:5] == [RETRY_FIRST_S, 10, 20, 40, RETRY_MAX_S]
     assert set(pauses[5:]) == {RETRY_MAX_S}
 
@@ -102,22 +106,22 @@ def test_once_somebody_answers_again_all_is_as_before() -> None:
     until(plane, renewal, 1000 + 2 * HOUR_S + RETRY_MAX_S)
     assert ring.newest().secret_access_key == "secret-1"
     assert ring.newest().valid_s > HOUR_S - RETRY_MAX_S - 1
-    assert plane.told[-1] == ""
-    assert renewal.due_s == plane.asked_s[-1] + 2700
+    assert plane.reported[-1] == ""
+    assert renewal.due_s == plane.requested_s[-1] + 2700
 
 
 def test_a_fenced_attempt_asks_no_more() -> None:
     plane = Plane(failing=Fenced("another attempt has taken over"))
     _, renewal = renewing(plane)
     until(plane, renewal, math.inf)
-    assert (len(plane.asked_s), renewal.due_s, plane.told) == (1, None, [])
+    assert (len(plane.requested_s), renewal.due_s, plane.reported) == (1, None, [])
 
 
-def test_a_bug_is_told_as_a_failure_and_asked_again() -> None:
+def test_a_bug_is_reported_as_a_failure_and_retried() -> None:
     plane = Plane(failing=ValueError("secret-of-a-bug"))
     _, renewal = renewing(plane)
     until(plane, renewal, 1000 + 2700)
-    assert plane.told == ["new keys to the bucket cannot be had, the old ones end in 900 s: ValueError"]
+    assert plane.reported == ["new keys to the bucket could not be fetched, the old ones expire in 900 s: ValueError"]
     assert renewal.due_s == 1000 + 2700 + RETRY_FIRST_S
 
 
@@ -126,16 +130,16 @@ def test_keys_that_end_at_once_do_not_make_it_ask_without_a_pause(valid_s: int) 
     plane = Plane(valid_s=valid_s)
     _, renewal = renewing(plane)
     until(plane, renewal, 1000 + 2700 + 60)
-    assert len(plane.asked_s) <= 60 / RETRY_FIRST_S + 1
+    assert len(plane.requested_s) <= 60 / RETRY_FIRST_S + 1
 
 
 def test_all_that_were_ever_held_are_blacked_out() -> None:
     plane = Plane()
     ring, renewal = renewing(plane)
-    masked = Masked(lambda: {"HF_TOKEN": "hf-secret"}, ring.secrets)
+    masked = MaskingWriter(lambda: {"HF_TOKEN": "hf-secret"}, ring.secrets)
     until(plane, renewal, 1000 + 2 * HOUR_S)
-    said = "hf-secret secret-0 token-0 id-number-0 secret-1 token-1 secret-2 token-2 id-number-2 and more"
-    shown = redacted(said, masked)
+    text = "hf-secret secret-0 token-0 id-number-0 secret-1 token-1 secret-2 token-2 id-number-2 and more"
+    shown = redacted(text, masked)
     assert shown == (
         "<HF_TOKEN> <AWS_SECRET_ACCESS_KEY-2> <AWS_SESSION_TOKEN-2> <AWS_ACCESS_KEY_ID-2> <AWS_SECRET_ACCESS_KEY-1>"
         " <AWS_SESSION_TOKEN-1> <AWS_SECRET_ACCESS_KEY> <AWS_SESSION_TOKEN> <AWS_ACCESS_KEY_ID> and more"

@@ -1,4 +1,4 @@
-"""Bounded logs, lines out of bytes, and a reader that nothing stops."""
+"""Bounded logs, splitting bytes into lines, and a reader that nothing stops."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from prime_agent.trainer.logs import LINE_BYTES_MAX, LINES_KEPT, BoundedLog, Drain, Lines
 from prime_train.core.log_times import offset_since
+from tests.waiting import HANG_S
 
 
 def test_a_log_never_takes_more_than_its_files_and_keeps_the_newest(tmp_path: Path) -> None:
@@ -19,8 +20,8 @@ def test_a_log_never_takes_more_than_its_files_and_keeps_the_newest(tmp_path: Pa
     assert files == ["log", "log.1", "log.2", "log.times"]
     assert all((tmp_path / name).stat().st_size <= 1000 for name in files)
     assert (tmp_path / "log").read_bytes().endswith(b"line 0999\n")
-    whole = b"".join((tmp_path / name).read_bytes() for name in reversed(files[:3]))
-    assert whole == b"".join(b"line %04d\n" % number for number in range(1000 - len(whole) // 10, 1000))
+    complete = b"".join((tmp_path / name).read_bytes() for name in reversed(files[:3]))
+    assert complete == b"".join(b"line %04d\n" % number for number in range(1000 - len(complete) // 10, 1000))
 
 
 def test_a_log_goes_on_where_an_earlier_agent_left_it(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_a_log_goes_on_where_an_earlier_agent_left_it(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_lines_and_not_the_trainer(tmp_path: Path) -> None:
-    """/dev/full takes nothing, as a full disk."""
+    """/dev/full refuses every write, like a full disk."""
     (tmp_path / "log").symlink_to("/dev/full")
     log = BoundedLog(tmp_path / "log")
     log.write(b"twelve bytes")
@@ -51,12 +52,12 @@ def test_output_is_read_on_when_looking_at_it_fails(tmp_path: Path) -> None:
     for number in range(1000):
         os.write(writer, b"%d\n" % number)
     os.close(writer)
-    assert drain.join(30)
+    assert drain.join(HANG_S)
     assert drain.tail() == [str(number) for number in range(1000 - LINES_KEPT, 1000)]
 
 
 @given(st.lists(st.text(alphabet="aé€ ", min_size=1, max_size=8), min_size=1), st.integers(1, 5), st.sampled_from(["\n", "\r", "\r\n"]))
-def test_lines_come_out_whole_however_the_bytes_were_cut(texts: list[str], size: int, ending: str) -> None:
+def test_lines_come_out_complete_however_the_bytes_were_cut(texts: list[str], size: int, ending: str) -> None:
     data = "".join(text + ending for text in texts).encode()
     lines = Lines()
     found = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
@@ -78,11 +79,11 @@ def test_an_index_tells_from_which_byte_on_a_log_was_written_since_a_moment(tmp_
     log.close()
     index = (tmp_path / "log.times").read_text()
     assert index == "1000 0\n1600 6\n1900 10\n"
-    whole = (tmp_path / "log").read_bytes()
+    complete = (tmp_path / "log").read_bytes()
     since = {after_s: offset_since(index, after_s) for after_s in (0, 1005, 1006, 1601, 1606, 1900, 1906)}
-    assert {at: whole[offset:] if offset is not None else None for at, offset in since.items()} == {
-        0: whole,
-        1005: whole,
+    assert {at: complete[offset:] if offset is not None else None for at, offset in since.items()} == {
+        0: complete,
+        1005: complete,
         1006: b"d\ne\nf\n",
         1601: b"d\ne\nf\n",
         1606: b"f\n",

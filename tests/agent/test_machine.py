@@ -13,11 +13,12 @@ from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, wanted_files
 from prime_agent.trainer.environment import for_children, redacted
 from prime_train.core.spec import HardwareSpec
-from tests.agent.gpu_sights import BUSY, EMPTY, LOST, snapshot
+from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, snapshot
+from tests.waiting import HANG_S
 
 
 class Machine:
-    """With these GPUs."""
+    """A machine with these GPUs."""
 
     def __init__(self, *loads: GpuLoad, **more: str) -> None:
         self._sight = snapshot(*loads, **more)
@@ -48,29 +49,29 @@ def test_a_machine_that_fits_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "said"),
+    ("gpus", "message"),
     [
-        (Machine(BUSY), "1 GPUs are visible (H100); hardware.count = 2"),
-        (Machine(), "0 GPUs are visible (none); hardware.count = 2"),
-        (Machine(BUSY, LOST), "1 GPUs are visible (H100); hardware.count = 2; GPU 1 cannot be used: GPU is lost"),
+        (Machine(BUSY), "1 GPUs are visible (H100), but hardware.count = 2"),
+        (Machine(), "0 GPUs are visible (none), but hardware.count = 2"),
+        (Machine(BUSY, LOST), "1 GPUs are visible (H100), but hardware.count = 2; GPU 1 cannot be used: GPU is lost"),
         (Machine(BUSY, BUSY, LOST), "GPU 2 cannot be used: GPU is lost"),
-        (Machine(BUSY, replace(BUSY, repair_pending=True)), "GPU 1 (H100) has bad memory that waits to be taken out of use; reset it"),
+        (Machine(BUSY, replace(BUSY, repair_pending=True)), "GPU 1 (H100) has bad memory that a reset must take out of use; reset the GPU"),
         (Machine(BUSY, replace(BUSY, repair_failed=True)), "GPU 1 (H100) has bad memory that could not be taken out of use"),
-        (Machine(trouble="NVML: Driver Not Loaded"), "no GPU can be seen: NVML: Driver Not Loaded"),
-        (NoGpus(), "0 GPUs are visible (none); hardware.count = 2"),
+        (Machine(problem="NVML: Driver Not Loaded"), "no GPU is visible: NVML: Driver Not Loaded"),
+        (NoGpus(), "0 GPUs are visible (none), but hardware.count = 2"),
     ],
 )
-def test_gpus_that_can_not_be_trained_on_are_refused_before_anything_is_done(gpus: Gpus, said: str, tmp_path: Path) -> None:
+def test_gpus_that_cannot_be_trained_on_are_refused_before_anything_is_done(gpus: Gpus, message: str, tmp_path: Path) -> None:
     with pytest.raises(PhaseError) as caught:
         fit(gpus, tmp_path)
-    assert said in caught.value.detail
+    assert message in caught.value.detail
 
 
 def test_errors_of_an_earlier_tenant_that_were_dealt_with_are_no_reason_to_refuse(tmp_path: Path) -> None:
     fit(Machine(BUSY, replace(BUSY, uncorrected=3)), tmp_path)
 
 
-def test_where_no_gpu_is_asked_for_none_is_looked_at(tmp_path: Path) -> None:
+def test_where_no_gpu_is_requested_none_is_looked_at(tmp_path: Path) -> None:
     preflight(HardwareSpec(disk_gib=1, open_files_min=256), tmp_path, Machine(LOST))
 
 
@@ -90,13 +91,13 @@ def test_secrets_are_blacked_out_the_longer_first_and_short_ones_left() -> None:
     assert redacted("abcdef abcdefghij 1", secrets) == "<A> <B> 1"
 
 
-def test_a_token_that_nobody_told_of_is_blacked_out_by_its_look() -> None:
+def test_a_token_that_nobody_named_is_blacked_out_by_its_look() -> None:
     assert redacted(f"401 for hf_{'a' * 34}", {}) == "401 for (hidden)"
 
 
 def test_the_agent_needs_nothing_heavy() -> None:
-    """The modules it loads, in a fresh interpreter."""
+    """Checks the modules that it loads in a fresh interpreter."""
     heavy = "numpy fastapi uvicorn wandb torch yaml typer rich starlette boto3"
     code = f"import sys, prime_agent.main; print([m for m in '{heavy}'.split() if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, env=dict(os.environ))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S, env=dict(os.environ))
     assert done.stdout.strip() == "[]"

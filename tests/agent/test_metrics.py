@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.trainer.metrics import KEPT_CHARS_MAX, kept_metrics
+from prime_agent.trainer.metrics import KEPT_CHARS_MAX, stored_metrics
 from prime_train.trainers.prime_rl.profile import profile
 from tests.agent.attempts import attempt
 from tests.builders import spec
@@ -40,9 +40,9 @@ def _file(tmp_path: Path) -> Path:
     return file
 
 
-def test_of_very_many_rows_the_newest_are_kept_whole(tmp_path: Path, file: Path) -> None:
+def test_of_very_many_rows_the_newest_are_kept_complete(tmp_path: Path, file: Path) -> None:
     file.write_text("".join(f"{line}\n" for line in rows(Pace(), range(1, 8000))))
-    kept = kept_metrics(tmp_path, prime_rl_spec())
+    kept = stored_metrics(tmp_path, prime_rl_spec())
     assert KEPT_CHARS_MAX - 1000 < len(kept) <= KEPT_CHARS_MAX
     steps = [json.loads(line)["step"] for line in kept.splitlines()]
     assert steps[-1] == 7999
@@ -50,9 +50,9 @@ def test_of_very_many_rows_the_newest_are_kept_whole(tmp_path: Path, file: Path)
 
 def test_rows_of_other_trainers_are_kept_as_they_are(tmp_path: Path, file: Path) -> None:
     file.write_text('{"step": 1, "mine": 2}\n')
-    assert kept_metrics(tmp_path, spec(trainer={"progress": {"file": f"{FOLDER}/metrics.jsonl"}})) == '{"step": 1, "mine": 2}\n'
+    assert stored_metrics(tmp_path, spec(trainer={"progress": {"file": f"{FOLDER}/metrics.jsonl"}})) == '{"step": 1, "mine": 2}\n'
 
 
 def test_where_there_are_none_nothing_is_kept(tmp_path: Path) -> None:
-    assert kept_metrics(tmp_path, prime_rl_spec()) == ""
-    assert kept_metrics(tmp_path, spec()) == ""
+    assert stored_metrics(tmp_path, prime_rl_spec()) == ""
+    assert stored_metrics(tmp_path, spec()) == ""

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.config_yaml import read_text
+from prime_train.configs.parsing import read_text
 from prime_train.configs.schema import schema_text
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Phase
-from prime_train.operations.config_versions import trainer_file
+from prime_train.operations.configs.versions import trainer_file
 from prime_train.reports.pages.sections import facts
 from prime_train.trainers import trainer_for
 from tests import builders as b
@@ -41,7 +41,7 @@ def counting(steps: int) -> RunSpec:
 
 
 def tree(**settings: int) -> dict[str, bytes]:
-    """The working tree, with a port that is free now, and with what an earlier launch has left in it."""
+    """Create the working tree, with a port that is free now and with leftovers of an earlier launch."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -81,10 +81,10 @@ def test_it_is_killed_with_its_machine_and_resumes_from_the_bucket(tmp_path: Pat
 
 def test_its_service_that_dies_while_it_waits_is_named(tmp_path: Path) -> None:
     with attempt(tmp_path, counting(100_000), files=tree(stall=12), agent=AGENT) as here:
-        said = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick)
-        assert (said.sick, said.phase, said.evidence) == (Cause.NETWORK_ERROR, Phase.TRAIN, True)
-        assert said.sick_detail.startswith("the abacus refuses connections for ")
-        assert "while the trainer waits at step 12 for " in said.sick_detail
+        answer = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick)
+        assert (answer.sick, answer.phase, answer.evidence) == (Cause.NETWORK_ERROR, Phase.TRAIN, True)
+        assert answer.sick_detail.startswith("the abacus refuses connections for ")
+        assert "while the trainer has waited at step 12 for " in answer.sick_detail
 
 
 def test_the_cause_of_its_death_is_read_from_its_own_log(tmp_path: Path) -> None:
@@ -108,23 +108,23 @@ def test_a_config_can_name_it_and_what_it_decides_itself_is_filled_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ("{kind: countign, steps: 12}", "did you mean counting?"),
-        ("{kind: counting}", "kind counting needs its last step, for it would count forever"),
-        ("{kind: counting, steps: 12, command: x}", "kind counting has its own; leave it out, and write counting.txt"),
+        ("{kind: counting}", "kind counting needs the number of steps, because it would count forever"),
+        ("{kind: counting, steps: 12, command: x}", "kind counting has its own command; delete this key, and write counting.txt"),
         (
             "{kind: counting, steps: 12, prime_rl: {config: rl.toml, ref: 0123456789}}",
-            "prime_rl: kind prime_rl needs this part, and no other kind may have it",
+            "prime_rl: kind prime_rl needs this section, and other kinds do not allow it",
         ),
     ],
 )
-def test_what_is_wrong_with_a_config_of_it_is_said(wrong: str, said: str) -> None:
+def test_what_is_wrong_with_a_config_of_it_is_reported(wrong: str, message: str) -> None:
     (finding,) = read_text(CONFIG.replace("{kind: counting, steps: 12}", wrong), "run.yaml").findings
-    assert said in f"{finding.message}; {finding.fix}"
+    assert message in f"{finding.message}; {finding.fix}"
 
 
-def test_editors_are_told_of_it() -> None:
+def test_editors_know_it() -> None:
     kind = json.loads(schema_text())["$defs"]["TrainerSpec"]["properties"]["kind"]
     assert new_trainer.KIND in kind["enum"]
     assert "counting counts." in kind["description"]

@@ -1,4 +1,5 @@
-"""The real agent with prime-rl, which lays its traps: what it is given, what is made of its ends, and what is kept of its logs."""
+"""The real agent with a fake prime-rl that shows prime-rl's pitfalls: what it is given, how its exits are classified, and what is kept of
+its logs."""
 
 import http.client
 import shlex
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
-from prime_agent.trainer.disposable import remove_unneeded
+from prime_agent.trainer.disk_cleanup import remove_unneeded
 from prime_agent.trainer.stale_outputs import listing, move_aside
 from prime_train.adapters.code_archive import pack
 from prime_train.adapters.store_memory import MemoryStore
@@ -27,21 +28,22 @@ from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
 from prime_train.operations.launching.launch import plan
 from prime_train.reports.pages import page_html
 from prime_train.trainers import trainer_for
-from prime_train.trainers.component_heartbeats import Heard
-from prime_train.trainers.outputs import Disposable, StaleOutputs
+from prime_train.trainers.component_heartbeats import ReceivedHeartbeats
 from prime_train.trainers.prime_rl import COMPONENTS
+from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
 from tests import builders as b
 from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
-from tests.webhook.asking import ask, stored, webhook
+from tests.waiting import HANG_S
+from tests.webhook.calls import ask, stored, webhook
 
 FILES = {"rl.toml": b'[model]\nname = "Qwen/Qwen3-0.6B"\n'}
 
 
 class Shop:
-    """What a machine finds outside: prime-rl's repository, and a `uv` that runs the fake."""
+    """What a machine downloads: prime-rl's repository, and a `uv` that runs the fake."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,7 +52,7 @@ class Shop:
         self.ref = commits[-1]
 
     def spec(self, **changes: Any) -> RunSpec:
-        """Saves every fifth step of twenty."""
+        """Return a spec that saves every fifth of twenty steps."""
         return prime_rl_spec(
             part={"ref": self.ref},
             checkpoints={"every_steps": 5},
@@ -98,7 +100,7 @@ def test_it_is_installed_at_its_commit_and_trains_to_the_end(shop: Shop) -> None
         assert moved_aside(here, attempt=1) == set()
 
 
-def test_a_commit_that_can_not_be_had_is_a_failed_set_up_and_nothing_is_trained(tmp_path: Path, shop: Shop) -> None:
+def test_a_commit_that_cannot_be_had_is_a_failed_set_up_and_nothing_is_trained(tmp_path: Path, shop: Shop) -> None:
     wanted = prime_rl_spec(hardware={"open_files_min": 256, "disk_gib": 1})
     with attempt(tmp_path, wanted, files=FILES, env={**shop.git, **shop.uv}) as here:
         last = the_exit(here)
@@ -106,7 +108,7 @@ def test_a_commit_that_can_not_be_had_is_a_failed_set_up_and_nothing_is_trained(
         assert last.step == 0
 
 
-def test_a_second_machine_resumes_the_newest_whole_checkpoint_past_halves_and_stray_names(shop: Shop) -> None:
+def test_a_second_machine_resumes_the_newest_complete_checkpoint_past_halves_and_stray_names(shop: Shop) -> None:
     with shop.attempt(dies="oom@14") as first:
         last = the_exit(first)
         assert (cause_of(last), last.step) == (Cause.GPU_OOM, 13)
@@ -143,7 +145,7 @@ def test_a_crash_that_ends_with_code_0_is_no_success(shop: Shop) -> None:
         assert "Session is closed" in last.exit.detail
 
 
-def test_weights_that_can_not_be_broadcast_over_nccl_go_over_the_file_system_next_time(shop: Shop) -> None:
+def test_weights_that_cannot_be_broadcast_over_nccl_go_over_the_file_system_next_time(shop: Shop) -> None:
     with shop.attempt(dies="nccl@0") as first:
         last = the_exit(first)
         assert cause_of(last) is Cause.WEIGHT_BROADCAST
@@ -163,11 +165,11 @@ def test_while_the_trainer_waits_for_a_dead_inference_server_the_evidence_names_
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 6 and heartbeat.step_age_s >= 2 and heartbeat.phase is Phase.TRAIN)
         here.plane.order = Order.EVIDENCE
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
-        told = here.evidence("stall.txt")
-        assert "trainer: 6 heartbeats, the last one " in told
-        assert "orchestrator: 8 heartbeats, the last one " in told
-        assert "the trainer fell silent first" in told
-        assert 'inference_failed: GET /liveness 503 {"status": "engine_unresponsive"}' in told
+        reported = here.evidence("stall.txt")
+        assert "trainer: 6 heartbeats, the last one " in reported
+        assert "orchestrator: 8 heartbeats, the last one " in reported
+        assert "the trainer fell silent first" in reported
+        assert 'inference_failed: GET /liveness 503 {"status": "engine_unresponsive"}' in reported
         assert "engine_unresponsive" in here.evidence("prime_rl-inference.log")
         assert here.plane.await_heartbeat(lambda heartbeat: "inference_failed" in heartbeat.note).exit is None
 
@@ -176,22 +178,22 @@ def test_while_the_trainer_waits_for_a_dead_inference_server_the_evidence_names_
 
 
 @pytest.mark.parametrize("launches_lost", [0, 2])
-def test_the_next_attempt_is_told_why_the_last_one_that_ran_anything_ended(launches_lost: int) -> None:
+def test_the_next_attempt_learns_why_the_last_one_that_ran_anything_ended(launches_lost: int) -> None:
     attempt = 3 + launches_lost
     run = b.run(RunState.STARTING, attempt=attempt)
     ran = replace(run.attempts[1], cause=Cause.WEIGHT_BROADCAST)
     lost = tuple(replace(attempt, first_heartbeat_s=None, cause=Cause.LAUNCH_REFUSED) for attempt in run.attempts[2:-1])
     store = MemoryStore()
-    stored(store, b.held(replace(run, attempts=(run.attempts[0], ran, *lost, run.attempts[-1]))))
+    stored(store, b.record(replace(run, attempts=(run.attempts[0], ran, *lost, run.attempts[-1]))))
 
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap", attempt=attempt)).body)
 
     assert job.last_cause is Cause.WEIGHT_BROADCAST
 
 
-def test_the_first_attempt_is_told_of_none() -> None:
+def test_the_first_attempt_learns_of_none() -> None:
     store = MemoryStore()
-    stored(store, b.held(b.run(RunState.STARTING)))
+    stored(store, b.record(b.run(RunState.STARTING)))
     assert Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap", attempt=1)).body).last_cause is None
 
 
@@ -272,7 +274,7 @@ def test_a_name_that_does_not_lie_in_the_folder_is_never_removed(tmp_path: Path)
 
 
 def status_of(port: int, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
     connection.request("GET", path)
     status = connection.getresponse().status
     connection.close()
@@ -288,7 +290,7 @@ def test_pings_of_each_component_are_counted_and_those_of_strangers_are_not(cloc
     heartbeats = Heartbeats(COMPONENTS, lambda: next(clock))
     paths = ("/hb/trainer", "/hb/orchestrator", "/hb/orchestrator?rank=0", "/hb/else", "/")
     assert [status_of(heartbeats.port, path) for path in paths] == [204, 204, 204, 404, 404]
-    assert report(heartbeats.heard, 62.0, quiet_s=30) == [
+    assert report(heartbeats.received, 62.0, quiet_s=30) == [
         "trainer: 1 heartbeats, the last one 62 s ago",
         "orchestrator: 2 heartbeats, the last one 60 s ago",
         "the trainer fell silent first",
@@ -297,13 +299,13 @@ def test_pings_of_each_component_are_counted_and_those_of_strangers_are_not(cloc
 
 def test_nobody_is_blamed_while_one_still_pings_or_before_both_did(clock: Iterator[float]) -> None:
     heartbeats = Heartbeats(COMPONENTS, lambda: next(clock))
-    assert report(dict.fromkeys(COMPONENTS, Heard()), 60.0, quiet_s=30) == [
+    assert report(dict.fromkeys(COMPONENTS, ReceivedHeartbeats()), 60.0, quiet_s=30) == [
         "trainer: 0 heartbeats",
         "orchestrator: 0 heartbeats",
     ]
     for side in ("trainer", "orchestrator"):
         status_of(heartbeats.port, f"/hb/{side}")
-    assert len(report(heartbeats.heard, 20.0, quiet_s=30)) == 2
+    assert len(report(heartbeats.received, 20.0, quiet_s=30)) == 2
 
 
 # ---------------------------------------------------------------------------------------------------------- what people launch

@@ -1,4 +1,4 @@
-"""Children, what they leave behind, and what is left of them."""
+"""Child processes, and the processes that they leave behind."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from prime_agent.processes import Child, LocalProcesses, marked, replacing_the_shell
 from prime_agent.trainer.logs import BoundedLog, Drain
-from tests.agent.attempts import await_true
+from tests.waiting import HANG_S, await_true
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_exit_code_is_the_commands_own(command: str, code: int, processes: L
     assert child.wait() == code
 
 
-def test_a_folder_that_is_not_there_is_said(processes: LocalProcesses, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(processes: LocalProcesses, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         processes.start("true", cwd=tmp_path / "absent", env={}, name="child")
 
@@ -45,6 +45,16 @@ def test_kill_reaches_what_left_the_session(processes: LocalProcesses, tmp_path:
     child, _ = started(processes, "setsid sleep 300 & setsid sleep 301 & sleep 302", tmp_path)
     await_true("all are there", lambda: sum(p.name() == "sleep" for p in living(processes)) == 3)
     child.kill()
+    assert child.wait() == -9
+    assert living(processes) == []
+
+
+def test_kill_all_reaches_a_process_that_replaces_itself_all_the_time(processes: LocalProcesses, tmp_path: Path) -> None:
+    # It ends by itself, should it ever be missed.
+    successor = "import os, time\nprint('up', flush=True)\nfor _ in range(10_000):\n    time.sleep(0.05)\n    os.fork() and os._exit(0)"
+    child, drain = started(processes, f'setsid {sys.executable} -c "{successor}" & sleep 300', tmp_path, daemons=True)
+    await_true("it is up", lambda: "up" in drain.tail())
+    processes.kill_all()
     assert child.wait() == -9
     assert living(processes) == []
 
@@ -66,7 +76,7 @@ def test_services_that_a_set_up_starts_stay(processes: LocalProcesses, tmp_path:
 
 
 def test_what_is_left_when_its_parent_is_gone_is_ended_by_the_guard(processes: LocalProcesses, tmp_path: Path) -> None:
-    """The guard's pipe closes as it would if the agent were killed."""
+    """The guard's pipe is closed, as it would be if the agent were killed."""
     child, _ = started(processes, "sleep 300", tmp_path)
     guard = child._guard
     assert guard.stdin is not None
@@ -75,13 +85,13 @@ def test_what_is_left_when_its_parent_is_gone_is_ended_by_the_guard(processes: L
 
 
 def test_a_child_whose_guard_can_never_come_does_not_begin(processes: LocalProcesses, tmp_path: Path) -> None:
-    """Between its start and the guard's it waits; if its parent dies then, it ends."""
+    """Between its start and that of its guard the child waits; if its parent dies then, it ends."""
     parent = f"""
 import os, pathlib, prime_agent.processes as p
 p._guard = lambda *_: os._exit(1)
 p.LocalProcesses({processes._owner!r}).start('touch begun', cwd=pathlib.Path('.'), env=os.environ, name='child')
 """
-    assert subprocess.run([sys.executable, "-c", parent], cwd=tmp_path, check=False, timeout=60).returncode == 1
+    assert subprocess.run([sys.executable, "-c", parent], cwd=tmp_path, check=False, timeout=HANG_S).returncode == 1
     await_true("the child is gone", lambda: not living(processes))
     assert not (tmp_path / "begun").exists()
 
@@ -92,7 +102,7 @@ def test_output_is_read_to_its_end_however_much_there_is(processes: LocalProcess
     lines: list[str] = []
     drain = Drain(child.output, BoundedLog(tmp_path / "log", bytes_max=100_000), lines.extend, name="child")
     child.wait()
-    assert drain.join(30)
+    assert drain.join(HANG_S)
     assert lines == [str(number) for number in range(1, count + 1)]
     assert sum(path.stat().st_size for path in tmp_path.glob("log*")) <= 300_000
 

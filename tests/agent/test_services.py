@@ -1,24 +1,21 @@
 """When a service of the trainer counts as dead, on the example of prime-rl's inference server, and what only looks like it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
+from prime_agent.event_queue import Inbox
 from prime_agent.events import ServiceAnswered
 from prime_agent.gpu.reading import GpuLoad
-from prime_agent.inbox import Inbox
 from prime_agent.trainer.service_probe import Probe, watch_services
 from prime_agent.trainer.services import Answer, ServiceHealth, Services, answered, failure, sensed
 from prime_train.core.causes import Cause
 from prime_train.trainers.prime_rl import LIVENESS
 from prime_train.trainers.services import Service
-from tests.agent.gpu_sights import BUSY, EMPTY, WAITING, snapshot
+from tests.agent.gpu_snapshots import BUSY, EMPTY, WAITING, snapshot
 from tests.builders import spec
+from tests.fakes.http import HttpFake, Request, Response
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
 LIMIT_S = 180
@@ -34,11 +31,11 @@ def one(*, gpus: tuple[int, ...] = (), ports: tuple[int, ...] = ()) -> Services:
 
 
 SPLIT = one(gpus=(0, 1), ports=(8100,))
-"""GPUs 0 and 1 serve inference, 2 and 3 train."""
+"""GPUs 0 and 1 are used for inference, 2 and 3 for training."""
 
 
 def after(services: Services, *rounds: tuple[GpuLoad, ...], answer: Answer = Answer.UNHEARD) -> Services:
-    """Ten seconds apart, from second 0; the service answers the same all the time."""
+    """Return the services after these readings, ten seconds apart from second 0, with the same answer each time."""
     for count, loads in enumerate(rounds):
         services = sensed(services, snapshot(*loads).loads, count * 10.0)
         services = answered(services, NAME, answer, count * 10.0)
@@ -46,7 +43,7 @@ def after(services: Services, *rounds: tuple[GpuLoad, ...], answer: Answer = Ans
 
 
 def verdict(services: Services, now_s: float, **more: Any) -> str | None:
-    """At step 12, which was made at second 0."""
+    """Return the verdict at step 12, which was made at second 0."""
     facts: dict[str, Any] = {"step": 12, "rose_s": 0.0, "slow_s": 20.0, "saving": False}
     failed = failure(services, now_s, **facts | more)
     assert failed is None or failed[0] is Cause.INFERENCE_FAILED
@@ -61,7 +58,8 @@ def test_empty_inference_gpus_while_the_trainer_waits_are_named_with_the_step() 
     dead = after(SPLIT, SERVING, *[DEAD] * 20)
     assert verdict(dead, 189) is None
     assert (
-        verdict(dead, 190) == "GPUs 0, 1 of the inference server at 0 % and empty for 180 s, while the trainer waits at step 12 for 190 s"
+        verdict(dead, 190) == "GPUs 0, 1 of the inference server at 0 % with empty memory for 180 s, while the trainer has waited at "
+        "step 12 for 190 s"
     )
 
 
@@ -70,13 +68,13 @@ def test_one_dead_replica_of_two_is_enough() -> None:
     assert str(verdict(dead, 200)).startswith("GPU 0 of the inference server at 0 %")
 
 
-def test_where_the_port_is_not_known_the_gpus_alone_decide_and_that_is_said() -> None:
+def test_where_the_port_is_not_known_the_gpus_alone_decide_and_that_is_reported() -> None:
     dead = after(one(gpus=(0,)), SERVING, *[DEAD] * 20)
     assert "(its port is not known)" in str(verdict(dead, 200))
 
 
 def test_while_weights_load_nothing_is_dead() -> None:
-    """Before the first step of an attempt, and before these GPUs have ever held anything."""
+    """This covers the time before an attempt's first step, and before these GPUs have ever held memory."""
     assert verdict(after(SPLIT, SERVING, *[DEAD] * 20), 200, step=0) is None
     assert verdict(after(SPLIT, *[DEAD] * 20), 200) is None
 
@@ -107,15 +105,15 @@ def test_an_engine_that_answers_for_itself_is_alive() -> None:
 
 def test_a_server_that_refuses_is_dead_even_where_its_gpus_are_not_known() -> None:
     gone = after(one(ports=(8100,)), *[SERVING] * 20, answer=Answer.GONE)
-    assert verdict(gone, 200) == "the inference server refuses connections for 200 s, while the trainer waits at step 12 for 200 s"
+    assert verdict(gone, 200) == "the inference server refuses connections for 200 s, while the trainer has waited at step 12 for 200 s"
     assert verdict(after(one(ports=(8100,)), *[SERVING] * 20), 200) is None
 
 
 def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> None:
     stuck = after(SPLIT, *[SERVING] * 40, answer=Answer.UNRESPONSIVE)
     assert verdict(stuck, 300, slow_s=400.0) is None
-    said = "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer waits at step 12 for 401 s"
-    assert verdict(stuck, 401, slow_s=400.0) == said
+    expected = "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer has waited at step 12 for 401 s"
+    assert verdict(stuck, 401, slow_s=400.0) == expected
     assert verdict(stuck, 181, slow_s=None) is not None
 
 
@@ -128,47 +126,24 @@ def test_a_server_that_is_alive_again_begins_anew() -> None:
 # ---------------------------------------------------------------------------------------------------------------- asking it
 
 
-class Front(ThreadingHTTPServer):
-    """Answers by `status`, path by path; 404 for others."""
+class Engine(HttpFake):
+    """A server that answers each path with its entry in `status`; 404 for other paths."""
 
-    status: dict[str, int]
+    def __init__(self, **status: int) -> None:
+        super().__init__()
+        self.status = {f"/{path}": code for path, code in status.items()}
 
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        assert isinstance(self.server, Front)
-        self.send_response(self.server.status.get(self.path, 404))
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
-
-
-@contextmanager
-def serving(port: int = 0, **status: int) -> Iterator[Front]:
-    with Front(("127.0.0.1", port), _Handler) as server:
-        server.status = {f"/{path}": code for path, code in status.items()}
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    def respond(self, request: Request) -> Response:
+        return Response(self.status.get(request.path, 404))
 
 
 def free_port() -> int:
-    with Front(("127.0.0.1", 0), _Handler) as server:
-        return server.port
+    with Engine() as engine:
+        return engine.port
 
 
 def test_an_engine_is_alive_then_unresponsive_then_gone() -> None:
-    with serving(liveness=200) as engine:
+    with Engine(liveness=200) as engine:
         probe = Probe(service(ports=(engine.port,)))
         assert probe.ask() is Answer.ALIVE
         engine.status = {"/liveness": 503}
@@ -176,28 +151,28 @@ def test_an_engine_is_alive_then_unresponsive_then_gone() -> None:
     assert probe.ask() is Answer.GONE
 
 
-def test_where_liveness_is_not_known_health_is_asked() -> None:
-    with serving(health=200) as engine:
+def test_where_liveness_is_not_known_health_is_queried() -> None:
+    with Engine(health=200) as engine:
         assert Probe(service(ports=(engine.port,))).ask() is Answer.ALIVE
 
 
 @pytest.mark.parametrize("status", [{}, {"liveness": 503}, {"liveness": 401}])
 def test_a_port_that_never_answered_well_proves_nothing(status: dict[str, int]) -> None:
     assert Probe(service(ports=(free_port(),))).ask() is Answer.UNHEARD
-    with serving(**status) as other:
+    with Engine(**status) as other:
         assert Probe(service(ports=(other.port,))).ask() is Answer.UNHEARD
 
 
 def test_a_front_proves_no_life_but_its_end_is_an_end() -> None:
-    with serving(liveness=200) as front:
+    with Engine(liveness=200) as front:
         probe = Probe(service(ports=(free_port(), front.port)))
         assert probe.ask() is Answer.UNHEARD
     assert probe.ask() is Answer.GONE
 
 
 def test_a_dead_engine_behind_a_living_front_is_gone() -> None:
-    with serving(liveness=200) as front:
-        with serving(liveness=200) as engine:
+    with Engine(liveness=200) as front:
+        with Engine(liveness=200) as engine:
             probe = Probe(service(ports=(engine.port, front.port)))
             assert probe.ask() is Answer.ALIVE
         assert probe.ask() is Answer.GONE
@@ -206,9 +181,9 @@ def test_a_dead_engine_behind_a_living_front_is_gone() -> None:
 # ------------------------------------------------------------------------------------------------------- from a working tree
 
 
-def test_a_server_in_the_configuration_is_asked_for_as_long_as_it_lives(tmp_path: Path) -> None:
+def test_a_server_in_the_configuration_is_probed_as_long_as_it_lives(tmp_path: Path) -> None:
     inbox = Inbox()
-    with serving(liveness=200) as engine:
+    with Engine(liveness=200) as engine:
         (tmp_path / "rl.toml").write_text(f"[inference.deployment]\nbackend_port = {engine.port}\n")
         wanted = prime_rl_spec(hardware={"gpus": ["H100"], "count": 2})
         assert watch_services(wanted, tmp_path, {}, inbox) == one(gpus=(0,), ports=(engine.port, 8000))
@@ -227,5 +202,5 @@ def test_of_two_services_each_has_its_own_answers() -> None:
     judge = ServiceHealth(Service("the judge", Cause.TRAINER_ERROR, 60, ports=(9000,)))
     both = answered((*SPLIT, judge), "the judge", Answer.GONE, 0.0)
     assert failure(both, 59.0, step=12, rose_s=0.0, slow_s=None, saving=False) is None
-    said = (Cause.TRAINER_ERROR, "the judge refuses connections for 60 s, while the trainer waits at step 12 for 60 s")
-    assert failure(both, 60.0, step=12, rose_s=0.0, slow_s=None, saving=False) == said
+    expected = (Cause.TRAINER_ERROR, "the judge refuses connections for 60 s, while the trainer has waited at step 12 for 60 s")
+    assert failure(both, 60.0, step=12, rose_s=0.0, slow_s=None, saving=False) == expected

@@ -1,4 +1,4 @@
-"""Which metrics a checkpoint's manifest bears: those of its own step, however late it is uploaded."""
+"""Which metrics a checkpoint's manifest contains: those of its own step, however late it is uploaded."""
 
 import sys
 import textwrap
@@ -11,7 +11,8 @@ from prime_agent.trainer.step_metrics import Metrics, StepMetrics
 from prime_train.checkpoints.catalog import read_manifest
 from prime_train.core.keys import manifest_key
 from prime_train.trainers import Progress
-from tests.agent.attempts import RUN_ID, attempt, await_true, demo_spec
+from tests.agent.attempts import RUN_ID, attempt, demo_spec
+from tests.waiting import await_true
 
 LATE = """
     import json, os, pathlib, time
@@ -62,7 +63,7 @@ def test_the_best_checkpoint_bears_the_reward_of_its_own_step_and_not_of_the_ste
         await_true("the best one is still there", lambda: read_manifest(here.bucket, best.key) == best)
 
 
-def test_a_checkpoint_bears_the_newest_values_said_since_the_one_before_it(tmp_path: Path) -> None:
+def test_a_checkpoint_bears_the_newest_values_reported_since_the_one_before_it(tmp_path: Path) -> None:
     metrics = StepMetrics(tmp_path / "metrics.jsonl")
     metrics.add([Progress(5, reward=7.0), Progress(6, loss=0.6), Progress(7, loss=0.7), Progress(8), Progress(9, loss=0.9)])
     assert metrics.at(8, after=4) == Metrics(loss=0.7, reward=7.0)
@@ -71,7 +72,7 @@ def test_a_checkpoint_bears_the_newest_values_said_since_the_one_before_it(tmp_p
     assert metrics.at(12, after=9) == Metrics()
 
 
-def test_what_is_said_again_of_a_step_takes_the_place_of_what_was_said_first(tmp_path: Path) -> None:
+def test_what_is_reported_again_of_a_step_takes_the_place_of_what_was_reported_first(tmp_path: Path) -> None:
     metrics = StepMetrics(tmp_path / "metrics.jsonl")
     metrics.add([Progress(3, loss=0.5), Progress(3, reward=1.0), Progress(3, loss=0.4)])
     assert metrics.at(3, after=2) == Metrics(loss=0.4, reward=1.0)
@@ -100,7 +101,7 @@ def test_neither_memory_nor_disk_grows_without_end(tmp_path: Path, monkeypatch: 
     assert StepMetrics(path).at(100, after=0).loss == 100.0
 
 
-def test_a_disk_that_can_not_be_written_loses_nothing_that_is_remembered(tmp_path: Path) -> None:
+def test_a_disk_that_cannot_be_written_loses_nothing_that_is_remembered(tmp_path: Path) -> None:
     metrics = StepMetrics(tmp_path / "no" / "such" / "folder")
     metrics.add([Progress(1, loss=0.5)])
     assert metrics.at(1, after=0) == Metrics(loss=0.5)

@@ -8,7 +8,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tests.e2e.plane import CONFIG, Plane, await_true, plane, write_config
+from tests.e2e.plane import CONFIG, Plane, plane, write_config
+from tests.waiting import await_true
 
 SECONDS = 60
 CALM = (
@@ -38,7 +39,7 @@ def main(quick: bool = False) -> None:
 
 
 def _measure(here: Plane, seconds: int) -> list[tuple[str, float, float]]:
-    roles = {"machine (init)": "local_pod", "agent": "prime_agent", "trainer": "--save-every"}
+    roles = {"machine (init)": "pod_process", "agent": "prime_agent", "trainer": "--save-every"}
     found = [psutil.Process(pid) for pid in here.processes()]
     rows = [(role, p) for role, word in roles.items() for p in found if word in " ".join(p.cmdline()) and p.name() != "sh"]
     before = {p.pid: p.cpu_times() for _, p in rows}

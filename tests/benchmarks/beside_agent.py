@@ -1,4 +1,5 @@
-"""The uploading half of an agent, as a process of its own: one checkpoint after the other, until it is killed; it tells of each."""
+"""The uploading half of an agent as a process of its own: it uploads one checkpoint after the other, and prints a line for each, until it
+is killed."""
 
 import os
 import sys
@@ -28,7 +29,7 @@ def main() -> None:
 
 
 def _steps(disk: Path) -> Iterator[int]:
-    """Each time the checkpoint of a later step, of which no chunk was ever sent."""
+    """Yield checkpoints of increasing steps; no chunk of them was ever sent."""
     (path,) = checkpoints(disk).iterdir()
     for step in range(1, STEPS_MAX + 1):
         path = path.rename(path.with_name(f"step_{step}"))

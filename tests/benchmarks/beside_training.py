@@ -1,9 +1,9 @@
-"""Uploading beside a trainer that uses every core: what it costs the trainer, at the priority and with the limits that ship.
+"""Uploading beside a trainer that uses every core: the cost for the trainer, at the priority and with the limits of a release.
 
-The trainer multiplies matrices on every core, each step waiting for the slowest. It goes on all the time. So do the agent's uploads, over
-TLS, but for windows of time in which the agent and the server are stopped, as they stand: so windows without uploads and with them follow
-each other at once, and can be short and many. The server would be elsewhere; here its share, of the lowest priority, counts too. The noise
-is what steps differ by alone.
+The trainer multiplies matrices on every core, and each step waits for the slowest. It runs all the time. So do the agent's uploads, over
+TLS, except in windows of time in which agent and server are stopped: so windows with and without uploads follow each other directly, and
+can be short and many. In reality the server would run elsewhere; here its work, at the lowest priority, is included. The noise is the
+variation of steps without any change.
 """
 
 import argparse
@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from prime_agent.checkpoints.nice import NICE
+from prime_agent.checkpoints.thread_priority import NICE
 from tests.benchmarks.beside_agent import FIRST, checkpoints
-from tests.benchmarks.transfer_room import MIB, Load, fill, room_for, server_on
+from tests.benchmarks.transfer_disk import MIB, Load, fill, room_for, server_on
 from tests.benchmarks.transfer_tools import ROOT
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, minio_program
@@ -54,7 +54,7 @@ while True:
 
 @dataclass(frozen=True)
 class Window:
-    """Some seconds of training: with uploads or without, and the bytes that the server received in them."""
+    """Some seconds of training, with or without uploads, and the bytes that the server received in them."""
 
     began_s: float
     ended_s: float
@@ -81,9 +81,9 @@ def main(quick: bool = False) -> None:
 
 
 def _watch(disk: Path, server: S3Server, pairs: list[float], progress: Console) -> tuple[list[Window], list[tuple[float, float]]]:
-    said, serving = disk / "steps", psutil.Process(server.pid)
+    stated, serving = disk / "steps", psutil.Process(server.pid)
     windows = []
-    with _agent(disk, server) as agent, _trainer(said):
+    with _agent(disk, server) as agent, _trainer(stated):
         # Drawn once a second, so that it costs the trainer nothing.
         for window_s in track(pairs, "pairs of windows", console=progress, transient=True, refresh_per_second=1):
             with _stopped(agent.pid, server.pid):
@@ -91,12 +91,12 @@ def _watch(disk: Path, server: S3Server, pairs: list[float], progress: Console) 
             windows.append(_window(window_s, serving, beside=True))
         if agent.poll() is not None:
             raise RuntimeError("the agent ended before the last window did")
-    return windows, [(float(began), float(end)) for began, end in (line.split() for line in said.read_text().splitlines()[:-1])]
+    return windows, [(float(began), float(end)) for began, end in (line.split() for line in stated.read_text().splitlines()[:-1])]
 
 
 @contextmanager
 def _stopped(*pids: int) -> Iterator[None]:
-    """The server too, for it still reads what the agent sent before."""
+    """Stop these processes during the block. The server is stopped as well, because it still reads what the agent sent before."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -113,20 +113,20 @@ def _window(seconds: float, server: psutil.Process, *, beside: bool) -> Window:
 
 
 def _received(server: psutil.Process) -> int:
-    """Bytes that it read so far, nearly all of them from its connections."""
+    """Return the bytes that the server has read so far, nearly all of them from its connections."""
     return server.io_counters().read_chars
 
 
 @contextmanager
-def _trainer(said: Path) -> Iterator[None]:
+def _trainer(stated: Path) -> Iterator[None]:
     env = dict(os.environ) | {name: str(os.cpu_count()) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    with said.open("w") as output, _ended(subprocess.Popen([sys.executable, "-c", TRAINER], env=env, stdout=output)):
+    with stated.open("w") as output, _ended(subprocess.Popen([sys.executable, "-c", TRAINER], env=env, stdout=output)):
         yield
 
 
 @contextmanager
 def _agent(disk: Path, server: S3Server) -> Iterator[subprocess.Popen[str]]:
-    """It has uploaded a checkpoint, so that all its threads are there, and goes on."""
+    """Start an agent. It has uploaded one checkpoint, so that all its threads exist, and continues."""
     env = {**os.environ, **keys_for(server), "BENCH_BUCKET": url_of(server)}
     command = [sys.executable, "-m", "tests.benchmarks.beside_agent", str(disk)]
     agent = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
@@ -145,7 +145,7 @@ def _ended(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> Iterat
 
 
 def _answer(agent: subprocess.Popen[str]) -> str:
-    """The next line it says; it is killed, and this raises, when nothing comes."""
+    """Return the next line that the agent prints. If none comes, kill the agent and raise an error."""
     assert agent.stdout is not None
     late = threading.Timer(ANSWER_S_MAX, agent.send_signal, (signal.SIGKILL,))
     late.start()
@@ -159,7 +159,7 @@ def _answer(agent: subprocess.Popen[str]) -> str:
 
 
 def _stand_behind(pid: int) -> None:
-    """Takes a process, with all of its threads, out of the way as far as it can be without stopping what waits for it."""
+    """Lower the priority of a process and all of its threads as far as possible without stopping it."""
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         os.setpriority(os.PRIO_PROCESS, int(task.name), SERVER_NICE)
 

@@ -1,4 +1,4 @@
-"""Compression: how small real tensors get and at what speed, beside tar, zstd and ZipNN; and when a checkpoint is then durable."""
+"""Compression: the size and speed for real tensors, compared with tar, zstd and ZipNN, and when a checkpoint is durable as a result."""
 
 import importlib
 import importlib.util
@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from prime_train.checkpoints.codec import Codec, decode, encode
-from prime_train.checkpoints.codec_choice import OFF, Sample, choose, durable_s, sample
 from prime_train.checkpoints.codec_kinds import candidates
+from prime_train.checkpoints.codec_selection import OFF, Sample, choose, durable_s, sample
 
 GBITS = (1, 5, 10)
 CORES = (2, 8)
@@ -35,7 +35,7 @@ ZIPNN_TYPES = {"BF16": "bfloat16", "F32": "float32"}
 
 @dataclass(frozen=True)
 class Data:
-    """Bytes of one kind of file; `dtype` as safetensors names it, empty where the file does not tell."""
+    """Bytes of one kind of file. `dtype` is named as in safetensors; empty if the file does not contain it."""
 
     name: str
     dtype: str
@@ -44,7 +44,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Speed:
-    """`ratio` is stored / raw; bytes a second are raw ones on one core, and None where nothing is decoded."""
+    """Result for a codec. `ratio` is stored / raw; speeds are raw bytes per second on one core, None if nothing is decoded."""
 
     tool: str
     ratio: float
@@ -77,7 +77,7 @@ def main(quick: bool = False) -> None:
 
 
 def train(hidden: int, steps: int) -> tuple[list[Data], str]:
-    """Tensors out of a short real training: the demo's model, much wider."""
+    """Return tensors from a short real training of the demo's model, made much wider."""
     text, _, alphabet = load_corpus()
     params = init_params(len(alphabet), 1, embed=128, hidden=hidden)
     trainer = Trainer(params, {f"{kind}.{name}": np.zeros_like(value) for kind in "mv" for name, value in params.items()}, 1, 64)
@@ -100,14 +100,14 @@ def train(hidden: int, steps: int) -> tuple[list[Data], str]:
 
 
 def as_bf16(weights: np.ndarray) -> bytes:
-    """Rounded to the nearest, ties to even, as a GPU does."""
+    """Return the weights rounded to the nearest bf16, ties to even, as on a GPU."""
     bits = weights.view("<u4")
     rounded: np.ndarray = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     return rounded.astype("<u2").tobytes()
 
 
 def tokens() -> bytes:
-    """Python's own library as numbers of words and signs, the commonest first: what a tokenizer leaves on disk."""
+    """Return Python's own library as token ids, the most frequent first: what a tokenizer leaves on disk."""
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
     words = [word for file in files for word in re.findall(r"\w+|\W", file.read_text(encoding="utf-8"))][:TOKENS_MAX]
     numbers = {word: number for number, (word, _) in enumerate(Counter(words).most_common(2**16))}
@@ -126,7 +126,7 @@ def tools(data: Data) -> list[Tool]:
 
 
 def best_s(rounds: int, do: Callable[[], object], clock_s: Callable[[], float] = time.process_time) -> float:
-    """Seconds of a core, which a busy machine does not stretch as it does those on the wall."""
+    """Return the best CPU time in seconds, which other load on the machine does not affect as it affects wall time."""
     taken = []
     for _ in range(rounds):
         began = clock_s()
@@ -157,7 +157,7 @@ def _both(tool: str, data: Data, rounds: int, there: Callable[[bytes], bytes], b
 
 
 def by_tar(data: Data, rounds: int) -> Speed:
-    """The real one, of a file."""
+    """Measure the real tar program on a file."""
     with tempfile.TemporaryDirectory() as name:
         file, packed = Path(name) / "data", Path(name) / "data.tar.gz"
         file.write_bytes(data.raw)
@@ -182,7 +182,7 @@ def by_zipnn(data: Data, rounds: int) -> Speed:
 
 
 def scaling(data: Data, rounds: int) -> float:
-    """How many times as fast all cores together encode as one does."""
+    """Return the speed of encoding on all cores, relative to one core."""
     threads = os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
         together_s = best_s(rounds, lambda: list(pool.map(lambda _: encode(Codec.BYTES2, data.raw), range(8 * threads))), time.perf_counter)
@@ -194,16 +194,16 @@ def scaling(data: Data, rounds: int) -> float:
 
 
 def waits(data: Data, speeds: list[Speed]) -> list[list[str]]:
-    """When all is durable, by uplink and cores, with the codec that `auto` would choose from its own sample."""
+    """Return the time until everything is durable, by uplink and cores, with the codec that `auto` would choose from its own sample."""
     samples = sample(data.raw, candidates(f":{data.dtype}"), time.process_time)
-    whole = {Codec(speed.tool.removeprefix("ours: ")): speed for speed in speeds if speed.tool.startswith("ours: ")}
+    complete = {Codec(speed.tool.removeprefix("ours: ")): speed for speed in speeds if speed.tool.startswith("ours: ")}
     tar = next(speed for speed in speeds if speed.tool == "tar -czf")
     rows = []
     for gbit in GBITS:
         for cores in CORES:
             uplink = gbit * 1e9 / 8
             codec = choose(samples, uplink, cores, total_bytes=TOTAL_BYTES)
-            taken = Sample(codec, whole[codec].ratio, whole[codec].encode_bytes_per_s) if codec in whole else OFF
+            taken = Sample(codec, complete[codec].ratio, complete[codec].encode_bytes_per_s) if codec in complete else OFF
             times = [durable_s(one, uplink, cores, total_bytes=TOTAL_BYTES) for one in (OFF, taken)]
             tar_s = TOTAL_BYTES * max(1 / tar.encode_bytes_per_s, tar.ratio / uplink)
             rows.append([str(gbit), str(cores), codec or "off", *(f"{math.ceil(time_s):,}" for time_s in (*times, tar_s))])

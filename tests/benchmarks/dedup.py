@@ -1,4 +1,5 @@
-"""Content that stays: a LoRA-like run, with a frozen base and an adapter that every step changes, and what each checkpoint sends."""
+"""Content that does not change: a run like LoRA, with a frozen base and an adapter that every step changes, and the bytes sent for each
+checkpoint."""
 
 import os
 import tempfile
@@ -32,7 +33,7 @@ def main(quick: bool = False) -> None:
 
 
 def _ship_steps(disk: Path, base_mib: int) -> list[tuple[int, int]]:
-    """Of each checkpoint its bytes, and those that were not in the bucket before it."""
+    """Return for each checkpoint its bytes, and the bytes that were not in the bucket before."""
     frozen = tensors(os.urandom(base_mib * MIB))
     adapter_mib = ADAPTER_MIB * base_mib // BASE_MIB
     (disk / "bucket").mkdir()

@@ -1,7 +1,8 @@
-"""Durable: seconds from a complete checkpoint to its manifest in the bucket, over wires of known speed, with `compress` off and auto.
+"""Seconds from a complete checkpoint to its manifest in the bucket, over networks of known speed, with `compress` off and auto.
 
-A new agent uploads two checkpoints, as after a start and as ever after: of the first one it sends some 100 MB as they are, to learn how
-fast the wire is. The commit is one small request more. Agent and server share the cores of this machine, which may limit them first.
+A new agent uploads two checkpoints: the first as after a start, the second as at any later time. Of the first it sends about 100 MB
+uncompressed to measure the network. The commit is one more small request. Agent and server share the cores of this machine, which may be
+the limit.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from rich.progress import track
 from rich.table import Table
 
 from tests.benchmarks.durable_agent import WAITING, Upload
-from tests.benchmarks.transfer_room import MIB, room_for, server_on
+from tests.benchmarks.transfer_disk import MIB, room_for, server_on
 from tests.benchmarks.transfer_tools import ROOT
 from tests.benchmarks.wire import NoWire, at_the_end_of
 from tests.buckets import keys_for, url_of
@@ -35,16 +36,16 @@ GBITS = (1, 5, 10)
 KINDS = ("off", "auto")
 CHECKPOINTS = ("first", "next")
 ROUNDS, COPIES = 3, 44
-"""Copies of the trained tensors that one checkpoint has."""
+"""Number of copies of the trained tensors in one checkpoint."""
 ROW = 256
-"""Numbers that stay together when a copy is made; so no two chunks are the same, and their statistics are."""
+"""Number of values that stay together when a copy is made, so that no two chunks are equal but their statistics are."""
 WIDTHS = {"BF16": 2, "F32": 4}
 BYTES_A_COPY = 1280 * 1024 * (2 + 4 + 4)
 FULL_SHARE = 0.85
 UPLOAD_S_MAX = 900
 
 Shots = dict[tuple[str, str], list[Upload]]
-"""By `compress`, and which checkpoint it was."""
+"""Uploads by `compress` and by the position of the checkpoint."""
 
 
 def main(quick: bool = False) -> None:
@@ -87,7 +88,7 @@ def measure(room: Path, place: Place, rounds: int) -> Shots:
 
 
 def _uploads(room: Path, place: Place, compress: str) -> list[Upload]:
-    """By a new agent, to a new server."""
+    """Yield the uploads of a new agent to a new server."""
     with tempfile.TemporaryDirectory(dir=room) as name, server_on(Path(name), place) as server:
         disk = Path(name) / "disk"
         shutil.copytree(room / "made", disk / WAITING, copy_function=os.link)
@@ -103,7 +104,7 @@ def _uploads(room: Path, place: Place, compress: str) -> list[Upload]:
 
 
 def make(folder: Path, copies: int) -> None:
-    """Two checkpoints that share no chunk, out of the same short training."""
+    """Create two checkpoints that share no chunk, from the same short training."""
     trained, _ = train(hidden=1024, steps=60)
     of = {data.name: data for data in trained}
     rng = np.random.default_rng(0)

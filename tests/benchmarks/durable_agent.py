@@ -1,4 +1,5 @@
-"""The uploading half of an agent, as a process of its own: one checkpoint after the other out of a folder, each told of in a line."""
+"""The uploading half of an agent as a process of its own: it uploads one checkpoint after the other from a folder, and prints a line for
+each."""
 
 import json
 import os
@@ -15,12 +16,13 @@ from prime_train.core.manifest import Manifest
 from tests.agent.saving import NOW_S, uploader
 
 WAITING = "waiting"
-"""The folder of the disk with the checkpoints that become complete, in the order of their names."""
+"""Name of the folder on the disk with the checkpoints that become complete, in the order of their names."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """One checkpoint: seconds from complete to its manifest being in the bucket; raw bytes by codec; share of all cores that was busy."""
+    """The upload of one checkpoint: seconds from its completion to its manifest in the bucket; raw bytes by codec; the busy share of all
+    cores."""
 
     took_s: float
     raw: int
@@ -41,11 +43,11 @@ def main() -> None:
         manifest = agent.upload(local, cancelled=lambda: False)
         took_s, busy = time.monotonic() - began_s, psutil.cpu_percent() / 100
         agent.committed(manifest, NOW_S)
-        print(json.dumps(asdict(_told(manifest, took_s, busy))), flush=True)
+        print(json.dumps(asdict(_reported(manifest, took_s, busy))), flush=True)
     os._exit(0)  # As the agent ends: without waiting for the threads of its libraries.
 
 
-def _told(manifest: Manifest, took_s: float, busy: float) -> Upload:
+def _reported(manifest: Manifest, took_s: float, busy: float) -> Upload:
     chunks = [chunk for file in manifest.files for chunk in file.chunks]
     codecs: Counter[str] = Counter()
     for chunk in chunks:

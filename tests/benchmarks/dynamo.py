@@ -1,4 +1,4 @@
-"""DynamoDB: what the store's calls cost in units and dollars, and what a heartbeat costs in this process, with boto3 and without."""
+"""DynamoDB: the cost of the store's calls in units and dollars, and the CPU time of a heartbeat in this process, with and without boto3."""
 
 import math
 import subprocess
@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from prime_train.adapters.store_dynamo import heartbeats as hot
-from prime_train.adapters.store_dynamo.boto import BotoCalls, client
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
 from prime_train.adapters.store_dynamo.calls import Calls
-from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_dynamo.table import Table as DynamoTable
 from prime_train.core.run import Change, Run, RunState
@@ -31,7 +31,7 @@ USD_PER_WRITE, USD_PER_READ = 0.625e-6, 0.125e-6
 HEARTBEAT_S, MONTH_S = 30, 30 * 86_400
 SWEEPS_A_MINUTE = 4
 HOT_TO_BEAT_US, BOTO_TO_BEAT_US = 179, 827
-"""What others measured for a call."""
+"""Published measurements of a call, for comparison."""
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 MASTER = "5e" * 32
@@ -66,16 +66,16 @@ asyncio.run(main())
 
 @dataclass
 class Metered:
-    """Calls, and the units that Amazon bills for them: by the size of each item, strongly consistent, twice in a transaction."""
+    """Calls, with the units that Amazon bills for them: by the size of each item, for consistent reads, and double in a transaction."""
 
     calls: Calls
-    asked: int = 0
+    requested: int = 0
     writes: int = 0
     reads: int = 0
 
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         answer = self.calls.ask(operation, {**request, "ReturnValues": "ALL_NEW"} if operation == "update_item" else request)
-        self.asked += 1
+        self.requested += 1
         match operation:
             case "update_item":
                 self.writes += units(answer["Attributes"], 1024)
@@ -89,19 +89,19 @@ class Metered:
                 self.reads += sum(units(item, 4096) for items in answer["Responses"].values() for item in items)
             case "query":
                 # Billed is what was read, before any of it is left out.
-                whole = {name: value for name, value in request.items() if name not in ("FilterExpression", "ProjectionExpression")}
-                whole["ExpressionAttributeValues"] = {":partition": request["ExpressionAttributeValues"][":partition"]}
-                self.reads += max(1, math.ceil(sum(map(size, self.calls.ask(operation, whole)["Items"])) / 4096))
+                complete = {name: value for name, value in request.items() if name not in ("FilterExpression", "ProjectionExpression")}
+                complete["ExpressionAttributeValues"] = {":partition": request["ExpressionAttributeValues"][":partition"]}
+                self.reads += max(1, math.ceil(sum(map(size, self.calls.ask(operation, complete)["Items"])) / 4096))
         return answer
 
     def cost(self, do: Callable[[], object]) -> tuple[int, int, int]:
-        self.asked = self.writes = self.reads = 0
+        self.requested = self.writes = self.reads = 0
         do()
-        return self.asked, self.writes, self.reads
+        return self.requested, self.writes, self.reads
 
 
 def _written(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What an update names is about what the item has."""
+    """Return an estimate of the written item: an update names about as much as the item contains."""
     (request,) = action.values()
     return request.get("Item") or request["Key"] | request.get("ExpressionAttributeValues", {})  # type: ignore[no-any-return]
 
@@ -111,7 +111,7 @@ def units(item: Mapping[str, Any], of_bytes: int) -> int:
 
 
 def size(item: Mapping[str, Any]) -> int:
-    """In bytes, as Amazon counts them; numbers take half a byte a digit, and one more."""
+    """Return the size of an item in bytes as Amazon counts it; numbers take half a byte per digit, and one more."""
     return sum(len(name.encode()) + _value_size(typed) for name, typed in item.items())
 
 
@@ -134,14 +134,14 @@ def train(store: DynamoStore, of: Run) -> None:
 
 
 def saved(store: DynamoStore, **changes: Any) -> bool:
-    held = store.load(builders.RUN_ID)
-    assert held is not None
-    after = replace(held.run, version=held.run.version + 1, **changes)
-    return store.save(Change(after, happenings=(builders.happening(),), alerts=(builders.alert(str(after.version)),)))
+    record = store.load(builders.RUN_ID)
+    assert record is not None
+    after = replace(record.run, version=record.run.version + 1, **changes)
+    return store.save(Change(after, events=(builders.happening(),), alerts=(builders.alert(str(after.version)),)))
 
 
 def costs(server: S3Server, name: str, runs: int) -> Table:
-    """A row for each call."""
+    """Yield a row of the table for each call."""
     metered = Metered(dynamo.calls_of(server))
     store = DynamoStore(metered, name)
     for number in range(runs - 1):
@@ -161,13 +161,14 @@ def costs(server: S3Server, name: str, runs: int) -> Table:
     }
     table = Table("call", "requests", "write units", "read units", "$ a million", title=f"{runs} runs that train", padding=(0, 0))
     for what, do in calls.items():
-        asked, writes, reads = metered.cost(do)
-        table.add_row(what, str(asked), str(writes), str(reads), f"{1e6 * (writes * USD_PER_WRITE + reads * USD_PER_READ):.2f}")
+        requested, writes, reads = metered.cost(do)
+        table.add_row(what, str(requested), str(writes), str(reads), f"{1e6 * (writes * USD_PER_WRITE + reads * USD_PER_READ):.2f}")
     return table
 
 
 def months(bytes_a_run: int) -> Table:
-    """Heartbeats of one unit, and the shards read twice in each sweep with the outbox and the watchers' memory."""
+    """Return the cost of a month: heartbeats of one unit each, and in each sweep two reads of the shards, the outbox and the watchers'
+    state."""
     table = Table("runs", "heartbeats $", "sweeps $", "a month $", title="what it comes to", padding=(0, 0))
     for runs in (10, 1_000, 100_000):
         heartbeats = runs * MONTH_S / HEARTBEAT_S * USD_PER_WRITE
@@ -188,7 +189,7 @@ def stub() -> Iterator[str]:
 
 
 def heartbeat_us(calls: Calls, times: int) -> float:
-    """Processor time of one heartbeat in this process, its JSON made before."""
+    """Return the CPU time of one heartbeat in this process, without the creation of its JSON."""
     table, text = DynamoTable(calls, "tab"), builders.heartbeat(1).model_dump_json(exclude_defaults=True)
 
     def heartbeat(seq: int) -> None:

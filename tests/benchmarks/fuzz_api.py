@@ -23,8 +23,8 @@ from prime_train.control_plane.server.serve import Server
 from prime_train.ports import Store
 from tests.fakes.aws import aws
 from tests.lambdas.alone import KEY, SECRETS, alone
-from tests.webhook.asking import webhook
 from tests.webhook.attacked import seen, two_runs
+from tests.webhook.calls import webhook
 from tests.webhook.leaks import keys_of, leaks
 
 CHECKS = (
@@ -39,12 +39,12 @@ CHECKS = (
 HIDDEN = {"master key": KEY, **keys_of(bytes.fromhex(KEY))}
 SLACK_S = 120
 MASTER, BEFORE = "FUZZ_MASTER", "FUZZ_BEFORE"
-"""Variables by which the hooks are told the master key, and what stands before every path."""
+"""Variables that give the hooks the master key, and the prefix of every path."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """`logs`: all that was said."""
+    """A server to test. `logs`: its complete output."""
 
     url: str
     store: Store
@@ -74,7 +74,7 @@ TARGETS = {"serve": serve, "lambda": function}
 
 
 def fuzzed(target: Target, seconds: int, seed: int) -> int:
-    """How schemathesis ends; it says itself what it has found."""
+    """Run schemathesis and return its exit code; it prints its own findings."""
     options = ["--checks", ",".join(CHECKS), "--max-time", str(seconds), "--seed", str(seed), "--continue-on-failure", "--warnings", "off"]
     command = [str(Path(sys.executable).parent / "schemathesis"), "run", f"{target.url}/openapi.json", "--url", target.url, *options]
     env = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.benchmarks.fuzz_hooks", MASTER: KEY, BEFORE: urlsplit(target.url).path}

@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 BYTES_MAX = 20_000
-"""Of an input; what only size does to the reader is looked at by `hostile`."""
+"""Size limit of an input in bytes; effects of size alone are tested by `hostile`."""
 WORDS = (
     *("trainer:", "budget:", "usd:", "name:", "hardware:", "gpus:", "prime_rl:", "command:", "<<:", "&a ", "*a", "!!str ", "|\n", ">-\n"),
     *("[trainer]\n", "[orchestrator]\n", "[inference.vllm]\n", "[[a]]\n", '"""', "'''", "{a = 1}", "# prime-train: ignore[", "hf_", "sk-"),
@@ -64,7 +64,7 @@ def _fuzz(kind: str, arguments: list[str]) -> None:
 
 
 def _seed(folder: Path, kind: str) -> None:
-    """Every config there is of this kind."""
+    """Write every existing config of this kind into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted((*(ROOT / "configs").rglob(f"*.{kind}"), *(ROOT / "tests" / "data").rglob(f"*.{kind}"))):
         (folder / str(path.relative_to(ROOT)).replace(os.sep, "-")).write_bytes(path.read_bytes())
@@ -79,7 +79,7 @@ def _hex(char: str) -> str:
 
 
 def _held_bytes() -> int:
-    """What the process holds now."""
+    """Return the memory that the process holds now."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

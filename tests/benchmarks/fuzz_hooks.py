@@ -1,4 +1,4 @@
-"""Loaded by schemathesis where `fuzz_api.py` has it run: signs what it sends, and aims it."""
+"""Hooks that schemathesis loads when `fuzz_api.py` runs it: they sign the requests and give them valid paths."""
 
 import itertools
 import os
@@ -11,7 +11,7 @@ from tests.server.fuzzing import Signed, fit
 
 MASTER, BEFORE = "FUZZ_MASTER", "FUZZ_BEFORE"
 UNSIGNED = 7
-"""One request in so many is sent without a signature."""
+"""One request in this many is sent without a signature."""
 
 _numbers = itertools.count(1)
 _signed = Signed(bytes.fromhex(os.environ[MASTER]), before=os.environ[BEFORE])

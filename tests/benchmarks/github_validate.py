@@ -1,7 +1,8 @@
-"""The validate action in act, from its first step to the comment: whole, what of it is installing, and our own process.
+"""The validate action in act, from its first step to the comment: in total, the installation, and prime-train's own process.
 
-A hosted runner starts with nothing installed, so the action installs from uv's cache, and Python compiles what the process loads; a runner
-of one's own has it all installed already. Fetching uv and the repository is other actions' work, and left out, as is the start of act.
+A hosted runner starts with nothing installed, so the action installs from uv's cache, and Python compiles what the process loads; a
+self-hosted runner has it all installed already. Fetching uv and the repository is the work of other actions, and not included; neither is
+the start of act.
 """
 
 import statistics
@@ -36,7 +37,7 @@ class Pull:
     pushes: int = 0
 
     def push(self, env: Mapping[str, str]) -> dict[str, float]:
-        """The comment says something else after it. Seconds of each part."""
+        """Push a change that changes the comment. Return the seconds of each part."""
         self.pushes += 1
         text = (ROOT / CONFIG).read_text().replace("usd: 50", f"usd: {50 + self.pushes}")
         self.here.push({CONFIG: text, RL: (ROOT / RL).read_text()})
@@ -45,17 +46,17 @@ class Pull:
             github.add_pull(REPO, "change", author="octocat")
         event = [each["payload"] for each in github.events() if each["name"] == "pull_request"][-1]
         here = self.here
-        told = {"api_url": github.url, "secrets": here.secrets, "variables": here.variables, "env": env}
-        ran = here.act.run(here.folder, "validate.yml", "pull_request", event, **told)  # type: ignore[arg-type]
-        assert ran.jobs == {"validate": "success"}, ran.told
-        (said,) = github.comments(REPO, 1)
-        assert f"{50 + self.pushes}.00" in said["body"], said["body"]
+        reported = {"api_url": github.url, "secrets": here.secrets, "variables": here.variables, "env": env}
+        ran = here.act.run(here.folder, "validate.yml", "pull_request", event, **reported)  # type: ignore[arg-type]
+        assert ran.jobs == {"validate": "success"}, ran.reported
+        (stated,) = github.comments(REPO, 1)
+        assert f"{50 + self.pushes}.00" in stated["body"], stated["body"]
         return {part: ran.step("validate", f"validate{place}").took_s for part, place in PARTS.items()}
 
 
 @contextmanager
 def pull(folder: Path, act: Act) -> Iterator[tuple[Pull, dict[str, str]]]:
-    """And the variables that lead to the provider."""
+    """Create the pull request, with the variables that lead to the fake provider."""
     with FakeGitHub(running=True) as github, FakePrime(folder / "prime", running=True, machines=False) as prime:
         prime.rows = [SPOT_BOX.model_copy(update={"gpuCount": 2}).priced(3.1)]
         here = Workplace(github, act, Path(), folder / "models")
@@ -66,7 +67,7 @@ def pull(folder: Path, act: Act) -> Iterator[tuple[Pull, dict[str, str]]]:
 
 
 def measured(folder: Path, count: int) -> dict[str, list[dict[str, float]]]:
-    """By the state of the runner."""
+    """Return the measurements, by the state of the runner."""
     project = scratch.product(folder / "project", has_code=True)
     installed = scratch.warm(folder / "installed" / "prime-train", project)
     act = with_uv(Act(str(act_program()), folder / "act", scratch.folders(project)), folder / "programs")

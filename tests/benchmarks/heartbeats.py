@@ -1,4 +1,4 @@
-"""Heartbeats: how many a second the webhook stores and answers, and how fast, on SQLite with synchronous=FULL and one core."""
+"""Heartbeats: how many per second the webhook stores and answers, and how fast, on SQLite with synchronous=FULL and one core."""
 
 import argparse
 import asyncio
@@ -42,7 +42,7 @@ CONNECTIONS = 64
 BODY_BYTES = 604
 SEQ_CHARS = 6
 HEARTBEATS_A_SECOND_MAX = 30_000
-"""What is signed beforehand lasts for this speed; beyond it, heartbeats would repeat and not be stored."""
+"""The highest speed for which enough heartbeats are signed beforehand; above it, heartbeats would repeat and not be stored."""
 MASTER = b"a master key of the benchmark's own"
 START_S_MAX = 60
 T = TypeVar("T")
@@ -73,7 +73,7 @@ end
 
 @dataclass(frozen=True)
 class Shot:
-    """One measurement. `stored`: heartbeats found in the store afterwards; None where nothing is stored. `cpu_s`: the server's."""
+    """One measurement. `stored`: heartbeats found in the store afterwards; None if nothing is stored. `cpu_s`: the server's CPU time."""
 
     requests: int
     seconds: float
@@ -96,7 +96,7 @@ def run_id(number: int) -> str:
 
 
 def fill(store: Store) -> None:
-    """Runs that train, each with an open lease that no heartbeat has touched."""
+    """Store runs that train, each with an open lease that has received no heartbeat."""
     for number in range(RUNS):
         run = builders.run(RunState.TRAINING, run_id=run_id(number), next_check_s=2**31)
         store.create(run)
@@ -105,7 +105,8 @@ def fill(store: Store) -> None:
 
 
 def signed(count: int, now_s: int) -> Iterator[tuple[str, dict[str, str], bytes]]:
-    """Path, headers and body of `count` heartbeats: each run in turn, in an order that no page of the store follows, numbers rising."""
+    """Return path, headers and body of `count` heartbeats, with rising numbers: each run in turn, in an order that follows no page of the
+    store."""
     keys = [attempt_key(MASTER, run_id(number), 1) for number in range(RUNS)]
     order = random.Random(1).sample(range(RUNS), RUNS)
     for at in range(count):
@@ -117,7 +118,7 @@ def signed(count: int, now_s: int) -> Iterator[tuple[str, dict[str, str], bytes]
 
 
 def _template() -> str:
-    """A heartbeat with every field, of the size that other measurements of this kind have used."""
+    """Return a heartbeat with every field, of the size used in other measurements of this kind."""
     fields = {"loss": 1.234567, "reward": 0.123456, "gpu_util_pct": 97.5, "gpu_mem_mib": 71234.0, "disk_free_gib": 812.25}
     heartbeat = builders.heartbeat(
         7, run=run_id(0), phase=Phase.TRAIN, step=123456, step_age_s=3, step_slow_s=4.321, uploaded_step=123000, **fields
@@ -134,7 +135,7 @@ def _body(run: str, seq: int) -> bytes:
 
 
 def write_requests(path: Path, count: int) -> None:
-    """Whole HTTP requests, each behind its length in eight digits."""
+    """Write complete HTTP requests, each preceded by its length in eight digits."""
     with path.open("wb") as file:
         for where, headers, body in signed(count, int(time.time())):
             lines = [f"POST {where} HTTP/1.1", "host: 127.0.0.1", "content-type: application/json", f"content-length: {len(body)}"]
@@ -184,14 +185,14 @@ def webhook(store: Store) -> WebhookContext:
 
 
 def serve(kind: str, database: Path, listener: int) -> None:
-    """The server process: one uvicorn worker."""
+    """Run the server process: one uvicorn worker."""
     app = _app(kind, database)
     calm_collector()
     uvicorn.Server(uvicorn_config(app)).run(sockets=[socket.socket(fileno=listener)])
 
 
 def cores() -> list[int]:
-    """The server's core and the load's, where the system can pin; on a machine with one core, both share it."""
+    """Return a core for the server and one for the load, if the system can pin processes; on a machine with one core, both share it."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     here = sorted(os.sched_getaffinity(0))
@@ -200,7 +201,7 @@ def cores() -> list[int]:
 
 @contextmanager
 def pinned(core: int) -> Iterator[None]:
-    """This process, and whatever it starts meanwhile, on one core."""
+    """Pin this process, and whatever it starts meanwhile, to one core."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -214,7 +215,7 @@ def pinned(core: int) -> Iterator[None]:
 
 @contextmanager
 def serving(kind: str, database: Path) -> Iterator[tuple[int, psutil.Process]]:
-    """The port and the process of a running server of that kind."""
+    """Start a server of that kind, and yield its port and its process."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         command = [sys.executable, "-m", "tests.benchmarks.heartbeats", "--serve", kind, "--database", str(database)]
         with pinned(cores()[0]):
@@ -239,17 +240,17 @@ def _await_answer(port: int) -> None:
 
 
 def drive_wrk(port: int, requests: Path, seconds: int, script: Path) -> Shot:
-    """One thread of wrk on the second core, `CONNECTIONS` keep-alive connections."""
+    """Run one thread of wrk on the second core, with `CONNECTIONS` keep-alive connections."""
     script.write_text(LUA)
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", "-s", str(script), f"http://127.0.0.1:{port}"]
     with pinned(cores()[1]):
         done = subprocess.run([*command, "--", str(requests)], capture_output=True, text=True, check=True, timeout=seconds + 60)
-    said = json.loads(done.stdout.strip().splitlines()[-1])
-    return Shot(said["requests"], said["us"] / 1e6, said["p50_us"] / 1e3, said["p99_us"] / 1e3, said["bad"])
+    stated = json.loads(done.stdout.strip().splitlines()[-1])
+    return Shot(stated["requests"], stated["us"] / 1e6, stated["p50_us"] / 1e3, stated["p99_us"] / 1e3, stated["bad"])
 
 
 def drive_python(port: int, requests: Path, seconds: int) -> Shot:
-    """The same from Python, where there is no wrk: slower than the server, so its figures are lower bounds."""
+    """Make the same load from Python, if there is no wrk. It is slower than the server, so its figures are lower bounds."""
     with pinned(cores()[1]):
         return asyncio.run(_drive(port, iter(read_requests(requests)), time.monotonic() + seconds, seconds))
 
@@ -280,7 +281,7 @@ async def _drive(port: int, raw: Iterator[bytes], end_s: float, seconds: int) ->
 
 
 def measure(kind: str, filled: Path, requests: Path, seconds: int) -> Shot:
-    """One shot at a fresh copy of the filled store."""
+    """Make one measurement with a fresh copy of the filled store."""
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "control.sqlite"
         shutil.copy(filled, database)
@@ -304,7 +305,7 @@ def measure(kind: str, filled: Path, requests: Path, seconds: int) -> Shot:
 
 
 def handled(count: int) -> Shot:
-    """The plain function on the store in memory, one request after the other."""
+    """Measure the plain function with the store in memory, one request after the other."""
     store = MemoryStore()
     fill(store)
     now_s = int(time.time())
@@ -314,7 +315,7 @@ def handled(count: int) -> Shot:
 
 
 def batched(count: int, filled: Path, size: int) -> Shot:
-    """`parse` and `record` in groups on SQLite: what the hot path does, without HTTP and threads."""
+    """Measure `parse` and `record` in groups on SQLite: the hot path, without HTTP and threads."""
     now_s = int(time.time())
     requests = [Request("POST", path, headers, body, now_s) for path, headers, body in signed(count, now_s)]
     groups = [requests[at : at + size] for at in range(0, count, size)]

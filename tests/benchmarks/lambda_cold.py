@@ -1,7 +1,8 @@
-"""The Lambdas: what a cold start imports, from the code as it is brought to AWS; its size; and what a month costs.
+"""The Lambdas: what a cold start imports, from the code as it is deployed to AWS; its size; and the cost of a month.
 
-CPU time, for a machine that does other things too; in rounds, so that a busy moment meets all rows. Prices: on demand, us-east-1, arm64,
-free tiers taken off."""
+CPU time is measured, because the machine may do other things too; in rounds, so that a busy moment affects all rows alike. Prices: on
+demand, us-east-1, arm64, free tiers deducted.
+"""
 
 import platform
 import shutil
@@ -22,19 +23,21 @@ from prime_train.operations.aws.code import own, pins
 
 HEARTBEATS = "import prime_lambdas.webhook"
 TLS = "from prime_train.adapters.aws_http.connection import trusted; trusted()"
-DESK = "from prime_lambdas.loading import *\nwith uncollected(), parsers_deferred(): import prime_lambdas.webhook_context"
+CONTEXT = """\
+from prime_lambdas.deferred_imports import *
+with garbage_collection_paused(), parsers_deferred(): import prime_lambdas.webhook_context"""
 IMPORTS: dict[str, tuple[str, int | None]] = {
     "the webhook, to hear heartbeats": (HEARTBEATS, 60),
     "  and whom to trust with TLS, read at the start": (f"{HEARTBEATS}\n{TLS}", None),
-    "  and commits, bootstraps, operators": (f"{HEARTBEATS}\n{DESK}", None),
+    "  and commits, bootstraps, operators": (f"{HEARTBEATS}\n{CONTEXT}", None),
     "  and the pages for people (FastAPI)": (f"{HEARTBEATS}, prime_lambdas.pages", 260),
-    "  and all of it": (f"{HEARTBEATS}\n{DESK}\nimport prime_lambdas.pages", 260),
+    "  and all of it": (f"{HEARTBEATS}\n{CONTEXT}\nimport prime_lambdas.pages", 260),
     "the watcher": ("import prime_lambdas.watcher", None),
     "peer: pydantic": ("import pydantic", None),
     "peer: FastAPI and Mangum": ("import fastapi, mangum", None),
     "peer: boto3 with a client of DynamoDB": ("import boto3; boto3.client('dynamodb', region_name='us-east-1')", None),
 }
-"""What is run in a fresh process, and what its milliseconds have to stay below."""
+"""The imports that are run in a fresh process, and the limit of their milliseconds."""
 SCRIPT = """
 import sys, time
 sys.path[:] = [p for p in sys.path if "site-packages" not in p]
@@ -47,11 +50,11 @@ MONTH_S = 30 * 86_400
 HEARTBEAT_S = 30
 SWEEP_S = 15
 HEARTBEAT_S_BILLED = 0.008
-"""A warm heartbeat: 1 ms of its own, the rest waits for DynamoDB. Not measured on AWS."""
+"""Billed seconds of a warm heartbeat: 1 ms of CPU, and the wait for DynamoDB. Not measured on AWS."""
 WEBHOOK_GIB, WATCHER_GIB = 512 / 1024, 320 / 1024
 LEASE_KIB = 0.8
 LOOKS_A_SWEEP = 2
-"""Who is due, and who lives."""
+"""Number of queries of a sweep: for runs that are due, and for open leases."""
 USD_WRITE, USD_READ, USD_CALL, USD_GIB_S = 0.625e-6, 0.125e-6, 0.2e-6, 1.33334e-5
 FREE_CALLS, FREE_GIB_S = 1e6, 4e5
 USD_SECRET = 0.40
@@ -59,7 +62,7 @@ USD_SECRET = 0.40
 
 @dataclass(frozen=True)
 class Month:
-    """Dollars a month, by what they are for."""
+    """Dollars per month, by purpose."""
 
     heartbeats: float
     sweeps: float
@@ -71,7 +74,7 @@ class Month:
 
 
 def month(runs: int) -> Month:
-    """Of so many runs that train all the time."""
+    """Return the cost of a month with this many runs that train all the time."""
     heartbeats, minutes = runs * MONTH_S / HEARTBEAT_S, MONTH_S / 60
     reads = runs * LEASE_KIB / 4 * LOOKS_A_SWEEP * MONTH_S / SWEEP_S
     calls = max(0.0, heartbeats + minutes - FREE_CALLS)
@@ -81,7 +84,7 @@ def month(runs: int) -> Month:
 
 
 def interpreter() -> tuple[str, str] | None:
-    """One that the functions run on, and its version; None where there is none on PATH."""
+    """Return an interpreter that the functions run on, and its version; None if there is none on PATH."""
     for version in PYTHONS:
         found = shutil.which(f"python{version}")
         if found is not None and subprocess.run([found, "-c", ""], check=False, capture_output=True).returncode == 0:
@@ -91,7 +94,7 @@ def interpreter() -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class Start:
-    """One fresh process: milliseconds, and modules."""
+    """One fresh process: its milliseconds, and its modules."""
 
     cpu_ms: float
     wall_ms: float

@@ -1,7 +1,7 @@
-"""The webhook's function, warm: whole events with a heartbeat, from the event to the answer, with the write to DynamoDB (a stub) in
+"""The webhook's function, warm: complete events with a heartbeat, from the event to the response, with the write to DynamoDB (a stub) in
 between.
 
-CPU time of this process alone. The peers check the same signature, read the same heartbeat and make the same write.
+CPU time of this process alone. The peers check the same signature, parse the same heartbeat and make the same write.
 """
 
 import hmac
@@ -17,9 +17,9 @@ from rich.table import Table
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.boto import BotoCalls, client
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
 from prime_train.adapters.store_dynamo.calls import Calls
-from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Heartbeat, Phase, Reply, attempt_key, sign
 from tests import builders
@@ -31,14 +31,14 @@ KEY = attempt_key(bytes.fromhex(MASTER), RUN, 1)
 BODY_BYTES = 604
 ROUNDS = 5
 TO_BEAT = 5764
-"""Events a second and core that others measured for the leanest of such handlers, which reads heartbeats with a library in C."""
+"""Events per second and core that were published for the leanest handler of this kind, which parses heartbeats with a library in C."""
 
 Event = Mapping[str, Any]
 Handler = Callable[[Event], Mapping[str, Any]]
 
 
 def event(seq: int, now_s: int) -> Event:
-    """As a function's address makes it."""
+    """Return an event as a Function URL makes it."""
     fields = {"loss": 1.234567, "reward": 0.123456, "gpu_util_pct": 97.5, "gpu_mem_mib": 71234.0, "disk_free_gib": 812.25}
     heartbeat = builders.heartbeat(
         seq, run=RUN, phase=Phase.TRAIN, step=123456, step_age_s=3, step_slow_s=4.321, uploaded_step=123000, **fields
@@ -59,7 +59,7 @@ def ours(url: str) -> Handler:
 
 
 def framework(calls: Calls) -> Handler:
-    """A FastAPI app behind Mangum, as many would write it."""
+    """Return a FastAPI app behind Mangum, a common way to write such a function."""
     app, store = FastAPI(openapi_url=None), DynamoStore(calls, "tab")
 
     @app.post("/v1/runs/{run}/{attempt}/heartbeat")
@@ -68,8 +68,8 @@ def framework(calls: Calls) -> Handler:
         key = attempt_key(bytes.fromhex(MASTER), run, attempt)
         if not hmac.compare_digest(sign(key, at_s, "POST", request.url.path, body), request.headers[SIGNATURE_HEADER]):
             return Response(status_code=401)
-        said = store.heartbeat(Heartbeat.model_validate_json(body), int(time.time()))
-        reply = Reply(verdict=said.verdict, order=said.order, reason=said.order_reason, committed_step=said.committed_step)
+        stated = store.heartbeat(Heartbeat.model_validate_json(body), int(time.time()))
+        reply = Reply(verdict=stated.verdict, order=stated.order, reason=stated.order_reason, committed_step=stated.committed_step)
         return Response(reply.model_dump_json(), media_type="application/json")
 
     served = Mangum(app, lifespan="off")
@@ -78,7 +78,7 @@ def framework(calls: Calls) -> Handler:
 
 
 def event_us(handler: Handler, events: list[Event]) -> float:
-    """Processor time of one event."""
+    """Return the CPU time of one event."""
     assert handler(events[0])["statusCode"] == 200
     began = time.process_time()
     for one in events:

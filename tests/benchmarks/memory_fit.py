@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prime_train.estimate.memory.phases import Training, training_need
-from prime_train.estimate.memory.software import Learned, MadeWith, Software, software
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.memory.software_factors import Learned, MadeWith, Software, software
+from prime_train.estimate.models.dimensions import Model
+from tests.benchmarks.memory_row_parser import PEAKS, Row, made_with
 from tests.benchmarks.memory_rows import model, rows, training
-from tests.benchmarks.memory_said import PEAKS, Row, made_with
 
 AIM = 0.03
-"""Above the peaks: too little is dearer than too much."""
+"""Share by which the fit aims above the peaks, because an estimate that is too low is worse than one that is too high."""
 BELOW_TIMES = 1.5
-"""So much heavier weighs what is told too small."""
+"""Factor on the weight of estimates that are too low."""
 NOISE = 0.06
-"""Of a peak, that no constant explains; errors far larger count by their size, not by their square."""
+"""Share of a peak that no constant explains; far larger errors count by their size, not by their square."""
 FIRST = {
     "wide": (16.0, 0.15),
     "narrow": (9.0, 0.15),
@@ -39,7 +39,7 @@ FIRST = {
     "natural": (8192.0, 1e-3),
     "compiled_share": (0.8, 0.15),
 }
-"""Value, and the spread of its logarithm."""
+"""Initial value of each constant, and the spread of its logarithm."""
 DEPARTS = {
     "wide": 0.2,
     "narrow": 0.2,
@@ -57,8 +57,8 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A row, read."""
+class Requested:
+    """A parsed row."""
 
     model: Model
     training: Training
@@ -67,18 +67,18 @@ class Asked:
     peak: float
 
     def error(self, made_of: Software) -> float:
-        """Logarithm of what is told over what was aimed at."""
+        """Return the logarithm of the estimate over the value aimed at."""
         how = replace(self.training, software=made_of)
         return math.log(training_need(self.model, how, self.gpus).peak.total / self.peak) - AIM
 
 
-def asked(row: Row) -> Asked:
-    return Asked(model(row), training(row), made_with(row), row.gpus, row.peak)
+def requested(row: Row) -> Requested:
+    return Requested(model(row), training(row), made_with(row), row.gpus, row.peak)
 
 
 def learn(published: Iterable[Row], passes: int = 6) -> Learned:
-    """From the training peaks among them, by Gauss and Newton's method."""
-    given = [asked(row) for row in published if row.is_training]
+    """Fit the constants to the training peaks among the rows, by the Gauss-Newton method."""
+    given = [requested(row) for row in published if row.is_training]
     names = _names(given)
     first = np.array([math.log(FIRST[constant][0]) if not trainer else 0.0 for trainer, constant in names])
     stiff = np.array([(FIRST[constant][1] if not trainer else DEPARTS[constant]) ** -2 for trainer, constant in names])
@@ -94,14 +94,14 @@ def learn(published: Iterable[Row], passes: int = 6) -> Learned:
     return _learned(names, found)
 
 
-def _names(given: list[Asked]) -> list[tuple[str, str]]:
-    """Shared constants, with no trainer; then those of each trainer."""
+def _names(given: list[Requested]) -> list[tuple[str, str]]:
+    """Return the shared constants, without a trainer, and then those of each trainer."""
     trainers = sorted({one.made.trainer for one in given})
     return [("", constant) for constant in FIRST] + [(trainer, constant) for trainer in trainers for constant in DEPARTS]
 
 
-def _slopes(given: list[Asked], names: list[tuple[str, str]], found: Numbers) -> tuple[Numbers, Numbers]:
-    """Errors, and how each changes with each constant."""
+def _slopes(given: list[Requested], names: list[tuple[str, str]], found: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the errors, and how each changes with each constant."""
     here = _softwares(given, _learned(names, found))
     errors = np.array([one.error(here[one.made]) for one in given])
     slopes = np.zeros((len(given), len(names)))
@@ -118,7 +118,7 @@ def _slopes(given: list[Asked], names: list[tuple[str, str]], found: Numbers) ->
     return errors, slopes
 
 
-def _softwares(given: list[Asked], learned: Learned) -> dict[MadeWith, Software]:
+def _softwares(given: list[Requested], learned: Learned) -> dict[MadeWith, Software]:
     return {made: software(made, learned) for made in {one.made for one in given}}
 
 

@@ -1,19 +1,19 @@
-"""How well peaks are told that constants were not learned from: of sources left out, and of random halves."""
+"""How well peaks are estimated that were not used in the fit: of sources left out, and of random halves."""
 
 import random
 from collections.abc import Iterable, Iterator
 
 from prime_train.estimate.memory.phases import Need, training_need
-from prime_train.estimate.memory.software import LEARNED, Learned
+from prime_train.estimate.memory.software_factors import LEARNED, Learned
 from tests.benchmarks.memory_fit import learn
+from tests.benchmarks.memory_row_parser import Row
 from tests.benchmarks.memory_rows import estimate, model, training
-from tests.benchmarks.memory_said import Row
 
 SPLITS = 50
 
 
 def sources_left_out(published: list[Row]) -> Iterator[tuple[Row, Learned]]:
-    """Each row with what the other sources' teach; only rows of trainings do."""
+    """Yield each row with constants fitted to the other sources; only training rows are used."""
     teachers = {row.source for row in published if row.is_training}
     for source in sorted({row.source for row in published}):
         learned = learn(row for row in published if row.source != source) if source in teachers else LEARNED
@@ -21,7 +21,7 @@ def sources_left_out(published: list[Row]) -> Iterator[tuple[Row, Learned]]:
 
 
 def halves(published: list[Row], splits: int = SPLITS, seed: int = 1) -> Iterator[list[tuple[Row, Learned]]]:
-    """Each time, the rows of one half with what the other teaches."""
+    """Yield repeatedly the rows of one half, with constants fitted to the other half."""
     chance = random.Random(seed)
     for _ in range(splits):
         mixed = chance.sample(published, len(published))
@@ -29,11 +29,11 @@ def halves(published: list[Row], splits: int = SPLITS, seed: int = 1) -> Iterato
         yield [(row, learned) for row in mixed[1::2]]
 
 
-def told(held_out: Iterable[tuple[Row, Learned]]) -> list[tuple[float, float]]:
-    """What is told, and what was measured."""
+def reported(held_out: Iterable[tuple[Row, Learned]]) -> list[tuple[float, float]]:
+    """Return pairs of the estimate and the measurement."""
     return [(estimate(row, learned), row.peak) for row, learned in held_out]
 
 
 def need_of(row: Row, learned: Learned) -> Need:
-    """Of a training."""
+    """Return the need of a training."""
     return training_need(model(row), training(row, learned), row.gpus)

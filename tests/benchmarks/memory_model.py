@@ -1,10 +1,11 @@
-"""How well GPU memory is told before a run: ours and two published formulas, on published peaks.
+"""The accuracy of memory estimates: prime-train's and two published formulas, on published peaks.
 
     python -m tests.benchmarks.memory_model [ROWS.json ...]
 
-Prints, over rows of quality A and B: median absolute error, share within 20 %, share more than 10 % below the peak (the side that kills
-a run). Ours once as it ships, once with each source left out in turn and everything learned without it (its trainer is then unknown),
-and once over random halves, of which one teaches and the other is told. The widths of memory_terms.py are shared by all, and stay.
+Prints, over rows of quality A and B: median absolute error, share within 20 %, share more than 10 % below the peak (the side that kills a
+run). prime-train's estimate occurs as it ships, with each source left out in turn and everything fitted without it (its trainer is then
+unknown), and over random halves, of which one is used for the fit and the other is estimated. The widths of memory_terms.py are shared by
+all, and stay.
 """
 
 import statistics
@@ -13,12 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_train.estimate.memory.formulas import trained_params, weight_bytes
 from prime_train.estimate.memory.phases import GIB, Method, Need, Recompute
-from prime_train.estimate.memory.software import LEARNED
-from prime_train.estimate.memory.terms import trained_params, weight_bytes
-from tests.benchmarks.memory_held_out import SPLITS, halves, need_of, sources_left_out, told
+from prime_train.estimate.memory.software_factors import LEARNED
+from tests.benchmarks.memory_held_out import SPLITS, halves, need_of, reported, sources_left_out
+from tests.benchmarks.memory_row_parser import PEAKS, Row
 from tests.benchmarks.memory_rows import estimate, model, rows, training
-from tests.benchmarks.memory_said import PEAKS, Row
 
 CONTEXT_BYTES = 1.4 * 10**9
 
@@ -34,9 +35,9 @@ class Score:
         return f"{self.rows:5d} {self.median:9.1%} {self.within_20:12.1%} {self.below_10:16.1%}"
 
 
-def score(told: Iterable[tuple[float, float]]) -> Score:
-    """Of pairs: what was told, what was measured."""
-    errors = [told / measured - 1 for told, measured in told]
+def score(reported: Iterable[tuple[float, float]]) -> Score:
+    """Return the score of pairs of estimate and measurement."""
+    errors = [reported / measured - 1 for reported, measured in reported]
     return Score(
         len(errors),
         statistics.median(map(abs, errors)),
@@ -46,7 +47,9 @@ def score(told: Iterable[tuple[float, float]]) -> Score:
 
 
 def accelerate(row: Row) -> float:
-    """`accelerate estimate-memory` (16cb6eb8): 4 times the weights with Adam; a fifth on top of them to generate. It knows no GPUs."""
+    """`accelerate estimate-memory` (16cb6eb8): 4 times the weights with Adam, and a fifth more for generation. It does not consider
+    GPUs.
+    """
     weights = weight_bytes(model(row), training(row))
     if not row.is_training:
         return weights * 1.2 / row.gpus
@@ -54,7 +57,7 @@ def accelerate(row: Row) -> float:
 
 
 def unsloth(row: Row) -> float:
-    """Unsloth Studio, VRAM_ESTIMATION.md (015bdef0): no term for the loss, which its own kernels never hold whole."""
+    """Unsloth Studio, VRAM_ESTIMATION.md (015bdef0): no term for the loss, because its own kernels never hold all logits."""
     shape, how = model(row), training(row)
     quantisable = shape.params - shape.embedding_params
     weights = quantisable * 2 / 3.2 + shape.embedding_params * 2 if how.quantised else shape.params * 2.0
@@ -79,7 +82,7 @@ QUICK_SPLITS = 5
 
 
 def covered(needs: Iterable[tuple[Need, float]]) -> tuple[float, float]:
-    """Share of peaks in the band, and the median of its upper end over its lower."""
+    """Return the share of peaks within the band, and the median of its upper end over its lower."""
     all_of_them = list(needs)
     inside = sum(need.low <= peak <= need.high for need, peak in all_of_them) / len(all_of_them)
     return inside, statistics.median(need.high / need.low for need, _ in all_of_them)
@@ -91,13 +94,13 @@ def main(paths: Iterable[Path] = (), *, quick: bool = False) -> None:
     left_out = list(sources_left_out(published))
     splits = QUICK_SPLITS if quick else SPLITS
     print(f"{'':34} rows    median  within 20 %  over 10 % below")
-    _print("ours", _told(estimate, published))
-    _print("ours, its source left out", told(left_out))
-    _print(f"ours, {splits} random halves", [pair for half in halves(published, splits) for pair in told(half)])
+    _print("ours", _reported(estimate, published))
+    _print("ours, its source left out", reported(left_out))
+    _print(f"ours, {splits} random halves", [pair for half in halves(published, splits) for pair in reported(half)])
     for way in ("Unsloth's", "accelerate's"):
-        _print(way, _told(WAYS[way], published))
-    _print("ours, training", _told(estimate, trained))
-    _print("ours, training, source left out", told((row, learned) for row, learned in left_out if row.is_training))
+        _print(way, _reported(WAYS[way], published))
+    _print("ours, training", _reported(estimate, trained))
+    _print("ours, training, source left out", reported((row, learned) for row, learned in left_out if row.is_training))
     for label, needs in (
         ("as it ships", [(need_of(row, LEARNED), row.peak) for row in trained]),
         ("its source left out", [(need_of(row, learned), row.peak) for row, learned in left_out if row.is_training]),
@@ -106,14 +109,14 @@ def main(paths: Iterable[Path] = (), *, quick: bool = False) -> None:
         print(f"\nin the band, {label}: {inside:.1%} of training peaks; its upper end is {ratio:.2f} times its lower", end="")
     print("\n")
     for source in sorted({row.source for row in published}):
-        _print(source[:34], _told(estimate, [row for row in published if row.source == source]))
-        _print("  left out", told((row, learned) for row, learned in left_out if row.source == source))
+        _print(source[:34], _reported(estimate, [row for row in published if row.source == source]))
+        _print("  left out", reported((row, learned) for row, learned in left_out if row.source == source))
     print("\nfarthest off, its source left out")
     for row, learned in sorted(left_out, key=lambda one: -abs(estimate(*one) / one[0].peak - 1))[:16]:
         print(f"{estimate(row, learned) / GIB:8.1f} for {row.peak / GIB:6.1f} GiB  {row.name[:62]}")
 
 
-def _told(way: Callable[[Row], float], published: list[Row]) -> list[tuple[float, float]]:
+def _reported(way: Callable[[Row], float], published: list[Row]) -> list[tuple[float, float]]:
     return [(way(row), row.peak) for row in published]
 
 

@@ -1,4 +1,6 @@
-"""Outages of the control plane over 200 runs: how many are restarted for nothing, and how soon what was really lost is found."""
+"""Outages of the control plane with 200 runs: how many runs are restarted needlessly, and how soon machines that are really lost are
+found.
+"""
 
 import statistics
 import time
@@ -9,7 +11,7 @@ from rich.table import Table
 from tests.simulation.outage import Outage, OutageStage, Played, What
 
 TO_BEAT = {10.0: "4.5"}
-"""% restarted that others measured, with a breaker and no canary."""
+"""Published percentages of restarted runs, with a breaker and without a canary."""
 MINUTES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 LOST = 0.05
 OTHERS = (

@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark in turn, each printing its own table. `--only NAME` for one, `--quick` for a short look."""
+"""`make bench`: runs all benchmarks in turn, each of which prints its own table. `--only NAME` for one, `--quick` for a short version."""
 
 import argparse
 import importlib
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _ran(name: str, quick: bool, console: Console) -> bool:
-    """One that fails keeps none of the others from being measured."""
+    """Run one benchmark. A failure does not keep the others from running."""
     module = importlib.import_module(f"tests.benchmarks.{name}")
     console.rule((module.__doc__ or name).strip().splitlines()[0])
     try:

@@ -1,8 +1,8 @@
-"""Published speeds of inference servers, as they are asked for: one row of tests/data/serving_speeds.json.
+"""Published speeds of inference servers as requests for estimates: one row of tests/data/serving_speeds.json.
 
     python -m tests.benchmarks.serving_rows [ROWS.json ...]
 
-prints how many lie in the range that is told for them.
+prints how many lie in the estimated range.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import Any
 from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
 from prime_train.estimate.gpus import Gpu
 from prime_train.estimate.memory.phases import GIB, Serving
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.dimensions import Model
+from tests.benchmarks.memory_row_parser import Row, weight_of
 from tests.benchmarks.memory_rows import model
-from tests.benchmarks.memory_said import Row, weight_of
 from tests.benchmarks.speed_rows import gpu_of
 
 SERVED = Path(__file__).parent.parent / "data" / "serving_speeds.json"
@@ -25,13 +25,13 @@ GPU_GIB = {"H200": 140.0, "H20": 96.0}
 OTHER_GIB = 79.2
 DECODED = 2048
 AT_ONCE = 256
-"""Sequences that a server takes at once where nothing is said."""
+"""Number of concurrent sequences of a server if none is given."""
 _LENGTHS = re.compile(r"mean in (\d+)() / out (\d+)()|~?(\d+)(k?) in ?/ ?~?(\d+)(k?) out")
 
 
 @dataclass(frozen=True)
 class Served:
-    """`tokens_per_s`: as it was told, new ones alone or with those of the prompts."""
+    """A published speed. `tokens_per_s`: as given, of new tokens alone or including those of the prompts."""
 
     name: str
     model: Model
@@ -44,19 +44,19 @@ class Served:
 
 
 def served(path: Path = SERVED) -> list[Served]:
-    """Those that tell the model's shape and what was asked of the server, as fast as it could."""
+    """Return the rows that give the model's shape and the requests, with the server at full load."""
     rows = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-infer" and row.get("layers")]
-    told = [(row, requests(row)) for row in rows]
-    return [_served(row, asked) for row, asked in told if asked is not None]
+    reported = [(row, requests(row)) for row in rows]
+    return [_served(row, requested) for row, requested in reported if requested is not None]
 
 
-def requests(said: dict[str, Any]) -> Requests | None:
-    """None: it is not told, or they came at a rate of their own."""
-    notes, found = str(said.get("notes", "")), _LENGTHS.search(str(said.get("notes", "")))
+def requests(stated: dict[str, Any]) -> Requests | None:
+    """Return the requests; None if they are not given, or came at a fixed rate."""
+    notes, found = str(stated.get("notes", "")), _LENGTHS.search(str(stated.get("notes", "")))
     if "rate-limited" in notes:
         return None
-    if "bs 1" in said["throughput_unit"] and said.get("seq_len"):
-        return Requests(1, max(0, said["seq_len"] - DECODED), DECODED, 1)
+    if "bs 1" in stated["throughput_unit"] and stated.get("seq_len"):
+        return Requests(1, max(0, stated["seq_len"] - DECODED), DECODED, 1)
     if found is None:
         return None
     prompt, times, new, new_times = [group for group in found.groups() if group is not None]
@@ -73,15 +73,15 @@ def served_told(row: Served) -> tuple[float, float]:
     return slow * times, fast * times
 
 
-def _served(said: dict[str, Any], asked: Requests) -> Served:
-    row = Row(said)
-    serving, counts = Serving(weight_bytes=weight_of(row)), "prompt" in said["throughput_unit"]
-    return Served(row.name, model(row), serving, gpu_of(said["gpu"]), row.gpus, asked, said["throughput"], counts)
+def _served(stated: dict[str, Any], requested: Requests) -> Served:
+    row = Row(stated)
+    serving, counts = Serving(weight_bytes=weight_of(row)), "prompt" in stated["throughput_unit"]
+    return Served(row.name, model(row), serving, gpu_of(stated["gpu"]), row.gpus, requested, stated["throughput"], counts)
 
 
 def main(paths: list[Path]) -> None:
     found = [(row, served_told(row)) for path in paths or [SERVED] for row in served(path)]
-    outside = [(row, told) for row, told in found if not told[0] <= row.tokens_per_s <= told[1]]
+    outside = [(row, reported) for row, reported in found if not reported[0] <= row.tokens_per_s <= reported[1]]
     print(
         f"{len(found) - len(outside)} of {len(found)} in a range of {max(fast / slow for _, (slow, fast) in found):.2f} times; not in it:"
     )

@@ -1,8 +1,8 @@
-"""Published speeds of training, as they are asked for: one row of tests/data/training_speeds.json is a model, a pass and a machine.
+"""Published speeds of training as requests for estimates: one row of tests/data/training_speeds.json is a model, a pass and a machine.
 
     python -m tests.benchmarks.speed_rows [ROWS.json ...]
 
-prints how many lie in the range that is told for them.
+prints how many lie in the estimated range.
 """
 
 import json
@@ -14,19 +14,19 @@ from typing import Any
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
 from prime_train.estimate.gpus import GPUS, Gpu
 from prime_train.estimate.memory.phases import Method, Recompute
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.dimensions import Model
+from tests.benchmarks.memory_row_parser import Row, recompute_of
 from tests.benchmarks.memory_rows import model
-from tests.benchmarks.memory_said import Row, recompute_of
 
 SPEEDS = Path(__file__).parent.parent / "data" / "training_speeds.json"
 NAMES = {"6000": "A6000", "4090": "RTX4090", "3090": "RTX3090", "A10G": "A10"}
 UNSAID = "A100"
-"""Where no kind that is known is named."""
+"""The GPU if no known kind is given."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """`tokens_per_s`: of all GPUs together."""
+    """A published speed. `tokens_per_s`: of all GPUs together."""
 
     name: str
     model: Model
@@ -37,22 +37,22 @@ class Speed:
 
 
 def speeds(path: Path = SPEEDS) -> list[Speed]:
-    """Those that tell tokens a second and the model's shape."""
-    told = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-train" and row.get("layers")]
-    return [speed(row) for row in told if str(row.get("throughput_unit")).startswith("tokens/s")]
+    """Return the rows with tokens per second and the model's shape."""
+    reported = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-train" and row.get("layers")]
+    return [speed(row) for row in reported if str(row.get("throughput_unit")).startswith("tokens/s")]
 
 
-def speed(said: dict[str, Any]) -> Speed:
-    row = Row(said)
+def speed(stated: dict[str, Any]) -> Speed:
+    row = Row(stated)
     done = Pass(
-        row.whole("seq_len", 4096),
-        row.whole("micro_batch", 1),
+        row.complete("seq_len", 4096),
+        row.complete("micro_batch", 1),
         Method.LORA if "lora" in row.text("method") else Method.FULL,
-        recompute_of(row.text("activation_checkpointing")) if said.get("activation_checkpointing") else Recompute.FULL,
+        recompute_of(row.text("activation_checkpointing")) if stated.get("activation_checkpointing") else Recompute.FULL,
         rl="rl" in row.text("method").split(),
     )
-    times = row.gpus if "/s/GPU" in said["throughput_unit"] else 1
-    return Speed(row.name, model(row), done, gpu_of(said["gpu"]), row.gpus, said["throughput"] * times)
+    times = row.gpus if "/s/GPU" in stated["throughput_unit"] else 1
+    return Speed(row.name, model(row), done, gpu_of(stated["gpu"]), row.gpus, stated["throughput"] * times)
 
 
 def gpu_of(name: str) -> Gpu:

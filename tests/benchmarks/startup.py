@@ -16,7 +16,7 @@ BARE_TYPER = "import typer\napp = typer.Typer()\n@app.command()\ndef hello() -> 
 
 
 def user_s(command: list[str]) -> float:
-    """User seconds of one run of the command."""
+    """Return the user CPU seconds of one run of the command."""
     before = os.times().children_user
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
     return os.times().children_user - before

@@ -23,7 +23,7 @@ from tests import builders
 DUE = 10
 LATER_S = 2**31
 TO_BEAT_MS = {100_000: ("0.13", "58")}
-"""What others measured with and without an index."""
+"""Published measurements with and without an index."""
 
 _COPIES = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
 _RUNS = f"""{_COPIES} INSERT INTO runs (run_id, version, state, next_check_s, created_s, run)
@@ -35,7 +35,7 @@ _DUE = f"UPDATE runs SET next_check_s = {builders.T0_S} WHERE run_id IN (SELECT 
 
 
 def fill(path: Path, runs: int) -> None:
-    """Runs that train and have just sent a heartbeat: one made through the store, the others copied inside the file."""
+    """Store runs that train and have just sent a heartbeat: one through the store, the others copied inside the file."""
     store = SqliteStore(path)
     run = builders.run(RunState.TRAINING)
     store.create(run)
@@ -59,7 +59,7 @@ def median_ms(times: int, do: Callable[[], object], before: Callable[[], object]
 
 
 def measure(folder: Path, runs: int, repeats: int) -> list[str]:
-    """One row: the query with the index and without, and a whole sweep."""
+    """Return one row: the query with and without the index, and a complete sweep."""
     path, bare = folder / f"{runs}.sqlite", folder / f"{runs}-bare.sqlite"
     fill(path, runs)
     shutil.copy(path, bare)

@@ -1,4 +1,5 @@
-"""Takeover: seconds from taking the machine away to the fence, and to the first new step; what we add beside what others need."""
+"""Takeover: seconds from the preemption of the machine to the fence and to the first new step; prime-train's share, and what other parts
+need."""
 
 import statistics
 import tempfile
@@ -10,7 +11,8 @@ from rich.table import Table
 
 from prime_train.core.run import RunState
 from prime_train.core.wire import Phase
-from tests.e2e.plane import CONFIG, Plane, await_true, plane, write_config
+from tests.e2e.plane import CONFIG, Plane, plane, write_config
+from tests.waiting import await_true
 
 LONG = CONFIG.replace("--steps 80", "--steps 4000").replace("steps: 80", "steps: 4000")
 
@@ -28,7 +30,7 @@ def main(quick: bool = False) -> None:
 
 
 def one_round() -> dict[str, float]:
-    """One run on one machine; the machine is taken away in mid-training."""
+    """Run one training on one machine, which is preempted in mid-training."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         config = write_config(folder, LONG)
@@ -49,19 +51,19 @@ def one_round() -> dict[str, float]:
 
 
 def _committed(here: Plane, run_id: str) -> bool:
-    held = here.store.load(run_id)
-    return held is not None and held.lease.committed_step > 0
+    record = here.store.load(run_id)
+    return record is not None and record.lease.committed_step > 0
 
 
 def moments(here: Plane, run_id: str) -> dict[str, float]:
-    """When each thing was first seen of the second attempt, by asking the store every few milliseconds."""
+    """Return when each event of the second attempt was first observed, by querying the store every few milliseconds."""
     store = here.store
     found: dict[str, float] = {}
 
     def look() -> bool:
-        held = store.load(run_id)
-        assert held is not None
-        run, lease, now = held.run, held.lease, time.monotonic()
+        record = store.load(run_id)
+        assert record is not None
+        run, lease, now = record.run, record.lease, time.monotonic()
         if run.attempt > 1 or run.state is RunState.QUEUED:
             found.setdefault("fenced", now)
         if run.attempt > 1 and run.current_attempt is not None:

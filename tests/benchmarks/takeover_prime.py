@@ -1,8 +1,8 @@
-"""Takeover on rented machines: from the provider's "terminated" to the first step after the restore, and which part of it is ours.
+"""Takeover on rented machines: from the provider's "terminated" to the first step after the restore, and prime-train's share of it.
 
-The provider is a fake with a real SSH server a machine, the sweep is the usual 5 s, and prime-rl is a fake too. What the provider takes to
-bring a machine up, SSH to bring the agent there, and the restore with the trainer's own start, are theirs; the rest is ours: to notice, to
-fence, to choose what is resumed and where, to order, and to notice that the machine is there.
+The provider is a fake with a real SSH server for each machine, the sweep interval is the usual 5 s, and prime-rl is a fake too. The
+provider's time to start a machine, SSH for installing the agent, and the restore with the trainer's own start are not prime-train's share.
+The rest is: noticing, fencing, choosing what is resumed and where, ordering, and noticing that the machine is ready.
 """
 
 import statistics

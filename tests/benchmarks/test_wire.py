@@ -1,4 +1,4 @@
-"""The wire lets through what it says, and nothing of it stays behind."""
+"""The shaped network passes the bytes that it should, and nothing of it remains afterwards."""
 
 import signal
 import socket
@@ -121,5 +121,5 @@ def test_without_a_wire_the_server_is_on_loopback() -> None:
 
 def test_where_there_can_be_none_it_says_why() -> None:
     ask = "from tests.benchmarks.wire import NoWire, shaped\ntry:\n    shaped(1).__enter__()\nexcept NoWire as why:\n    print(why)"
-    said = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, env={"PATH": ""}, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("a wire of a known speed needs")
+    stated = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, env={"PATH": ""}, capture_output=True, text=True, check=True).stdout
+    assert stated.startswith("a wire of a known speed needs")

@@ -5,7 +5,7 @@ it fetches; the others do not. The server shares the cores with its client, so c
 `--gbit` the server is at the far end of a wire of that speed, and the table says which share of it was filled with content.
 
 What the profile of our way down says (`--profile`): waiting in obstore itself cost a third of all CPU, for the thread that waited was woken
-for every packet; see `adapters/bucket/waiting.py`. What is left is spread thin: BLAKE3 (a tenth), putting packets together and AES (a
+for every packet; see `adapters/bucket/event_loop.py`. What is left is spread thin: BLAKE3 (a tenth), putting packets together and AES (a
 twentieth each), the start of Python; and the kernel's copies out of the socket and into the file, and new pages for both.
 """
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from tests.benchmarks.transfer_room import MIB, Load, fill, room_for, server_on
+from tests.benchmarks.transfer_disk import MIB, Load, fill, room_for, server_on
 from tests.benchmarks.transfer_tools import OURS, ROOT, TOOLS, Tool, install_peers, present, source
 from tests.benchmarks.wire import NoWire, at_the_end_of, speed
 from tests.fakes.s3_servers import LOOPBACK, Place, minio_program
@@ -32,7 +32,7 @@ from tests.fakes.s3_servers import LOOPBACK, Place, minio_program
 ROUNDS = 3
 TRANSFER_S_MAX = 1800
 ROOM_FACTOR = 2
-"""What the server keeps, and what comes back."""
+"""Factor of the needed space on the size of the files: the server stores them, and they are downloaded again."""
 PROFILE_LINES = 14
 
 # Between us and the tool, as small as can be: a process inherits the peak memory of the one that started it.
@@ -50,7 +50,7 @@ MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True)
 class Shot:
-    """One transfer; `cpu_s` is of the tool's processes together, `mib` the peak memory of the largest."""
+    """One transfer. `cpu_s` is that of all of the tool's processes, `mib` the peak memory of the largest."""
 
     gb_per_s: float
     cpu_s_per_gb: float
@@ -90,7 +90,7 @@ def main(quick: bool = False, profile: bool = False, gbit: float | None = None) 
 
 
 def measure(disk: Path, load: Load, rounds: int, place: Place = LOOPBACK) -> dict[tuple[str, str], list[Shot]]:
-    """Shots by tool and way, with the server in that place."""
+    """Return measurements by tool and direction, with the server at that place."""
     shots = defaultdict(list)
     for turn in range(rounds):
         for name in random.Random(turn).sample(present(), len(present())):
@@ -100,7 +100,7 @@ def measure(disk: Path, load: Load, rounds: int, place: Place = LOOPBACK) -> dic
 
 
 def _both_ways(name: str, disk: Path, load: Load, place: Place) -> dict[str, Shot]:
-    """With a new server, for an old one keeps for minutes what was deleted."""
+    """Measure both directions with a new server, because an old one keeps deleted data for minutes."""
     sent = source(disk)
     with room_for(ROOM_FACTOR * load.total) as room, server_on(room, place) as server:
         tool, into = TOOLS[name](server, room), room / "into"
@@ -152,7 +152,7 @@ def _cells(made: list[Shot], gbit: float | None) -> list[str]:
 
 
 def _profile(disk: Path, load: Load, place: Place) -> str:
-    """Where the cores are while we restore, by perf."""
+    """Show by perf where CPU time goes during a restore."""
     if shutil.which("perf") is None:
         return "there is no perf on PATH"
     data = disk / "perf.data"
@@ -161,9 +161,9 @@ def _profile(disk: Path, load: Load, place: Place) -> str:
         _shot(ours, ours.up(disk), load.total)
         _shot(ours, ["perf", "record", "--quiet", "-F", "499", "-o", str(data), *ours.down(room / "into")], load.total)
     report = ["perf", "report", "--stdio", "--no-children", "--sort", "dso,symbol", "-i", str(data)]
-    said = subprocess.run(report, capture_output=True, text=True, timeout=TRANSFER_S_MAX, check=True).stdout
+    stated = subprocess.run(report, capture_output=True, text=True, timeout=TRANSFER_S_MAX, check=True).stdout
     return "\n".join(
-        [" ".join(line.split()).removesuffix(" - -") for line in said.splitlines() if line.strip() and not line.startswith("#")][
+        [" ".join(line.split()).removesuffix(" - -") for line in stated.splitlines() if line.strip() and not line.startswith("#")][
             :PROFILE_LINES
         ]
     )

@@ -1,4 +1,4 @@
-"""What is compared: how each tool is told to copy one folder up and down, and where it comes from."""
+"""The compared tools: how each is called to copy one folder up and down, and how it is installed."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ Command = Callable[[Path], list[str]]
 
 @dataclass(frozen=True)
 class Tool:
-    """`up` is given the folder that holds `tree/checkpoints/step_1`, `down` one that is not there yet."""
+    """A compared tool. `up` gets the folder that holds `tree/checkpoints/step_1`, `down` a folder that does not exist yet."""
 
     name: str
     up: Command
@@ -32,7 +32,8 @@ class Tool:
 
 
 def install_peers() -> None:
-    """Into an environment of their own, for their requirements are not ours. Where it is up to date nothing happens."""
+    """Install the tools into an environment of their own, because their requirements are not prime-train's. If it is up to date, nothing
+    happens."""
     stamp = VENV / ".installed"
     if stamp.exists() and stamp.read_bytes() == PINNED.read_bytes():
         return
@@ -111,9 +112,9 @@ TOOLS: Mapping[str, Callable[[S3Server, Path], Tool]] = {
     "boto3 defaults": _boto3,
     "rclone": _rclone,
 }
-"""Made for a server, and for an empty folder that the tool may take for its user's."""
+"""Functions that make a tool for a server and for an empty folder that the tool may use as its home."""
 
 
 def present() -> list[str]:
-    """Names of the tools that are here; rclone is installed by nobody but the user."""
+    """Return the names of the tools that are installed; rclone has to be installed by the user."""
     return [name for name in TOOLS if name != "rclone" or shutil.which("rclone")]

@@ -41,7 +41,7 @@ budget: {{usd: 20}}
 
 
 def user_ms(command: list[str], runs: int) -> float:
-    """The median of several."""
+    """Return the median of several runs in milliseconds."""
     times = []
     for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
@@ -51,7 +51,7 @@ def user_ms(command: list[str], runs: int) -> float:
 
 
 def written(folder: Path, count: int) -> None:
-    """Half of them prime-rl's with a TOML each, half plain commands."""
+    """Write configs: half of them prime-rl's with a TOML each, half plain commands."""
     toml = (ROOT / "tests" / "data" / "prime_rl_configs" / "good.toml").read_text(encoding="utf-8")
     demo = (ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8")
     for number in range(count // 2):
@@ -61,7 +61,7 @@ def written(folder: Path, count: int) -> None:
 
 
 def read_only_s(folder: Path) -> float:
-    """What reading the same files costs whoever looks for nothing in them."""
+    """Return the seconds for only reading the same files."""
     start_s = time.process_time()
     for path in folder.iterdir():
         text = path.read_text(encoding="utf-8")

@@ -49,7 +49,7 @@ def pull_request(folder: Path) -> Iterator[Workplace]:
 
 def validated(workplace: Workplace) -> Ran:
     ran = workplace.run("validate.yml", "pull_request")
-    assert ran.jobs == {"validate": "success"}, ran.told
+    assert ran.jobs == {"validate": "success"}, ran.reported
     return ran
 
 

@@ -1,7 +1,7 @@
-"""A wire of a known speed on one machine: what runs in a network namespace is reached through two interfaces that let so much through.
+"""A network of known speed on one machine: programs in a network namespace are reached through two interfaces with limited throughput.
 
-Each direction has a bucket of tokens of its own (`tc ... tbf`). A bucket holds some milliseconds' worth: so late the kernel may look
-after it, on busy cores, without the wire being slower than it says. It adds no delay. Of a full wire 95 % are content, the rest is headers.
+Each direction has its own token bucket (`tc ... tbf`). A bucket holds some milliseconds' worth, which is how late the kernel may serve it
+on busy cores without slowing the network down. It adds no delay. Of a full network, 95 % are content, the rest is headers.
 """
 
 import os
@@ -19,20 +19,20 @@ from tests.fakes.s3_servers import LOOPBACK, Place
 
 BURST_S = 0.004
 BURST_BYTES_MIN = 128 * 2**10
-"""Twice the largest packet that one part of the kernel hands to another."""
+"""Minimum size of the token bucket in bytes: twice the largest packet that one part of the kernel hands to another."""
 QUEUE_MS = 50
-"""What waits longer is dropped, which a sender that is told of the queue never lets happen."""
+"""Packets that wait longer are dropped; a sender that is informed of the queue prevents this."""
 COMMAND_S_MAX = 20
 OURS = re.compile(r"(wire-(\d+))\b")
 
 
 class NoWire(Exception):
-    """There is no such wire to be had here; the text says why."""
+    """Such a network cannot be created on this machine; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Wire:
-    """`address` is that of the far end; a command behind `prefix` runs there."""
+    """A network. `address` is that of the far end; a command prefixed with `prefix` runs there."""
 
     gbit_per_s: float
     address: str
@@ -49,7 +49,8 @@ class Wire:
 
 @contextmanager
 def shaped(gbit_per_s: float) -> Iterator[Wire]:
-    """One at a time in a process; nothing of it is left afterwards, nor of those whose process was killed. Raises NoWire."""
+    """Create the network; only one at a time in a process. Nothing of it is left afterwards, nor of networks whose process was killed.
+    Raises NoWire."""
     if not gbit_per_s > 0:
         raise ValueError(f"a wire of {gbit_per_s} Gbit/s; it takes more than 0")
     ip, tc = _programs()
@@ -74,7 +75,7 @@ def shaped(gbit_per_s: float) -> Iterator[Wire]:
 
 @contextmanager
 def at_the_end_of(gbit_per_s: float | None) -> Iterator[Place]:
-    """Where a server is to be started, so that it is reached over such a wire; None is this machine itself. Raises NoWire."""
+    """Return where to start a server so that it is reached over such a network; None is this machine itself. Raises NoWire."""
     if gbit_per_s is None:
         yield LOOPBACK
         return
@@ -83,7 +84,7 @@ def at_the_end_of(gbit_per_s: float | None) -> Iterator[Place]:
 
 
 def speed(text: str) -> float:
-    """Gbit/s, as an option says it."""
+    """Return the Gbit/s given by an option."""
     value = float(text)
     if not 0 < value <= 1000:
         raise ValueError(f"{text} Gbit/s; it is more than 0 and 1000 at most")
@@ -104,7 +105,7 @@ def _burst(gbit_per_s: float) -> int:
 
 
 def _clear(ip: str) -> None:
-    """What processes left that could not clean up. Its interfaces go with a namespace."""
+    """Remove what killed processes left. The interfaces are removed with their namespace."""
     for name in _left(ip):
         try:
             _do(ip, "netns", "del", name)

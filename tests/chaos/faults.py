@@ -1,4 +1,4 @@
-"""What goes wrong in a history: drawn from its seed alone, so that the same seed is the same history."""
+"""The faults of a history, drawn from its seed alone, so that the same seed gives the same history."""
 
 import random
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from enum import StrEnum
 HOUR_S = 3600
 DAY_S = 86_400
 LAST_S = 12.0
-"""The last fault begins by then; an untroubled run takes about as long."""
+"""Latest start of the last fault in seconds; a run without faults takes about as long."""
 FAULTS_MAX = 4
 
 
 class Kind(StrEnum):
-    """A fault. Those of `REPEATABLE` may come several times in one history."""
+    """A fault. Faults in `REPEATABLE` may occur several times in one history."""
 
     KILL_MACHINE = "kill the machine"
     KILL_AGENT = "kill the agent"
@@ -31,12 +31,12 @@ class Kind(StrEnum):
 
 REPEATABLE = frozenset({Kind.KILL_MACHINE, Kind.KILL_AGENT, Kind.KILL_TRAINER, Kind.KILL_SERVE, Kind.STEP_CLOCK, Kind.SKEWED_SWEEP})
 CLOCKS_ONLY = frozenset({Kind.STEP_CLOCK, Kind.SKEWED_WATCHER, Kind.SKEWED_SWEEP})
-"""Faults that must not cost a run anything: not a machine, not a second of its ledger."""
+"""Faults that must cost a run nothing: no machine, and no second of its ledger."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`at_s`: seconds after the first durable checkpoint. `size`: seconds that it lasts, or that a clock is ahead."""
+    """A fault in a history. `at_s`: seconds after the first durable checkpoint. `size`: seconds that it lasts, or that a clock is ahead."""
 
     at_s: float
     kind: Kind
@@ -48,7 +48,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """One history: its faults in their order, whether webhook and watcher are two processes, and what kind of trainer runs."""
+    """One history: its faults in order, whether webhook and watcher are two processes, and the kind of trainer."""
 
     seed: int
     faults: tuple[Fault, ...]
@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether the run must not even notice."""
+        """Return whether the run must not be affected at all."""
         return all(fault.kind in CLOCKS_ONLY for fault in self.faults)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan(seed: int) -> Plan:
-    """The history of that seed."""
+    """Return the history of that seed."""
     draw = random.Random(f"chaos-{seed}")
     # One in four is of clocks alone: there, nothing at all may happen to the run.
     kinds = sorted(CLOCKS_ONLY if draw.random() < 0.25 else frozenset(Kind))

@@ -1,4 +1,4 @@
-"""Plays one history: a run on real processes, the faults of its plan, and the promises at its end."""
+"""Plays one history: a run on real processes, the faults of its plan, and the check of the promises at its end."""
 
 import json
 import random
@@ -19,19 +19,22 @@ import psutil
 from prime_train.core.run import Run
 from tests.chaos.faults import Fault, Kind, Plan
 from tests.chaos.promises import Ending, check
-from tests.e2e.plane import BIN, CONFIG, Kept, Plane, await_true, plane, write_config
+from tests.e2e.plane import BIN, CONFIG, Kept, Plane, plane, write_config
+from tests.waiting import HANG_S, await_true
 
 CLOCK = Path(__file__).parent / "clock"
 CONNECTIONS = 1100
 DESCRIPTORS = ("sh", "-c", 'ulimit -n 1024; exec "$0" "$@"')
-"""What a control plane may have open: fewer than connections are held."""
+"""Command prefix that limits the open files of a control plane to fewer than the connections that are held open."""
 STEP_S = 0.15
 SAVE_EVERY = 10
 HEALTH = (
     "health: {heartbeat_s: 1, overdue_s: 20, silence_s: 40, first_heartbeat_s: 60, first_step_s: 120, "
     "stall_s: 120, settle_s: 3, drain_s: 20}"
 )
-"""Longer than any fault lasts and than a busy machine takes, so that nobody may be replaced for a fault that passes."""
+"""Health limits longer than any fault lasts and than a busy machine takes, so that no attempt may be replaced because of a temporary
+fault.
+"""
 DELETING = """\
 python -m prime_train.demo.train --steps 80 --save-every 10 --step-seconds 0.15 --out out --progress progress.jsonl \
 --batch-size 16 "$@" && rm -rf out
@@ -51,7 +54,7 @@ class History:
     done: list[str] = field(default_factory=list)
 
     def strike(self, fault: Fault) -> None:
-        """Lets one fault happen; returns when it is over."""
+        """Let one fault happen, and return when it is over."""
         _STRIKES[fault.kind](self, fault)
         self.done.append(str(fault))
 
@@ -60,7 +63,7 @@ class History:
         return self.here.run(self.run_id)
 
     def process(self, mark: str) -> psutil.Process | None:
-        """A process of the current machine whose command line has that mark."""
+        """Return a process of the current machine whose command line contains that mark."""
         for process in self.here.processes():
             with suppress(psutil.Error):
                 found = psutil.Process(process)
@@ -75,7 +78,7 @@ class History:
 
 
 def play(plan: Plan, folder: Path, reference: str) -> list[str]:
-    """Play the history in `folder`, which must be empty; return what was broken, nothing where every promise held."""
+    """Play the history in `folder`, which must be empty. Return the broken promises; empty if every promise held."""
     _raise_limit()
     clocks = folder / "clocks"
     clocks.mkdir()
@@ -111,12 +114,12 @@ def _config(folder: Path, plan: Plan) -> Path:
 
 
 def _is_saved(here: Plane, run_id: str) -> bool:
-    held = here.store.load(run_id)
-    return held is not None and held.lease.committed_step >= SAVE_EVERY
+    record = here.store.load(run_id)
+    return record is not None and record.lease.committed_step >= SAVE_EVERY
 
 
 def _strike_all(history: History) -> None:
-    """Every fault at its time, unless the run is over by then."""
+    """Let every fault happen at its time, unless the run is over by then."""
     start_s = time.monotonic()
     for fault in history.plan.faults:
         threading.Event().wait(max(0.0, start_s + fault.at_s - time.monotonic()))
@@ -126,7 +129,7 @@ def _strike_all(history: History) -> None:
 
 
 def _raise_limit() -> None:
-    """So many connections as are held here need descriptors here, too."""
+    """Raise this process's limit of open files for the connections that it holds open."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -182,7 +185,7 @@ def _step_clock(history: History, fault: Fault) -> None:
 
 
 def _skewed(history: History, fault: Fault) -> Mapping[str, str]:
-    """The environment of a watcher whose clock is wrong by so much."""
+    """Return the environment of a watcher whose clock is wrong by the size of the fault."""
     file = history.set_clock(f"watcher-{len(history.done)}", fault.size)
     return history.here.env | {"PT_CLOCKS": json.dumps({"prime-train watch": str(file)})}
 
@@ -197,7 +200,7 @@ def _skewed_watcher(history: History, fault: Fault) -> None:
 def _skewed_sweep(history: History, fault: Fault) -> None:
     with (history.here.folder / "skewed-once.log").open("ab") as log:
         command = [str(BIN / "prime-train"), "watch", "--once"]
-        subprocess.run(command, env=_skewed(history, fault), stdout=log, stderr=log, stdin=subprocess.DEVNULL, timeout=120, check=False)
+        subprocess.run(command, env=_skewed(history, fault), stdout=log, stderr=log, stdin=subprocess.DEVNULL, timeout=HANG_S, check=False)
 
 
 def _unmount_bucket(history: History, fault: Fault) -> None:
@@ -210,7 +213,7 @@ def _unmount_bucket(history: History, fault: Fault) -> None:
 
 
 def _roll_back_store(history: History, _: Fault) -> None:
-    """By the runbook: copy the store in use, let it go on for a while, stop whoever serves, put the copy back, serve again."""
+    """Follow the runbook: copy the store in use, let it continue for a while, stop the control plane, restore the copy, and serve again."""
     store, copy = history.here.home / "control.sqlite", history.here.folder / "copy.sqlite"
     source, target = sqlite3.connect(store), sqlite3.connect(copy)
     source.backup(target)
@@ -229,19 +232,19 @@ def _roll_back_store(history: History, _: Fault) -> None:
 
 @contextmanager
 def _stopped(kept: list[Kept]) -> Iterator[None]:
-    with ExitStack() as held:
+    with ExitStack() as record:
         for one in reversed(kept):
-            held.enter_context(one.held())
+            record.enter_context(one.record())
         yield
 
 
 def _exhaust_connections(history: History, fault: Fault) -> None:
-    """Connections that say nothing; those that are refused, or cut, are as good."""
+    """Open connections that send nothing. Refused or closed ones serve the same purpose."""
     port = int(history.here.kept[0].command[history.here.kept[0].command.index("--port") + 1])
-    with ExitStack() as held:
+    with ExitStack() as record:
         for _ in range(CONNECTIONS):
             with suppress(OSError):
-                held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
+                record.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
         threading.Event().wait(fault.size)
 
 

@@ -1,4 +1,4 @@
-"""What must hold at the end of every history, whatever went wrong in it."""
+"""The promises that must hold at the end of every history, whatever faults it had."""
 
 import itertools
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from tests.chaos.faults import Plan
 from tests.e2e.plane import STEPS, Plane
 
 SLACK_S = 5
-"""Seconds are whole in the ledger, and rounded for each attempt."""
+"""Tolerance in seconds: the ledger has full seconds, rounded for each attempt."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """A history when its run is over. `reference`: the weights' hash of an untroubled run. `took_s`: how long it was under way."""
+    """A history whose run is over. `reference`: the hash of the weights of a run without faults. `took_s`: the duration of the history."""
 
     plan: Plan
     here: Plane
@@ -30,14 +30,14 @@ class Ending:
 
 
 def check(ending: Ending) -> list[str]:
-    """Return every promise that was broken, in words, with what a person would look at in the last line; nothing where all held."""
+    """Return a description of every broken promise, with what a person needs for the analysis in the last line; empty if all held."""
     broken = [text for promise in (_ends_well, _loses_nothing, _pays_what_was_used, _is_left_alone) for text in promise(ending)]
     return [*broken, ending.here.evidence()] if broken else []
 
 
 def _ends_well(ending: Ending) -> list[str]:
-    """A run that succeeded has its last checkpoint in the bucket, bit for bit that of an untroubled run. Only a trainer that deletes its
-    own checkpoints may end otherwise: then it says so."""
+    """A run that succeeded has its last checkpoint in the bucket, bit for bit that of a run without faults. Only a trainer that deletes its
+    own checkpoints may end otherwise, and then reports it."""
     run = ending.run
     if run.state is RunState.SUCCEEDED:
         found = _final_hash(ending)
@@ -48,11 +48,11 @@ def _ends_well(ending: Ending) -> list[str]:
 
 
 def _final_hash(ending: Ending) -> str:
-    """Of the newest complete checkpoint in the bucket; in words where there is none."""
+    """Return the hash of the newest complete checkpoint in the bucket, or a text if there is none."""
     bucket, run_id = ending.here.bucket, ending.run.run_id
     sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run_id))}
-    whole = [manifest for manifest in read_manifests(bucket, run_id) if not missing_blobs(manifest, sizes)]
-    newest = max(whole, key=lambda manifest: (manifest.step, manifest.attempt), default=None)
+    complete = [manifest for manifest in read_manifests(bucket, run_id) if not missing_blobs(manifest, sizes)]
+    newest = max(complete, key=lambda manifest: (manifest.step, manifest.attempt), default=None)
     if newest is None or newest.step < STEPS:
         return f"at step {newest.step if newest else 0} of {STEPS}"
     return _weights(ending, newest)
@@ -67,7 +67,7 @@ def _weights(ending: Ending, manifest: Manifest) -> str:
 
 
 def _loses_nothing(ending: Ending) -> list[str]:
-    """No attempt begins before what an earlier one had been told was durable, and no two attempts share their identity."""
+    """No attempt begins before a step that an earlier one had been told was durable, and no two attempts have the same identity."""
     attempts = ending.run.attempts
     broken = [
         f"attempt {later.number} resumed from step {later.resumed_step}, and step {earlier.durable_step} was durable"
@@ -80,8 +80,8 @@ def _loses_nothing(ending: Ending) -> list[str]:
 
 
 def _pays_what_was_used(ending: Ending) -> list[str]:
-    """Nothing is left, and the ledger's seconds are those that really passed, whatever clocks said: at most one machine at a time is
-    wanted, and each one that was lost may overlap with the next until it is gone."""
+    """No machine is left, and the ledger's seconds are those that really passed, whatever clocks showed: at most one machine at a time is
+    wanted, and each lost one may overlap with the next until it has ended."""
     run = ending.run
     spent = totals(run, run.ended_s or 0)
     limit_s = len(run.attempts) * (ending.took_s + SLACK_S)
@@ -94,6 +94,6 @@ def _pays_what_was_used(ending: Ending) -> list[str]:
 
 
 def _is_left_alone(ending: Ending) -> list[str]:
-    """Clocks alone cost a run nothing: it keeps its one machine."""
+    """Wrong clocks alone cost a run nothing: it keeps its only machine."""
     causes = [attempt.cause for attempt in ending.run.attempts]
     return [f"clocks alone cost it {causes}"] if ending.plan.is_harmless and len(causes) != 1 else []

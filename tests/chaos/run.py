@@ -1,4 +1,4 @@
-"""Plays histories on real processes and tells which broke a promise.
+"""Plays histories on real processes and reports which of them broke a promise.
 
 python -m tests.chaos --seed N
 python -m tests.chaos --seeds A:B [--jobs 4] [--minutes 60]
@@ -19,12 +19,13 @@ from pathlib import Path
 from tests.chaos.faults import plan
 from tests.chaos.history import play
 from tests.e2e.plane import STEPS
+from tests.waiting import HANG_S
 
 
 def reference(folder: Path) -> str:
-    """The weights' hash after an untroubled run of the same command, without any of our machinery."""
+    """Return the hash of the weights after a run of the same command without faults and without prime-train."""
     options = ["--steps", str(STEPS), "--save-every", "10", "--batch-size", "16", "--out", str(folder)]
-    subprocess.run([sys.executable, "-m", "prime_train.demo.train", *options], check=True, capture_output=True, timeout=600)
+    subprocess.run([sys.executable, "-m", "prime_train.demo.train", *options], check=True, capture_output=True, timeout=HANG_S)
     return str(json.loads((folder / "final.json").read_text())["sha256"])
 
 
@@ -37,7 +38,7 @@ def _played(seed: int, weights: str, parent: Path) -> tuple[int, list[str]]:
 
 
 def _all(seeds: Sequence[int], jobs: int, minutes: float, parent: Path) -> Iterator[tuple[int, list[str]]]:
-    """Each history as it ends; none is begun after so many minutes."""
+    """Yield each history as it ends; none is started after this many minutes."""
     weights, end_s = reference(parent / "untroubled"), time.monotonic() + minutes * 60
     work = ((seed, weights, parent) for seed in seeds if time.monotonic() < end_s)
     with ThreadPoolExecutor(jobs) as pool:
@@ -49,7 +50,7 @@ def _all(seeds: Sequence[int], jobs: int, minutes: float, parent: Path) -> Itera
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0 when every promise held."""
+    """Return exit code 0 if every promise held."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", default="0:20", help="A:B, B not included")

@@ -1,4 +1,4 @@
-"""Some histories of the chaos driver, in CI: `python -m tests.chaos --seeds A:B` plays as many as there is time for."""
+"""Some histories of the chaos driver, in CI; `python -m tests.chaos --seeds A:B` plays any number of them."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def untroubled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", some_of(SEEDS, one_in=2))
+@pytest.mark.parametrize("seed", some_of(SEEDS, one_in=4))
 def test_no_promise_is_broken_by_what_goes_wrong(seed: int, untroubled: str, tmp_path: Path) -> None:
     broken = play(plan(seed), tmp_path, untroubled)
     assert not broken, f"{plan(seed)}\n" + "\n".join(broken)

@@ -30,17 +30,17 @@ from tests.agent.buckets import Counted
 from tests.builders import spec
 
 COMMITTED = "committed"
-"""In the machine's folder: the step that the control plane has confirmed."""
+"""File in the machine's folder with the step that the control plane has confirmed."""
 
 WAITING = "waiting"
-"""In the machine's folder: the checkpoints that the trainer will save, one after the other, each when the one before is committed."""
+"""Folder in the machine's folder with the checkpoints that the trainer will save, each when the previous one is committed."""
 
 ROUNDS_MAX = 10
 
 
 @dataclass(frozen=True)
 class Job:
-    """One life of a machine. `left`: bytes it may move until it kills itself; None where somebody else does."""
+    """One life of a machine. `left`: bytes that it may transfer until it kills itself; None if it is killed from outside."""
 
     what: str
     url: str
@@ -62,12 +62,12 @@ class Life:
     pid: int
 
     def wait(self) -> int:
-        """The exit code, negative for a signal."""
+        """Wait for the process, and return its exit code, negative for a signal."""
         return int(self.driver.line())
 
 
 class Driver:
-    """The process that forks; use as a context manager. One life at a time."""
+    """The process that forks; use it as a context manager. One life at a time."""
 
     def __enter__(self) -> Self:
         root = Path(__file__).parent.parent.parent
@@ -88,16 +88,16 @@ class Driver:
 
     def line(self) -> str:
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        assert said, "the driver has ended"
-        return said
+        message = self._process.stdout.readline()
+        assert message, "the driver has ended"
+        return message
 
 
 # ---------------------------------------------------------------- in the driver's process
 
 
 class Deadly(Counted):
-    """A bucket whose machine dies after so many bytes went in or came out, in the middle of an object where they end there."""
+    """A bucket whose machine dies after this many transferred bytes, even in the middle of an object."""
 
     def __init__(self, inner: Bucket, folder: Path, left: int) -> None:
         super().__init__(inner)
@@ -124,7 +124,7 @@ class Deadly(Counted):
 
 
 def upload(job: Job, bucket: Bucket) -> None:
-    """What an agent does while its trainer saves."""
+    """Do what an agent does while its trainer saves."""
     disk = Path(job.disk)
     made = Uploader(
         bucket=bucket,
@@ -158,7 +158,7 @@ def _save_next(disk: Path) -> bool:
 
 
 def download(job: Job, bucket: Bucket) -> None:
-    """What an agent does before it starts its trainer."""
+    """Do what an agent does before it starts its trainer."""
     assert job.resume is not None
     restore(bucket, job.run, job.resume, Path(job.disk) / "tree" / "checkpoints")
 
@@ -167,7 +167,7 @@ WORK = {"upload": upload, "download": download}
 
 
 def _live(job: Job, bucket: Bucket) -> None:
-    """In the forked process; does not return."""
+    """Run one life in the forked process; does not return."""
     code = 1
     try:
         WORK[job.what](job, bucket if job.left is None else Deadly(bucket, Path(job.url.removeprefix("file://")), job.left))

@@ -1,4 +1,4 @@
-"""What there is, from the bucket alone."""
+"""The checkpoints of a run, listed from the bucket alone."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.builders import RUN_ID
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> FolderBucket:
-    """With the checkpoints of steps 10, 20 and 30."""
+    """Return a bucket with the checkpoints of steps 10, 20 and 30."""
     bucket = FolderBucket(tmp_path / "bucket", make=True)
     made = uploader(bucket, tmp_path / "old", keep=10)
     for step in (10, 20, 30):
@@ -50,7 +50,7 @@ def test_a_blob_of_another_size_is_a_missing_one(bucket: FolderBucket) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 1}'])
-def test_a_manifest_that_can_not_be_read_is_named(bucket: FolderBucket, content: bytes) -> None:
+def test_a_manifest_that_cannot_be_read_is_named(bucket: FolderBucket, content: bytes) -> None:
     bucket.put(manifest_key(RUN_ID, 20, 1), content)
     catalog = Reader(bucket, RUN_ID).catalog()
     assert [manifest.step for manifest in catalog.manifests] == [30, 10]

@@ -1,4 +1,4 @@
-"""What is encoded comes back to the byte, tensors get smaller, and what is no true encoding is refused in little memory."""
+"""Encoded data is decoded to the same bytes, tensors shrink, and invalid encodings are refused with little memory."""
 
 import mmap
 import tracemalloc
@@ -24,12 +24,12 @@ def noise(size: int) -> bytes:
 
 
 def fp32(size: int) -> bytes:
-    """Weights as they are drawn: normal, about a hundredth wide."""
+    """Return weights as they are initialised: normal, with a deviation of about a hundredth."""
     return (np.random.default_rng(size).standard_normal(size // 4) * 0.02).astype("<f4").tobytes()
 
 
 def bf16(size: int) -> bytes:
-    """The upper halves of such weights."""
+    """Return the upper halves of such weights."""
     return np.frombuffer(fp32(2 * size), "<u2")[1::2].tobytes()
 
 
@@ -37,7 +37,7 @@ KINDS = {"bf16": bf16(MIB), "fp32": fp32(MIB), "zeros": bytes(MIB), "noise": noi
 
 
 def inflating_frame(declared: int, blocks: int) -> bytes:
-    """A zstd frame written by hand: it declares so many bytes, and holds blocks of 128 KiB of one byte, each four bytes long."""
+    """Return a zstd frame written by hand: it declares this many bytes, and holds blocks of 128 KiB of one byte, each four bytes long."""
     header = zstandard.FRAME_HEADER + bytes([0b1000_0000, 10 << 3]) + declared.to_bytes(4, "little")
     middle = (1 << 1 | 128 * 1024 << 3).to_bytes(3, "little") + b"x"
     last = (1 | 1 << 1 | 128 * 1024 << 3).to_bytes(3, "little") + b"x"
@@ -45,7 +45,7 @@ def inflating_frame(declared: int, blocks: int) -> bytes:
 
 
 def planes(*kept: tuple[int, bytes], tail: bytes = b"") -> bytes:
-    """The stored form of planes, as its description says."""
+    """Return the stored form of byte planes, following its description."""
     heads = b"".join(bytes([how]) + len(stored).to_bytes(4, "little") for how, stored in kept)
     return heads + b"".join(stored for _, stored in kept) + tail
 
@@ -169,7 +169,7 @@ def test_any_bytes_are_refused_or_give_the_right_size(codec: Codec, stored: byte
 
 
 def test_a_plane_kept_in_an_unknown_way_is_named() -> None:
-    with pytest.raises(ValueError, match="in the way 7"):
+    with pytest.raises(ValueError, match="encoding 7 of a byte plane is unknown"):
         decode(Codec.BYTES2, planes((0, b"ab"), (7, b"cd")), 4)
 
 

@@ -1,4 +1,4 @@
-"""What is remembered of each kind of file, when it is measured anew, and that threads do not wait for one another."""
+"""What is remembered of each kind of file, when it is measured again, and that threads do not wait for one another."""
 
 import itertools
 import json
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from prime_train.checkpoints.codec import Codec
-from prime_train.checkpoints.codec_kinds import CHUNKS_MAX, KINDS_MAX, Kinds, candidates, kind_of
+from prime_train.checkpoints.codec_kinds import CHUNKS_MAX, KINDS_MAX, CodecByKind, candidates, kind_of
+from tests.waiting import HANG_S
 
 MIB = 2**20
 UPLINK = 125e6
@@ -21,7 +22,7 @@ BF16 = np.frombuffer(FP32 + FP32, "<u2")[1::2].tobytes()
 
 
 class Clock:
-    """Moves a millisecond each time it is read: every codec then encodes a mebibyte in that time."""
+    """A clock that advances a millisecond each time it is read, so that every codec encodes a mebibyte in that time."""
 
     def __init__(self) -> None:
         self.readings = itertools.count(1)
@@ -38,9 +39,9 @@ def safetensors(dtype: str, before: dict[str, dict[str, str]] | None = None) -> 
 
 
 def ask(
-    kinds: Kinds, chunk: bytes, kind: str = "model.pt", uplink_bytes_per_s: float | None = UPLINK, spare_cores: float | None = 64.0
+    kinds: CodecByKind, chunk: bytes, kind: str = "model.pt", uplink_bytes_per_s: float | None = UPLINK, idle_cores: float | None = 64.0
 ) -> Codec:
-    return kinds.codec_for(kind, chunk, uplink_bytes_per_s=uplink_bytes_per_s, spare_cores=spare_cores, total_bytes=TOTAL)
+    return kinds.codec_for(kind, chunk, uplink_bytes_per_s=uplink_bytes_per_s, idle_cores=idle_cores, total_bytes=TOTAL)
 
 
 @pytest.mark.parametrize(
@@ -72,19 +73,19 @@ def test_only_codecs_that_fit_the_type_are_tried(kind: str, tried: set[Codec]) -
 
 @pytest.mark.parametrize(("chunk", "codec"), [(BF16, Codec.BYTES2), (FP32, Codec.BYTES4), (NOISE, Codec.NONE)])
 def test_where_the_type_is_not_known_the_content_decides(chunk: bytes, codec: Codec) -> None:
-    assert ask(Kinds(cores=8, clock_s=Clock()), chunk) is codec
+    assert ask(CodecByKind(cores=8, clock_s=Clock()), chunk) is codec
 
 
 def test_the_first_bytes_go_raw_and_nothing_is_measured_until_the_uplink_is_known() -> None:
     clock = Clock()
-    kinds = Kinds(cores=8, clock_s=clock)
+    kinds = CodecByKind(cores=8, clock_s=clock)
     assert ask(kinds, BF16, uplink_bytes_per_s=None) is Codec.NONE
     assert clock.read == 0
     assert ask(kinds, BF16) is Codec.BYTES2
 
 
 def test_a_kind_is_measured_once_and_again_after_many_chunks() -> None:
-    kinds = Kinds(cores=8, clock_s=Clock())
+    kinds = CodecByKind(cores=8, clock_s=Clock())
     assert ask(kinds, BF16) is Codec.BYTES2
     assert [ask(kinds, NOISE) for _ in range(CHUNKS_MAX)] == [Codec.BYTES2] * CHUNKS_MAX
     assert ask(kinds, NOISE) is Codec.NONE
@@ -92,14 +93,14 @@ def test_a_kind_is_measured_once_and_again_after_many_chunks() -> None:
 
 @pytest.mark.parametrize(("change", "codec"), [(1.9, Codec.BYTES2), (2.1, Codec.NONE), (0.6, Codec.BYTES2), (0.4, Codec.NONE)])
 def test_a_kind_is_measured_again_when_the_uplink_is_another(change: float, codec: Codec) -> None:
-    kinds = Kinds(cores=8, clock_s=Clock())
+    kinds = CodecByKind(cores=8, clock_s=Clock())
     assert ask(kinds, BF16) is Codec.BYTES2
     assert ask(kinds, NOISE, uplink_bytes_per_s=UPLINK * change) is codec
 
 
 def test_the_choice_follows_the_uplink_without_a_new_measurement() -> None:
     clock = Clock()
-    kinds = Kinds(cores=1, clock_s=clock)
+    kinds = CodecByKind(cores=1, clock_s=clock)
     assert ask(kinds, BF16, uplink_bytes_per_s=4e8) is Codec.BYTES2
     read = clock.read
     assert ask(kinds, BF16, uplink_bytes_per_s=7e8) is Codec.NONE
@@ -107,20 +108,20 @@ def test_the_choice_follows_the_uplink_without_a_new_measurement() -> None:
 
 
 def test_kinds_do_not_disturb_each_other() -> None:
-    kinds = Kinds(cores=8, clock_s=Clock())
+    kinds = CodecByKind(cores=8, clock_s=Clock())
     assert [ask(kinds, BF16, "a"), ask(kinds, NOISE, "b"), ask(kinds, BF16, "a")] == [Codec.BYTES2, Codec.NONE, Codec.BYTES2]
     assert set(kinds.measured()) == {"a", "b"}
 
 
 def test_a_small_chunk_is_not_measured_but_goes_as_its_kind_does() -> None:
-    kinds = Kinds(cores=8, clock_s=Clock())
+    kinds = CodecByKind(cores=8, clock_s=Clock())
     assert ask(kinds, bytes(1000)) is Codec.NONE
     assert ask(kinds, BF16) is Codec.BYTES2
     assert ask(kinds, bytes(1000)) is Codec.BYTES2
 
 
 def test_no_more_than_so_many_kinds_are_remembered() -> None:
-    kinds = Kinds(cores=8, clock_s=Clock())
+    kinds = CodecByKind(cores=8, clock_s=Clock())
     for number in range(KINDS_MAX + 1):
         ask(kinds, BF16, f"kind-{number}")
     assert len(kinds.measured()) == KINDS_MAX
@@ -132,13 +133,13 @@ def test_nobody_waits_for_the_thread_that_measures() -> None:
 
     def stopped_clock() -> float:
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(HANG_S)
         return 0.0
 
-    kinds = Kinds(cores=8, clock_s=stopped_clock)
+    kinds = CodecByKind(cores=8, clock_s=stopped_clock)
     with ThreadPoolExecutor(1) as threads:
         measuring = threads.submit(ask, kinds, BF16)
-        assert begun.wait(60)
+        assert begun.wait(HANG_S)
         assert ask(kinds, BF16) is Codec.NONE
         go_on.set()
         assert measuring.result(60) is Codec.BYTES2
@@ -148,15 +149,15 @@ def test_a_measurement_that_fails_is_tried_again() -> None:
     def no_clock() -> float:
         raise OSError("no clock")
 
-    kinds = Kinds(cores=8, clock_s=no_clock)
+    kinds = CodecByKind(cores=8, clock_s=no_clock)
     with pytest.raises(OSError, match="no clock"):
         ask(kinds, BF16)
     kinds.clock_s = Clock()
     assert ask(kinds, BF16) is Codec.BYTES2
 
 
-@pytest.mark.parametrize("spare_cores", [None, 0.0, 0.001])
-def test_without_a_spare_core_nothing_is_encoded(spare_cores: float | None) -> None:
-    kinds = Kinds(cores=8, clock_s=Clock())
-    assert ask(kinds, FP32, spare_cores=8.0) is Codec.BYTES4
-    assert ask(kinds, FP32, spare_cores=spare_cores) is Codec.NONE
+@pytest.mark.parametrize("idle_cores", [None, 0.0, 0.001])
+def test_without_an_idle_core_nothing_is_encoded(idle_cores: float | None) -> None:
+    kinds = CodecByKind(cores=8, clock_s=Clock())
+    assert ask(kinds, FP32, idle_cores=8.0) is Codec.BYTES4
+    assert ask(kinds, FP32, idle_cores=idle_cores) is Codec.NONE

@@ -1,4 +1,4 @@
-"""Damage in the bucket: what was done to a blob or a manifest is found, named and never loaded; an older one takes its place."""
+"""Damage in the bucket: a damaged blob or manifest is found, named and never loaded; an older checkpoint takes its place."""
 
 import json
 import struct
@@ -16,14 +16,14 @@ from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, ol
 from prime_train.checkpoints.verify import verify
 from prime_train.core.keys import blob_key
 from prime_train.core.manifest import CHUNK_BYTES, Manifest
-from prime_train.core.spec import Compress
+from prime_train.core.spec_choices import Compress
 from tests.agent.buckets import Counted
 from tests.agent.saving import NOW_S, contents, download, key_of, on_disk, point_of, save, ship, uploader
 from tests.builders import RUN_ID, digest
 
 WEIGHTS = b"".join(struct.pack("<f", n / 7) for n in range(150))
 HARMLESS_BITS_MAX = 8
-"""A header of zstd has bits that mean nothing."""
+"""Number of bits in a zstd header that have no meaning, so that flipping them does no harm."""
 
 SMALL = {"weights.bin": WEIGHTS, "other.bin": WEIGHTS[::-1], "text": b"lorem ipsum " * 20, "COMPLETE": b"10\n"}
 
@@ -44,7 +44,7 @@ def lies_at(tmp_path: Path, manifest: Manifest, path: str, index: int = 0) -> Pa
 
 
 def found_everywhere(bucket: FolderBucket, manifest: Manifest, into: Path) -> set[str]:
-    """What verify names; restore names it too, and the trainer's folder shows nothing."""
+    """Return what `verify` names. Restore names it too, and leaves nothing in the trainer's folder."""
     named = {violation.path for violation in verify(bucket, manifest)}
     if named:
         with pytest.raises(CheckpointDamaged) as refusal:
@@ -62,13 +62,13 @@ def test_any_flipped_byte_of_any_blob_is_found_and_named(bucket: FolderBucket, t
     manifest = shipped(bucket, tmp_path, SMALL, compress)
     for number, file in enumerate(manifest.files):
         path = tmp_path / "bucket" / key_of(file)
-        whole = path.read_bytes()
-        for at in range(len(whole)):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        complete = path.read_bytes()
+        for at in range(len(complete)):
+            path.write_bytes(complete[:at] + bytes([complete[at] ^ 0xFF]) + complete[at + 1 :])
             with pytest.raises(Damaged):
                 fetch(bucket, RUN_ID, file.chunks[0])
         assert found_everywhere(bucket, manifest, tmp_path / f"into-{number}" / "checkpoints") == {file.path}
-        path.write_bytes(whole)
+        path.write_bytes(complete)
     assert verify(bucket, manifest) == []
 
 
@@ -77,9 +77,9 @@ def test_any_flipped_bit_of_a_blob_is_found_or_does_no_harm(bucket: FolderBucket
     manifest = shipped(bucket, tmp_path, {"weights.bin": WEIGHTS[:64], "COMPLETE": b"10\n"}, compress)
     path = lies_at(tmp_path, manifest, "weights.bin")
     (chunk,) = next(file for file in manifest.files if file.path == "weights.bin").chunks
-    whole, harmless = path.read_bytes(), 0
-    for bit in range(8 * len(whole)):
-        path.write_bytes(whole[: bit // 8] + bytes([whole[bit // 8] ^ 1 << bit % 8]) + whole[bit // 8 + 1 :])
+    complete, harmless = path.read_bytes(), 0
+    for bit in range(8 * len(complete)):
+        path.write_bytes(complete[: bit // 8] + bytes([complete[bit // 8] ^ 1 << bit % 8]) + complete[bit // 8 + 1 :])
         try:
             assert fetch(bucket, RUN_ID, chunk) == WEIGHTS[:64], f"bit {bit}"
             harmless += 1
@@ -138,7 +138,7 @@ Forged = Callable[[dict[str, Any]], object]
 
 
 def first(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The file that is forged, with one chunk."""
+    """Return the first file of the manifest, which is forged and has one chunk."""
     file: dict[str, Any] = manifest["files"][0]
     return file
 
@@ -226,7 +226,7 @@ def test_what_is_no_manifest_at_all_is_refused(bucket: FolderBucket, tmp_path: P
 # ---------------------------------------------------------------- what takes its place
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_newest_whole_one_and_is_sent_anew(bucket: FolderBucket, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_gives_way_to_the_newest_complete_one_and_is_sent_anew(bucket: FolderBucket, tmp_path: Path) -> None:
     made = uploader(bucket, tmp_path, keep=9, compress="off")
     manifests = {}
     for step in (10, 20, 30, 40):

@@ -1,4 +1,4 @@
-"""One archive of a checkpoint: what tar reads is what was saved, or there is no archive."""
+"""Export of a checkpoint as one archive: tar reads exactly what was saved, or there is no archive."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def test_tar_itself_reads_it(tmp_path: Path, bucket: FolderBucket, saved: Manife
     assert on_disk(tmp_path / "step_30") == contents(30)
 
 
-def test_a_file_of_many_chunks_comes_whole(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_file_of_many_chunks_comes_complete(tmp_path: Path, bucket: FolderBucket) -> None:
     large = os.urandom(CHUNK_BYTES) + bytes(2 * CHUNK_BYTES) + b"the end"
     save(tmp_path / "old" / "tree", 5, {"a": b"a", "large": large, "empty": b"", "COMPLETE": b"5\n"})
     manifest = ship(uploader(bucket, tmp_path / "old", files=[]))
@@ -83,6 +83,6 @@ def test_a_bucket_that_goes_away_leaves_what_was_there_before(tmp_path: Path, bu
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_place_that_can_not_be_written_is_a_failure(tmp_path: Path, bucket: FolderBucket, saved: Manifest) -> None:
+def test_a_place_that_cannot_be_written_is_a_failure(tmp_path: Path, bucket: FolderBucket, saved: Manifest) -> None:
     with pytest.raises(RestoreFailed, match="cannot be written"):
         export(bucket, saved, tmp_path / "none" / "a.tar")

@@ -1,7 +1,8 @@
-"""Two hundred machines die at a byte of an upload or of a restore: nothing partial is ever resumed, nothing committed lost, nothing leaks.
+"""Two hundred machines die at some byte of an upload or of a restore: nothing partial is ever resumed, nothing committed is lost, no blob
+is leaked.
 
-A machine is a process that is killed, for good, when so many bytes have passed between it and the bucket. Then comes either a new agent on
-the same disk or a fresh machine, and at last a clean-up long after.
+A machine is a process that is killed for good after a number of bytes has passed between it and the bucket. After that either a new agent
+continues on the same disk, or a new machine does, and long afterwards a clean-up follows.
 """
 
 import json
@@ -35,11 +36,11 @@ from tests.fakes.s3_servers import S3Server, minio_program
 
 kind = "minio" if minio_program() else "folder"
 UPLOAD_KILLS, RESTORE_KILLS = (5, 12) if kind == "minio" else (3, 7)
-"""Of one test; there are four of each, so 200 in all on minio, and a few more with a large file. A folder is durable at every rename, which
-takes its time."""
+"""Number of deaths in one test; there are four tests of each kind, so 200 in all on minio, and a few more with a large file. A folder
+bucket is slow, because every rename is made durable."""
 
 SHARED, OWN, FILE_BYTES_MAX = 6, 6, 512 * 2**10
-"""Files that are the same in both steps, and files of each step's own."""
+"""Files that are equal in both steps, and files that each step has of its own."""
 
 IN_FLIGHT = 12
 LARGE_BYTES = 40 * 2**20
@@ -49,7 +50,7 @@ Files = Mapping[str, bytes]
 
 
 def tree(chance: random.Random, large: bool) -> dict[int, Files]:
-    """What the trainer saves at each step: about 3 MiB in 13 files, or with one more of three chunks."""
+    """Return what the trainer saves at each step: about 3 MiB in 13 files, or with one more file of three chunks."""
     shared = {f"base/{n:02}.bin": chance.randbytes(chance.randint(1, FILE_BYTES_MAX)) for n in range(SHARED)}
     if large:
         shared["base/large.bin"] = chance.randbytes(LARGE_BYTES)
@@ -59,7 +60,7 @@ def tree(chance: random.Random, large: bool) -> dict[int, Files]:
 
 @dataclass
 class Field:
-    """Where machines die: a bucket seen from here and by them, and what counts their bytes."""
+    """The environment in which machines die: a bucket as seen by the test and by them, and the counter of their bytes."""
 
     driver: Driver
     bucket: Bucket
@@ -70,7 +71,7 @@ class Field:
     def live(
         self, what: str, run: str, disk: Path, *, kill_at: int | None = None, attempt: int = 1, point: ResumePoint | None = None
     ) -> int:
-        """The exit code of a machine that is killed when so many bytes have passed."""
+        """Run a machine that is killed after this many bytes, and return its exit code."""
         job = Job(what, self.url, run, str(disk), attempt, point.model_dump() if point else None, env=self.env)
         if self.proxy is None:
             return self.driver.begin(Job(**{**vars(job), "left": kill_at})).wait()
@@ -83,11 +84,11 @@ class Field:
         return life.wait()
 
     def moved(self) -> int | None:
-        """Bytes of all bodies since the last machine began, as far as they are counted."""
+        """Return the bytes of all bodies since the last machine began, as far as they are counted."""
         return sum(each.request_bytes + each.response_bytes for each in self.proxy.exchanges()) if self.proxy else None
 
     def put(self) -> set[str]:
-        """Blobs that the last machine was told to be in the bucket."""
+        """Return the blobs whose upload was confirmed to the last machine."""
         return {each.target for each in self.proxy.exchanges(method="PUT", path="/blobs/") if each.status == 200} if self.proxy else set()
 
     def asked_to_put(self) -> set[str]:
@@ -126,7 +127,7 @@ def came_back(ground: Field, manifest: Manifest, into: Path) -> Files:
 
 
 def leaked(ground: Field, run: str) -> set[str]:
-    """After a clean-up when all who could be at work are long gone: blobs that no checkpoint needs."""
+    """Run a clean-up so late that no upload can be in progress, and return the remaining blobs that no checkpoint needs."""
     catalog = ground.catalog(run)
     carry_out(
         ground.bucket,
@@ -138,7 +139,7 @@ def leaked(ground: Field, run: str) -> set[str]:
 
 
 def upload_size(ground: Field, steps: Mapping[int, Files], disk: Path) -> int:
-    """Bytes that pass in a life without a kill."""
+    """Return the bytes that a machine transfers without being killed."""
     assert ground.live("upload", f"whole-{next(NUMBERS)}", prepare(disk, steps)) == 0
     return ground.moved() or len({data for files in steps.values() for data in files.values()}) * FILE_BYTES_MAX // 2
 
@@ -189,6 +190,7 @@ def test_a_machine_killed_at_any_byte_of_an_upload_leaves_the_truth(ground: Fiel
         shutil.rmtree(tmp_path / str(number))
 
 
+@pytest.mark.exhaustive
 def test_a_machine_killed_within_a_large_file_sends_only_the_rest(ground: Field, tmp_path: Path) -> None:
     chance = random.Random(5)
     steps = {10: tree(chance, large=True)[10], 20: {"small.bin": b"x", "COMPLETE": b"20"}}

@@ -1,4 +1,4 @@
-"""What a clean-up takes from the bucket, and what it leaves."""
+"""What a clean-up deletes from the bucket, and what it keeps."""
 
 import os
 from dataclasses import replace
@@ -35,7 +35,7 @@ def planned(bucket: FolderBucket, *, keep: int = 1, committed_step: int = 40, pi
 
 
 def left(bucket: FolderBucket) -> list[int]:
-    """Steps that are listed; each must be whole."""
+    """Return the listed steps; each checkpoint must be complete."""
     for manifest in manifests(bucket):
         assert verify(bucket, manifest) == []
     return [manifest.step for manifest in manifests(bucket)]
@@ -83,7 +83,7 @@ def test_blobs_of_an_upload_under_way_are_left_alone(bucket: FolderBucket, tmp_p
     assert key in planned(bucket, now_s=written_s + BLOB_GRACE_S).blobs
 
 
-def test_no_blob_goes_while_a_manifest_can_not_be_read(bucket: FolderBucket) -> None:
+def test_no_blob_goes_while_a_manifest_cannot_be_read(bucket: FolderBucket) -> None:
     bucket.put(manifest_key(RUN_ID, 20, 1), b"{")
     pruning = planned(bucket)
     assert [kept.step for kept in pruning.checkpoints] == [10, 30]

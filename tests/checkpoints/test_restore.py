@@ -1,4 +1,4 @@
-"""From the bucket to the trainer's folder: all of it, byte by byte, or nothing."""
+"""From the bucket to the trainer's folder: everything, byte by byte, or nothing."""
 
 import shutil
 from pathlib import Path
@@ -99,10 +99,10 @@ def test_every_damaged_file_is_named(bucket: FolderBucket, saved: Manifest, into
 def test_a_restore_cut_at_any_operation_shows_nothing_and_goes_on_where_it_stopped(
     bucket: FolderBucket, saved: Manifest, tmp_path: Path
 ) -> None:
-    whole = Counted(bucket)
-    restore(whole, RUN_ID, point_of(saved), tmp_path / "probe" / "checkpoints")
+    complete = Counted(bucket)
+    restore(complete, RUN_ID, point_of(saved), tmp_path / "probe" / "checkpoints")
     for late in (False, True):
-        for cut_at in range(1, whole.operations + 1):
+        for cut_at in range(1, complete.operations + 1):
             into = tmp_path / f"{late}{cut_at}" / "checkpoints"
             counted = Counted(bucket, cut_at=cut_at, late=late)
             with pytest.raises(Cut):
@@ -169,7 +169,7 @@ def test_a_manifest_of_a_machine_that_was_taken_over_puts_no_folder_of_its_choic
 ) -> None:
     for folder, pattern in (("step_31", "step_{step}"), ("bin", None), ("step_30", "checkpoint-{step}")):
         bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
-        with pytest.raises(RestoreFailed, match=f"names the folder '{folder}', and not"):
+        with pytest.raises(RestoreFailed, match=f"has the folder '{folder}', expected"):
             restore(bucket, RUN_ID, point_of(saved), into, pattern=pattern)
     assert entries(into) == entries(into.parent) == []
     bucket.put(saved.key, saved.model_dump_json().encode())
@@ -194,7 +194,7 @@ def test_a_link_that_somebody_put_where_the_restore_works_is_not_followed(
     into.mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (into.parent / ".prime-train-restore-30-e1").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RestoreFailed, match="is not a folder of yours"):
+    with pytest.raises(RestoreFailed, match="is not a folder that you own"):
         restore(bucket, RUN_ID, point_of(saved), into)
     assert entries(tmp_path / "elsewhere") == []
 
@@ -209,7 +209,7 @@ def test_two_files_that_are_one_on_a_disk_that_ignores_case_are_not_mixed(bucket
     other = into.parent / ".prime-train-restore-30-e1" / alike.path
     other.parent.mkdir(parents=True, exist_ok=True)
     other.hardlink_to(begun)  # as such a disk shows them
-    with pytest.raises(RestoreFailed, match="are one file on this disk"):
+    with pytest.raises(RestoreFailed, match="would be the same file on this disk"):
         restore(bucket, RUN_ID, point_of(saved), into)
 
 
@@ -219,12 +219,12 @@ def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(b
     huge = saved.model_copy(update={"files": (large, *saved.files)})
     bucket.put(saved.key, huge.model_dump_json().encode())
     counted = Counted(bucket)
-    with pytest.raises(RestoreFailed, match="no room"):
+    with pytest.raises(RestoreFailed, match="not enough disk space"):
         restore(counted, RUN_ID, point_of(saved), into)
     assert counted.operations == 1
 
 
-def test_a_place_that_can_not_be_written_is_a_failure_and_no_crash(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_a_place_that_cannot_be_written_is_a_failure_and_no_crash(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
     into.parent.parent.mkdir(parents=True)
     into.parent.write_text("a file where the working tree should be")
     with pytest.raises(RestoreFailed, match="cannot be written"):

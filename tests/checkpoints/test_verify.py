@@ -1,4 +1,4 @@
-"""Every byte that lies in the bucket, read again."""
+"""Verification of every byte in the bucket."""
 
 import shutil
 from pathlib import Path
@@ -28,7 +28,7 @@ def blob(root: Path, manifest: Manifest, path: str) -> Path:
     return root / "bucket" / key_of(next(file for file in manifest.files if file.path == path))
 
 
-def test_a_whole_one_has_no_violations_and_all_of_it_was_read(bucket: FolderBucket, saved: Manifest) -> None:
+def test_a_complete_one_has_no_violations_and_all_of_it_was_read(bucket: FolderBucket, saved: Manifest) -> None:
     reports: list[tuple[int, int]] = []
     counted = Counted(bucket)
     assert verify(counted, saved, progress=lambda done, total: reports.append((done, total))) == []
@@ -45,7 +45,7 @@ def test_each_bad_file_is_named_with_what_is_wrong_in_the_order_of_the_manifest(
     blob(tmp_path, saved, "optimizer.pt").unlink()
     blob(tmp_path, saved, "state.json").write_bytes(b"{}")
     found = {violation.path: violation.what for violation in verify(bucket, saved)}
-    assert found["weights.npz"] == "has another content than was saved"
+    assert found["weights.npz"] == "has a different content than was saved"
     assert found["optimizer.pt"] == "is missing"
     assert found["state.json"].startswith("has 2 bytes in the bucket instead of")
     assert list(found) == [file.path for file in saved.files if file.path in found]

@@ -1,22 +1,22 @@
-"""Whether JSON is what docs/cli.md says of it."""
+"""Compares JSON output with its description in docs/cli.md."""
 
 from collections.abc import Iterator
 
 from prime_train.cli.help.json_fields import JSON_FIELDS
 
 
-def check(command: str, value: object, *, whole: bool = False) -> None:
-    """Every field has to be documented; with `whole`, every documented field has to be there, or a part above it that is empty."""
+def check(command: str, value: object, *, complete: bool = False) -> None:
+    """Check that every field is documented; with `whole`, also that every documented field is present, or a part above it that is empty."""
     documented, found = list(JSON_FIELDS[command]), dict(leaves(value))
     unknown = [path for path, is_empty in found.items() if not any(_covers(name, path, is_empty=is_empty) for name in documented)]
     assert not unknown, f"{command}: not in cli/help/json_fields.py: {unknown}"
-    if whole:
+    if complete:
         gone = [name for name in documented if not any(_covers(name, path, is_empty=is_empty) for path, is_empty in found.items())]
         assert not gone, f"{command}: in cli/help/json_fields.py, and not there: {gone}"
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, bool]]:
-    """Every path to a value in it, and whether nothing is there."""
+    """Yield every path to a value in it, and whether the value is empty."""
     match value:
         case list() if value:
             for item in value:

@@ -1,4 +1,4 @@
-"""The command within this process: for what a user would notice in what it prints, writes and returns, and for nothing else."""
+"""The command within this process, for tests of what it prints, writes and returns."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from tests.cli.shell import Shell
 
 @dataclass(frozen=True)
 class Inside(Shell):
-    """As `Shell`, without the half second in which a process starts."""
+    """Like `Shell`, without the half second in which a process starts."""
 
     def run(self, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
         wanted = self.env | env

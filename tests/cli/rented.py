@@ -1,4 +1,4 @@
-"""A run whose machine is rented: pods of a fake Prime Intellect, reached by a real SSH, as the control plane leaves them."""
+"""A run on a rented machine: pods of a fake Prime Intellect, reached by real SSH, in the state in which the control plane leaves them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,16 +10,16 @@ from prime_train.adapters.ssh import KnownHosts, connect, login_key
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Change, Run, RunState
 from prime_train.core.spec import RunSpec
-from prime_train.ports import Connection
+from prime_train.ports import SshAddress
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
-from tests.fakes.prime.calling import create
+from tests.fakes.prime.client import create
 
 
 @dataclass
 class Rented:
-    """A run on machine after machine; `moved` gives it the first as well."""
+    """A run on one machine after the other; `moved` assigns each of them, also the first."""
 
     shell: Shell
     fake: FakePrime
@@ -33,7 +33,7 @@ class Rented:
     def store(self) -> SqliteStore:
         return SqliteStore(self.shell.home / "control.sqlite")
 
-    def connection(self) -> Connection:
+    def connection(self) -> SshAddress:
         pod_id = self.pod_id
         found = read_connection(pod_id, self.fake.pod(pod_id).address)
         assert found is not None
@@ -41,21 +41,21 @@ class Rented:
 
     @property
     def pod_id(self) -> str:
-        """As Prime knows it."""
+        """Return the pod's id at Prime."""
         assert self.run.current_attempt is not None
         assert self.run.current_attempt.pod_id is not None
         return self.run.current_attempt.pod_id.removeprefix("prime/")
 
     @property
     def home(self) -> Path:
-        """Of whoever logs in to the machine."""
+        """Return the home folder of the user who logs in to the machine."""
         found = self.fake.home_of(self.pod_id)
         assert found is not None
         return found
 
     @property
     def disk(self) -> Path:
-        """Where the agent works there."""
+        """Return the folder in which the agent works on the machine."""
         return self.home / "prime-train" / self.attempt
 
     @property
@@ -67,7 +67,8 @@ class Rented:
         return self.shell.home / "attempts" / self.attempt / "known_hosts"
 
     def moved(self, *, pinned: bool = True) -> None:
-        """To a fresh machine, on which the agent has just been started; `pinned` False: nobody has logged in there yet."""
+        """Move the run to a fresh machine on which the agent has just been started. `pinned` False: no login to it has succeeded from here
+        yet."""
         fresh = b.run(RunState.TRAINING, attempt=self.run.attempt + 1, spec=self.run.spec, run_id=self.run.run_id)
         pod_id = create(self.fake, name=f"pt-{fresh.run_id}-e{fresh.attempt}")
         attempts = (*fresh.attempts[:-1], replace(fresh.attempts[-1], pod_id=f"prime/{pod_id}"))
@@ -85,23 +86,23 @@ class Rented:
         self._save(replace(over, attempts=attempts))
 
     def log(self, name: str, text: str) -> None:
-        """Appends to a log on the machine."""
+        """Append to a log on the machine."""
         with (self.disk / "logs" / name).open("a") as file:
             file.write(text)
 
     def _save(self, run: Run) -> None:
-        held = self.store.load(run.run_id)
-        if held is None:
+        record = self.store.load(run.run_id)
+        if record is None:
             assert self.store.create(run)
         else:
-            run = replace(run, version=held.run.version + 1)
+            run = replace(run, version=record.run.version + 1)
             assert self.store.save(Change(run))
         self.run = run
 
 
 @contextmanager
 def rented(shell: Shell, spec: RunSpec | None = None) -> Iterator[Rented]:
-    """A run without a machine yet, nor in the store; `moved` puts it there."""
+    """Return a run that has no machine yet and is not in the store; `moved` stores it."""
     shell.home.mkdir(mode=0o700, exist_ok=True)
     key = login_key(shell.home / "ssh", b"m" * 32)
     with FakePrime(shell.here / "prime") as fake:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import HANG_S
+
 PROGRAM = str(Path(sys.executable).parent / "prime-train")
-CALL_S_MAX = 120
 
 CONFIG = """\
 name: small
@@ -29,7 +30,7 @@ budget: {usd: 5, hours: 2}
 
 @dataclass(frozen=True)
 class Shell:
-    """`here` is the working directory; the home is beside it."""
+    """A shell for calls of the command. `here` is the working directory; the home is beside it."""
 
     here: Path
     program: tuple[str, ...] = (PROGRAM,)
@@ -46,34 +47,34 @@ class Shell:
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self.program, *args], cwd=self.here, env=self.env | env, capture_output=True, text=True, timeout=CALL_S_MAX, check=False
+            [*self.program, *args], cwd=self.here, env=self.env | env, capture_output=True, text=True, timeout=HANG_S, check=False
         )
 
     @property
-    def said(self) -> str:
-        """What the started process has printed so far."""
+    def output(self) -> str:
+        """Return what the started process has printed so far."""
         return (self.here / "said.log").read_text()
 
     @contextmanager
     def started(self, *args: str, until: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A process that goes on; it is there once it has said `until`."""
+        """Start a process that keeps running, and return it once it has printed `until`."""
         with (self.here / "said.log").open("wb") as log:
             process = subprocess.Popen(
                 [*self.program, *args], cwd=self.here, env=self.env | env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
         try:
-            end_s, pause = time.monotonic() + CALL_S_MAX, threading.Event()
-            while until not in self.said:
-                assert process.poll() is None, f"{args} left with {process.returncode}: {self.said}"
-                assert time.monotonic() < end_s, f"{args} never said {until!r}: {self.said}"
+            end_s, pause = time.monotonic() + HANG_S, threading.Event()
+            while until not in self.output:
+                assert process.poll() is None, f"{args} left with {process.returncode}: {self.output}"
+                assert time.monotonic() < end_s, f"{args} never said {until!r}: {self.output}"
                 pause.wait(0.05)
             yield process
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(HANG_S)
 
     def ok(self, *args: str) -> str:
-        """The output of a call that must succeed."""
+        """Return the output of a call that must succeed."""
         done = self.run(*args)
         assert done.returncode == 0, f"{args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -85,6 +86,6 @@ class Shell:
         return path
 
     def config(self, text: str = CONFIG) -> str:
-        """A good config with a small working tree; its path."""
+        """Write a valid config with a small working tree, and return its path."""
         self.write("tree/train.py", "print('hello')\n")
         return str(self.write("small.yaml", text.replace("TREE", str(self.here / "tree"))))

@@ -1,4 +1,4 @@
-"""The command on a real terminal: what a person sees of it, and types."""
+"""The command on a real terminal: what a person sees and types."""
 
 import fcntl
 import os
@@ -11,20 +11,21 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.cli.shell import CALL_S_MAX, PROGRAM, Shell
+from tests.cli.shell import PROGRAM, Shell
+from tests.waiting import HANG_S
 
 READ_BYTES = 65_536
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """Of `columns` x 50; `seen` is all that was shown so far, without colours."""
+    """A terminal of `columns` x 50. `seen` is everything displayed so far, without colours."""
 
     def __init__(self, master: int, slave: int, process: "subprocess.Popen[bytes]") -> None:
         self._master, self._process, self._raw = master, process, b""
         self._looked = 0
         self._slave: int | None = slave
-        """Held until the command has it: without anybody there, reading would end."""
+        """Kept open until the command has opened it, because reading would end if no process had it open."""
 
     @property
     def seen(self) -> str:
@@ -32,7 +33,7 @@ class Terminal:
 
     @property
     def raw(self) -> bytes:
-        """Every byte that the terminal was sent."""
+        """Return every byte that was sent to the terminal."""
         return self._raw
 
     @property
@@ -40,7 +41,7 @@ class Terminal:
         return b"\x1b[" in self._raw
 
     def expect(self, text: str) -> None:
-        """Waits until it is shown, after what was waited for before."""
+        """Wait until the text is displayed, after the text that was waited for before."""
         while text not in self.seen[self._looked :]:
             assert self._read(), f"it ended without {text!r}:\n{self.seen}"
         self._looked = self.seen.index(text, self._looked) + len(text)
@@ -56,19 +57,19 @@ class Terminal:
         os.write(self._master, b"\x04")
 
     def end(self) -> int:
-        """The exit code, once all is read."""
+        """Wait until all output is read, and return the exit code."""
         while self._read():
             pass
-        return self._process.wait(CALL_S_MAX)
+        return self._process.wait(HANG_S)
 
     def close(self) -> None:
         self._let_go()
         os.close(self._master)
 
     def _read(self) -> bool:
-        """False: nobody is there any more."""
-        ready, _, _ = select.select([self._master], [], [], CALL_S_MAX)
-        assert ready, f"nothing was shown for {CALL_S_MAX} s:\n{self.seen}"
+        """Read some output. Return False if no process has the terminal open any more."""
+        ready, _, _ = select.select([self._master], [], [], HANG_S)
+        assert ready, f"nothing was shown for {HANG_S} s:\n{self.seen}"
         try:
             data = os.read(self._master, READ_BYTES)
         except OSError:
@@ -85,7 +86,7 @@ class Terminal:
 
 @contextmanager
 def terminal(shell: Shell, *args: str, columns: int = 80) -> Iterator[Terminal]:
-    """The command, started on a terminal of its own."""
+    """Start the command on a terminal of its own."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     env = {name: value for name, value in shell.env.items() if name not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm-256color"}
@@ -101,5 +102,5 @@ def terminal(shell: Shell, *args: str, columns: int = 80) -> Iterator[Terminal]:
         yield seen
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(HANG_S)
         seen.close()

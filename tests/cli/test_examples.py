@@ -1,4 +1,4 @@
-"""The examples below each command's help are calls that the command understands."""
+"""The examples below each command's help are calls that the command accepts."""
 
 import shlex
 from pathlib import Path
@@ -16,16 +16,17 @@ ROOT: Any = typer.main.get_command(app)
 
 
 def commands(group: Any, before: str = "") -> dict[str, Any]:
-    """Every command by its words, those of groups as well; but for what only jobs on GitHub call."""
+    """Yield every command by its words, including those of groups, except those that only jobs on GitHub call."""
     found: dict[str, Any] = {}
-    for name, command in group.commands.items():
+    for name, listed in group.commands.items():
+        command = listed.loaded
         inner = commands(command, f"{before}{name} ") if hasattr(command, "commands") else {f"{before}{name}": command}
         found |= inner if name != "gha" else {}
     return found
 
 
 def parse(words: list[str]) -> Any:
-    """The innermost context of a call, which is parsed and not carried out. Raises what a call with mistakes does."""
+    """Return the innermost context of a call that is parsed but not carried out. Raises the error of an invalid call."""
     command: Any = ROOT
     context, rest = None, words
     while True:
@@ -33,13 +34,14 @@ def parse(words: list[str]) -> Any:
         if not hasattr(command, "commands"):
             return context
         _, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        command = command.loaded
 
 
 def test_every_command_has_examples_that_its_help_shows(shell: Inside) -> None:
     assert sorted(EXAMPLES) == sorted(commands(ROOT))
-    said = shell.ok("status", "-h")
-    assert "Examples:\n    prime-train status\n        all runs\n" in said
-    assert "prime-train status --state failed --since 2d\n" in said
+    output = shell.ok("status", "-h")
+    assert "Examples:\n    prime-train status\n        all runs\n" in output
+    assert "prime-train status --state failed --since 2d\n" in output
 
 
 @pytest.mark.parametrize(("command", "call"), [(command, call) for command, calls in EXAMPLES.items() for _, call in calls])
@@ -51,7 +53,7 @@ def test_an_example_is_a_call_of_its_command(command: str, call: str) -> None:
     assert not context.args
 
 
-def test_a_call_with_a_mistake_would_be_found() -> None:
+def test_a_call_with_an_error_would_be_found() -> None:
     for call in ("status --stat failed", "checkpoints demo verify --step x", "nothing"):
         with pytest.raises(Exception, match=r"No such option|not a valid integer|No such command|should be a valid integer"):
             parse(call.split())

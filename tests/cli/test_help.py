@@ -1,24 +1,86 @@
-"""Help by groups, with -h as with --help, and completion in the user's shell."""
+"""Help by groups, with -h and --help, completion in the user's shell, and the table from which both are made."""
 
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import chain
 
 import pytest
 
-from prime_train.cli.help.groups import GROUPS
-from prime_train.cli.verbs import VERBS, app
+from prime_train.cli.lazy import Verb
+from prime_train.cli.verbs import VERBS
 from tests.cli.shell import Shell
 
 
-def test_every_verb_is_in_one_group_and_is_shown_there(shell: Shell) -> None:
-    verbs = {verb.__name__.replace("_", "-") for verb in VERBS}
-    verbs |= {str(group.typer_instance.info.name) for group in app.registered_groups if group.typer_instance}
-    assert sorted(chain(*GROUPS.values())) == sorted(verbs)
-    said = shell.ok("-h")
-    assert said == shell.ok("--help")
-    places = [said.index(f"\n{title}:\n") for title in GROUPS]
-    assert places == sorted(places)
-    for name in chain(*GROUPS.values()):
-        assert f"\n  {name} " in said
+def rows(verbs: Iterable[Verb]) -> Iterator[Verb]:
+    for verb in verbs:
+        yield verb
+        yield from rows(verb.verbs)
+
+
+ALL = tuple(rows(chain(*VERBS.values())))
+
+
+def test_every_verb_is_shown_below_its_heading(shell: Shell) -> None:
+    output = shell.ok("-h")
+    assert output == shell.ok("--help")
+    parts = [output.index(f"\n{title}:\n") for title in VERBS]
+    assert parts == sorted(parts)
+    for part, end, verbs in zip(parts, [*parts[1:], len(output)], VERBS.values(), strict=True):
+        assert all(f"\n  {verb.name} " in output[part:end] for verb in verbs)
+
+
+@pytest.mark.parametrize("verb", ALL, ids=lambda verb: verb.name)
+def test_a_row_says_what_the_verb_itself_says(verb: Verb) -> None:
+    assert inspect.cleandoc(verb.command.help).split("\n\n")[0] == verb.help
+    assert all(inner.name == f"{verb.name} {inner.word}" for inner in verb.verbs)
+    module, _, name = verb.target.partition(":")
+    assert verb.verbs or name.rstrip("_") == verb.word.replace("-", "_")
+    found = getattr(import_module(module), name)
+    if verb.verbs:
+        assert verb.command.commands.keys() == {inner.word for inner in verb.verbs}
+    else:
+        taken = [parameter.name for parameter in verb.command.params if parameter.name != "help"]
+        assert taken == [name for name in inspect.signature(found).parameters if name != "ctx"]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in ALL if not verb.verbs], ids=lambda verb: verb.name)
+def test_help_names_nothing_of_the_code(verb: Verb) -> None:
+    texts = [verb.command.help, *(getattr(param, "help", None) or "" for param in verb.command.params)]
+    assert [
+        text for text in texts if re.search(r"\b[A-Z][A-Za-z]*Error\b|\b(Args|Raises|Returns)\b|\b[a-z]+_[a-z_]+\(|`[A-Z]\w+`", text)
+    ] == []
+
+
+@pytest.mark.parametrize("verb", ["gha stop", "gha watch"])
+def test_help_gives_the_unit_of_minutes(verb: str) -> None:
+    (row,) = (row for row in ALL if row.name == verb)
+    texts = {param.name: param.help for param in row.command.params if "minutes" in param.name}
+    assert texts
+    assert all(" minutes " in text and "seconds" not in text for text in texts.values())
+
+
+def test_only_the_verb_that_is_called_is_imported(shell: Shell) -> None:
+    code = """
+import json, sys
+from prime_train.cli.main import main
+sys.argv = ["prime-train", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+    modules = {verb.name: verb.target.partition(":")[0] for verb in ALL}
+    calls = {"-h": set(), "--version": set(), "rules -h": {"rules"}, "config save -h": {"config", "config save"}}
+    for words, own in calls.items():
+        command = [sys.executable, "-c", code, *words.split()]
+        done = subprocess.run(command, env=shell.env, cwd=shell.here, capture_output=True, text=True, timeout=60, check=True)
+        imported = set(json.loads(done.stderr))
+        assert {name for name, module in modules.items() if module in imported} == own, words
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
@@ -27,3 +89,9 @@ def test_verbs_are_completed_in_every_shell(shell: Shell, name: str) -> None:
     done = shell.run(_PRIME_TRAIN_COMPLETE=f"complete_{name}", _TYPER_COMPLETE_FISH_ACTION="get-args", **typed)
     assert "status" in done.stdout
     assert "validate" not in done.stdout
+
+
+def test_options_are_completed_and_only_their_verb_is_imported(shell: Shell) -> None:
+    typed = {"COMP_WORDS": "prime-train status --s", "COMP_CWORD": "2"}
+    done = shell.run(_PRIME_TRAIN_COMPLETE="complete_bash", **typed)
+    assert done.stdout.split() == ["--state", "--since"]

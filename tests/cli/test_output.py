@@ -1,4 +1,4 @@
-"""The one door to the terminal: what a machine or a stranger wrote does nothing there."""
+"""The only way to the terminal: text written by a machine or by other people has no effect there."""
 
 import io
 import logging
@@ -9,6 +9,7 @@ from rich.text import Text
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.console import console
 from prime_train.control_plane.wiring.logs import FORMAT, OneLine
 from prime_train.core.causes import Cause
 from prime_train.core.finding import Finding
@@ -16,7 +17,7 @@ from prime_train.core.keys import evidence_key
 from prime_train.core.run import RunState
 from prime_train.core.text.safe import defused, lines_of_text, neutralized, without_commands
 from prime_train.core.wire import Heartbeat, JobExit, Phase
-from prime_train.output import Door, console
+from prime_train.output import SafeStream
 from prime_train.reports.findings.github import github
 from tests import builders
 from tests.builders import RUN_ID
@@ -33,16 +34,16 @@ CLIPBOARD, TITLE, CLEAR, HIDE, LINK = (
 C1, BIDI, BELL = "\x9b31m", "\u202egnp.exe\u202c", "\x07\x08"
 HOSTILE = f"{CLIPBOARD}{TITLE}{CLEAR}{HIDE}{LINK}{C1}{BIDI}{BELL}[link=http://evil]x[/link][bold red]y ::error::z ##[error]z"
 DOING = ("\x1b]", "\x1b[2J", "\x1b[8m", "\x1b[H", "\x9b", "\u202e", "\x07", "\x08", "\x00")
-"""What a terminal would act on, and no command of ours prints."""
+"""Sequences that a terminal would act on and that no command prints."""
 
 
 def does_nothing(seen: str) -> bool:
     return not [bytes(part, "utf-8") for part in DOING if part in seen]
 
 
-def opened(*, in_job: bool = False) -> tuple[Door, io.BytesIO]:
+def opened(*, in_job: bool = False) -> tuple[SafeStream, io.BytesIO]:
     raw = io.BytesIO()
-    door = Door(raw, "utf-8", "backslashreplace", newline="\n", write_through=True)
+    door = SafeStream(raw, "utf-8", "backslashreplace", newline="\n", write_through=True)
     door.in_job = in_job
     return door, raw
 
@@ -81,17 +82,17 @@ def test_a_log_line_of_a_job_is_no_command_for_githubs_runner() -> None:
 
 def test_a_record_of_the_log_is_one_line_whatever_is_in_it() -> None:
     record = logging.LogRecord("x", logging.INFO, "", 0, "step %s", (f"1\n2026 ERROR forged{HOSTILE}",), None)
-    said = OneLine(FORMAT).format(record)
-    assert "\n" not in said
-    assert does_nothing(said)
+    output = OneLine(FORMAT).format(record)
+    assert "\n" not in output
+    assert does_nothing(output)
 
 
 def test_what_a_machine_says_in_a_heartbeat_is_a_line_of_the_same_length() -> None:
-    said = f"a\nb\r\t{HOSTILE}"[:200]
-    heartbeat = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, note=said, sick=Cause.NOT_FINITE, sick_detail=said)
-    ended = JobExit(cause=Cause.TRAINER_ERROR, detail=said, log_tail=f"a\n{said}")
+    output = f"a\nb\r\t{HOSTILE}"[:200]
+    heartbeat = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, note=output, sick=Cause.NOT_FINITE, sick_detail=output)
+    ended = JobExit(cause=Cause.TRAINER_ERROR, detail=output, log_tail=f"a\n{output}")
     for text in (heartbeat.note, heartbeat.sick_detail, ended.detail):
-        assert len(text) == len(said)
+        assert len(text) == len(output)
         assert text.startswith("a b  ")
         assert does_nothing(text)
     assert ended.log_tail.startswith("a\na\nb")

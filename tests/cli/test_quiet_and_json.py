@@ -1,4 +1,4 @@
-"""Commands for scripts: JSON from every command that reads, and no more words than asked for."""
+"""Commands for scripts: JSON from every command that reads, and no more output than requested."""
 
 import json
 from dataclasses import fields
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prime_train.cli.help.json_fields import JSON_FIELDS
-from prime_train.reports.durability import Saving
+from prime_train.reports.durability import SaveStatus
 from prime_train.reports.gpus import GpusNow
 from prime_train.reports.run_status import Restart
 from tests.cli.documented import check
@@ -39,10 +39,10 @@ def test_a_launch_prints_the_id_alone_or_the_run_as_status_does(shell: Inside) -
 
 def test_a_dry_run_lists_the_offers_and_why_others_are_left_out(shell: Inside) -> None:
     shell.config(CONFIG.replace("disk_gib: 1", "disk_gib: 1, usd_per_hour_max: 0.7"))
-    said = read(shell, "run", "small.yaml", "--dry-run", "--json")
-    assert [(offer["offer_id"], offer["usd_per_hour"]) for offer in said["offers"]] == [("local-spot", 0.6)]
-    assert "costs $1.90/h, over hardware.usd_per_hour_max 0.70" in [offer["why"] for offer in said["left_out"]]
-    assert (said["files"], read(shell, "status", "--json")) == (1, [])
+    output = read(shell, "run", "small.yaml", "--dry-run", "--json")
+    assert [(offer["offer_id"], offer["usd_per_hour"]) for offer in output["offers"]] == [("local-spot", 0.6)]
+    assert "costs $1.90/h, above hardware.usd_per_hour_max 0.70" in [offer["why"] for offer in output["left_out"]]
+    assert (output["files"], read(shell, "status", "--json")) == (1, [])
 
 
 def test_what_changes_a_run_says_nothing_but_what_went_wrong(shell: Inside) -> None:
@@ -55,9 +55,9 @@ def test_what_changes_a_run_says_nothing_but_what_went_wrong(shell: Inside) -> N
 def test_logs_rules_and_versions_are_records_too(shell: Inside) -> None:
     run_id = shell.ok("run", "-q", "small.yaml").strip()
     shell.ok("stop", "-q", run_id)
-    said = read(shell, "logs", run_id, "--json")
-    assert [(event["kind"], event["text"]) for event in said["history"]] == [("asked", "the user asks to stop")]
-    assert said["log"] == {"name": "", "lines": []}
+    output = read(shell, "logs", run_id, "--json")
+    assert [(event["kind"], event["text"]) for event in output["history"]] == [("asked", "the user requests stop")]
+    assert output["log"] == {"name": "", "lines": []}
     assert read(shell, "logs", run_id, "--grep", "cancel", "--json")["history"] == []
     rules = read(shell, "rules", "--json")
     assert read(shell, "rules", "pt020", "--json") in rules
@@ -88,13 +88,13 @@ def test_every_field_that_is_printed_is_documented_and_every_documented_one_is_t
         "config list": ("config", "list", "small.yaml"),
         "models list": ("models", "list"),
     }.items():
-        check(command, read(shell, *words, "--json"), whole=True)
+        check(command, read(shell, *words, "--json"), complete=True)
     for command in ("validate", "lint"):
-        check(command, json.loads(shell.run(command, "bad.yaml", "--json").stdout), whole=True)
+        check(command, json.loads(shell.run(command, "bad.yaml", "--json").stdout), complete=True)
 
 
 def test_parts_of_a_run_that_are_not_there_at_first_are_documented_too() -> None:
-    for part, kind in (("restarts[]", Restart), ("saving", Saving), ("gpus", GpusNow)):
+    for part, kind in (("restarts[]", Restart), ("saving", SaveStatus), ("gpus", GpusNow)):
         documented = {name.removeprefix(f"{part}.") for name in JSON_FIELDS["status RUN"] if name.startswith(f"{part}.")}
         assert documented == {field.name for field in fields(kind)}
 

@@ -1,4 +1,4 @@
-"""Copies of AReaL's one recoverable state: whole ones only, and put back as they were."""
+"""Copies of AReaL's single recoverable state: only complete ones, and restored unchanged."""
 
 import getpass
 import importlib.util
@@ -32,7 +32,7 @@ def _module() -> Any:
 
 
 def save(state: Path, global_step: int, *, at_s: int) -> None:
-    """As AReaL saves: shards, their index, and what it needs to go on, one second after the other."""
+    """Save as AReaL does: shards, their index, and its resume information, one second after the other."""
     engine, info = state / "default" / "recover_checkpoint", state / "recover_info"
     for folder in (engine, info):
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def save(state: Path, global_step: int, *, at_s: int) -> None:
         os.utime(path, (at_s + number, at_s + number))
 
 
-def test_a_whole_state_is_copied_once_and_under_the_step_that_is_printed(tmp_path: Path, module: Any) -> None:
+def test_a_complete_state_is_copied_once_and_under_the_step_that_is_printed(tmp_path: Path, module: Any) -> None:
     state, into = tmp_path / "state", tmp_path / "checkpoints"
     into.mkdir()
     save(state, 9, at_s=1000)
@@ -100,7 +100,7 @@ def test_a_snapshot_is_put_back_where_areal_looks_for_it(tmp_path: Path, module:
     assert not (there / "COMPLETE").exists()
 
 
-def test_a_snapshot_that_is_not_whole_is_refused_before_areal_begins_anew(tmp_path: Path) -> None:
+def test_a_snapshot_that_is_not_complete_is_refused_before_areal_begins_anew(tmp_path: Path) -> None:
     (tmp_path / "step_3").mkdir()
     done = run(tmp_path, "--snapshot", str(tmp_path / "step_3"))
     assert (done.returncode, "is not whole" in done.stderr, "Train step" in done.stdout) == (1, True, False)

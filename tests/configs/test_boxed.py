@@ -1,4 +1,4 @@
-"""Single files become checkpoint folders: whole ones only, under the step they stand for."""
+"""Single files become checkpoint folders: only complete ones, under their step."""
 
 import importlib.util
 import json
@@ -67,19 +67,19 @@ def test_other_ranks_become_the_command(tmp_path: Path) -> None:
     assert boxed(tmp_path / "checkpoints") == {}
 
 
-def test_a_file_is_taken_once_it_no_longer_grows_and_is_whole(tmp_path: Path, module: Any) -> None:
+def test_a_file_is_taken_once_it_no_longer_grows_and_is_complete(tmp_path: Path, module: Any) -> None:
     out, into = tmp_path / "out", tmp_path / "checkpoints"
     out.mkdir()
-    whole = tmp_path / "whole.pt"
-    with zipfile.ZipFile(whole, "w") as file:
+    complete = tmp_path / "whole.pt"
+    with zipfile.ZipFile(complete, "w") as file:
         file.writestr("data", "x" * 100)
     boxes = module.Boxes(str(out / "step_{step}"), into, 0)
-    (out / "step_7").write_bytes(whole.read_bytes()[:60])
+    (out / "step_7").write_bytes(complete.read_bytes()[:60])
     (out / "step_7_all_preds.0").write_bytes(b"x")
     boxes.move()
     boxes.move()
     assert boxed(into) == {}
-    (out / "step_7").write_bytes(whole.read_bytes())
+    (out / "step_7").write_bytes(complete.read_bytes())
     boxes.move()
     assert boxed(into) == {}
     boxes.move()
@@ -90,6 +90,6 @@ def test_a_file_is_taken_once_it_no_longer_grows_and_is_whole(tmp_path: Path, mo
 @pytest.mark.parametrize(
     "args", [("--files", "out/x.pt", "--into", "c", "--", "true"), ("--files", "{step}", "--into", "c"), ("--", "true")]
 )
-def test_what_it_can_not_do_is_said(tmp_path: Path, args: tuple[str, ...]) -> None:
+def test_what_it_cannot_do_is_reported(tmp_path: Path, args: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, str(BOX), *args], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "error:" in done.stderr, "Traceback" in done.stderr) == (2, True, False)

@@ -1,12 +1,12 @@
-"""The configs that ship: each can be launched as far as can be told from here, and says so where something must be filled in."""
+"""The configs that ship can be launched as far as that can be checked from here, and report what must be filled in."""
 
 import shlex
 from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.config_yaml import read_config
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
+from prime_train.configs.parsing import read_config
 from prime_train.core.spec import RunSpec
 from prime_train.rules import judge
 from prime_train.trainers import trainer_for
@@ -28,7 +28,7 @@ def spec(name: str) -> RunSpec:
 
 @pytest.fixture(autouse=True)
 def _from_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where configs are launched from: paths in them are seen from there."""
+    """Change to the folder from which configs are launched, to which their paths are relative."""
     monkeypatch.chdir(ROOT)
 
 
@@ -38,9 +38,9 @@ def test_every_kind_of_training_has_one() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_nothing_is_wrong_with_it(path: Path) -> None:
-    (matter,) = matters([path.relative_to(ROOT)])
-    assert matter.subject is not None
-    assert judge(matter.subject, matter.findings) == ()
+    (loaded,) = load_configs([path.relative_to(ROOT)])
+    assert loaded.subject is not None
+    assert judge(loaded.subject, loaded.findings) == ()
     assert spec_of(path).name == path.stem
 
 

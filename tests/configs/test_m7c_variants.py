@@ -1,4 +1,4 @@
-"""The pilot's batch follows the GPU that is found, and what is given on top counts last."""
+"""The pilot's batch follows the GPU that is found, and additional arguments take precedence."""
 
 import os
 import subprocess

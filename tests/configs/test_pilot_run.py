@@ -1,4 +1,4 @@
-"""The pilot's config carried out, on this machine and with a trainer of a few lines: tried, killed, and resumed from a single file."""
+"""The pilot's config, run on this machine with a trainer of a few lines: smoke-tested, killed, and resumed from a single file."""
 
 import sys
 from pathlib import Path

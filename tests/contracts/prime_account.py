@@ -1,4 +1,4 @@
-"""An account at a fake Prime Intellect, with so many machines of each offer as a test says."""
+"""An account at a fake Prime Intellect, with a stock of machines of each offer set by the test."""
 
 import threading
 from collections import defaultdict
@@ -10,12 +10,12 @@ from prime_train.adapters.pods_prime.models import Row
 from prime_train.adapters.pods_prime.offers import named
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
-from prime_train.ports import Connection
+from prime_train.ports import SshAddress
 from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan
 
 
 class Stocked(list[GpuRow]):
-    """Rows of which as many can be had as there are; read under the fake's lock."""
+    """Rows with a limited stock of machines; read under the fake's lock."""
 
     def __init__(self, fake: FakePrime, stock: Mapping[str, int]) -> None:
         super().__init__(EXAMPLES)
@@ -29,7 +29,9 @@ class Stocked(list[GpuRow]):
 
 
 class PrimeAccount:
-    """`started`: the tickets with which agents were started, by pod. As on a machine, one that is there is not started again."""
+    """An account. `started`: the tickets with which agents were started, by pod. As on a machine, an agent that runs is not started
+    again.
+    """
 
     def __init__(self, home: Path) -> None:
         self.started: dict[str, list[Ticket]] = defaultdict(list)
@@ -47,7 +49,7 @@ class PrimeAccount:
     def close(self) -> None:
         self._fake.__exit__(None, None, None)
 
-    def _push(self, connection: Connection, ticket: Ticket) -> None:
+    def _push(self, connection: SshAddress, ticket: Ticket) -> None:
         with self._lock:
             if not self.started[connection.pod_id]:
                 self.started[connection.pod_id].append(ticket)

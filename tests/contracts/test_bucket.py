@@ -1,4 +1,6 @@
-"""What every bucket promises. A row of BUCKETS is a kind of bucket: from an empty folder to the URL of a fresh, empty bucket."""
+"""The contract of every bucket. A row of BUCKETS is a kind of bucket: a function from an empty folder to the URL of a fresh, empty
+bucket.
+"""
 
 import hashlib
 import json
@@ -20,6 +22,7 @@ from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.ports import GET_BYTES_MAX, Bucket, PermanentError
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, needs_minio
+from tests.waiting import HANG_S
 
 KINDS = ["folder", "ministack", pytest.param("minio", marks=needs_minio)]
 MIB = 1024 * 1024
@@ -234,7 +237,7 @@ def test_an_object_is_not_its_file(bucket: Bucket, tmp_path: Path) -> None:
     assert data(bucket, "a") == b"before"
 
 
-def test_only_small_objects_are_read_whole(bucket: Bucket, tmp_path: Path) -> None:
+def test_only_small_objects_are_read_complete(bucket: Bucket, tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate(GET_BYTES_MAX + 1)
     bucket.put_file("large", tmp_path / "large")
@@ -282,9 +285,9 @@ def test_of_sixteen_who_write_at_once_one_wins_each_round(url: str) -> None:
         won: list[bool] = []
         for _ in range(rounds):
             seen = bucket.get("latest.json")
-            gate.wait(60)
+            gate.wait(HANG_S)
             won.append(bucket.put_if("latest.json", f"{len(won)} by {who}".encode(), tag=seen.tag if seen else None))
-            gate.wait(60)
+            gate.wait(HANG_S)
         return won
 
     with ThreadPoolExecutor(others) as pool:
@@ -299,12 +302,12 @@ def test_no_raise_of_a_counter_is_lost_between_processes(url: str, bucket: Bucke
     for process in both:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-    said = [process.communicate("go\n", timeout=60)[0] for process in both]
-    assert said == [f"{raises}\n"] * 2
+    message = [process.communicate("go\n", timeout=HANG_S)[0] for process in both]
+    assert message == [f"{raises}\n"] * 2
     assert json.loads(data(bucket, "latest.json") or b"") == {"count": 2 * raises}
 
 
-def test_a_reader_sees_whole_objects_while_a_writer_writes_and_is_killed(url: str, bucket: Bucket, tmp_path: Path) -> None:
+def test_a_reader_sees_complete_objects_while_a_writer_writes_and_is_killed(url: str, bucket: Bucket, tmp_path: Path) -> None:
     for turn in range(8):
         command = [sys.executable, "-c", WRITER, url, str(tmp_path / "file"), "runs/a/blob"]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:

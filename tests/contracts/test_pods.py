@@ -1,8 +1,8 @@
-"""What every provider of machines promises. A row of PROVIDERS is a provider without any pods, and how many agents it started on one."""
+"""The contract of every provider of machines. A row of PROVIDERS is a provider without pods, and the number of agents that it started on
+one."""
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,12 +13,14 @@ import pytest
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.offers import Offer, rank
-from prime_train.core.spec import HardwareSpec, Spot
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
 from tests.builders import is_gone
 from tests.contracts.prime_account import PrimeAccount
+from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
 NAME = "pt-tiny-1-e1"
@@ -30,7 +32,7 @@ AGENT = "import sys, signal; open(sys.argv[-1] + '/started', 'a').write('x'); si
 
 @dataclass(frozen=True)
 class Provider:
-    """Makes the port with so many pods of each offer, and so many seconds of booting; tells what was started on a pod."""
+    """Makes the port with this stock of each offer and this boot time, and returns what was started on a pod."""
 
     make: Callable[[Mapping[str, int], int], Pods]
     agents: Callable[[Pods, Pod], int]
@@ -74,14 +76,6 @@ def prime(folder: Path) -> Provider:
 PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local, "prime": prime}
 
 
-def await_true(what: str, question: Callable[[], object], *, limit_s: float = 30) -> None:
-    end_s = time.monotonic() + limit_s
-    pause = threading.Event()
-    while not question():
-        assert time.monotonic() < end_s, f"after {limit_s} s still not: {what}"
-        pause.wait(0.01)
-
-
 @pytest.fixture(params=PROVIDERS, name="provider")
 def _provider(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provider]:
     provider = PROVIDERS[request.param](tmp_path)
@@ -102,7 +96,7 @@ def first(pods: Pods) -> Offer:
 
 
 def rent(pods: Pods, name: str = NAME, offer: Offer | None = None) -> Pod:
-    """A new pod as it is seen when it is there: the answer to the call that rents it may be older."""
+    """Rent a pod, and return it as listed afterwards, because the response to the create call may be older."""
     created = pods.create(name, offer or first(pods), HARDWARE)
     seen = pods.get(created.pod_id)
     assert seen is not None
@@ -164,7 +158,7 @@ def test_an_offer_nobody_made_is_refused_and_nothing_is_created(pods: Pods) -> N
     assert list(pods.list()) == []
 
 
-def test_the_price_is_the_providers_and_not_the_one_asked_with(pods: Pods) -> None:
+def test_the_price_is_the_providers_and_not_the_one_queried_with(pods: Pods) -> None:
     offer = first(pods)
     assert pods.create(NAME, replace(offer, usd_per_hour=0.01), HARDWARE).usd_per_hour == offer.usd_per_hour
 
@@ -190,7 +184,7 @@ def test_the_last_machines_are_not_given_out_twice(provider: Provider) -> None:
     gate = threading.Barrier(8)
 
     def ask(_: int) -> bool:
-        gate.wait(30)
+        gate.wait(HANG_S)
         try:
             pods.create(NAME, offer, HARDWARE)
         except NoCapacity:
@@ -216,7 +210,7 @@ def test_eight_watchers_that_put_the_agent_at_once_start_one(provider: Provider,
     gate = threading.Barrier(8)
 
     def put(_: int) -> None:
-        gate.wait(30)
+        gate.wait(HANG_S)
         pods.put_agent(pod, TICKET)
 
     with ThreadPoolExecutor(8) as pool:

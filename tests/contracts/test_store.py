@@ -1,4 +1,4 @@
-"""What every store must do. A new adapter is one more row in STORES."""
+"""The contract of every store. A new adapter is one more row in STORES."""
 
 import threading
 import time
@@ -19,6 +19,7 @@ from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.server.serve import Server
 from prime_train.control_plane.webhook import WebhookContext
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
@@ -28,7 +29,7 @@ from prime_train.core.run import (
     DesiredState,
     DrainReason,
     Lease,
-    Notice,
+    NotificationRecord,
     Origin,
     Orphan,
     Run,
@@ -65,19 +66,19 @@ def sqlite(folder: Path) -> Iterator[Store]:
 
 @contextmanager
 def remote(folder: Path) -> Iterator[Store]:
-    """One that is served elsewhere, by way of its webhook."""
+    """Return a remote store, reached through its webhook."""
     with sqlite(folder) as there, Server(WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket")) as server:
         yield RemoteStore(server.url, MASTER)
 
 
 STORES: dict[str, Opened | None] = {"memory": memory, "sqlite": sqlite, "remote": remote, "dynamo": None}
-"""None: on a server that all tests share."""
+"""The kinds of stores. None: on a server that all tests share."""
 EXAMPLES = {"sqlite": 40, "remote": 8, "dynamo": 3}
 SLOW_TURNS = 5
 
 
 def opener(request: pytest.FixtureRequest, kind: str) -> Opened:
-    """How to open an empty store of that kind. The server is started for the first test that needs it."""
+    """Return a function that opens an empty store of that kind. The server is started for the first test that needs it."""
     opened = STORES[kind]
     if opened is not None:
         return opened
@@ -92,24 +93,24 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def loaded(store: Store, run_id: str = RUN_ID) -> RunRecord:
-    held = store.load(run_id)
-    assert held is not None
-    return held
+    record = store.load(run_id)
+    assert record is not None
+    return record
 
 
-def change(held: RunRecord, **changes: Any) -> Change:
-    """The next version of the run as it was read, with these fields changed."""
-    return Change(replace(held.run, version=held.run.version + 1, **changes))
+def change(record: RunRecord, **changes: Any) -> Change:
+    """Return the next version of the run with these fields changed."""
+    return Change(replace(record.run, version=record.run.version + 1, **changes))
 
 
-def leased(held: RunRecord, **changes: Any) -> Change:
-    """The next version of run and lease as they were read, with these fields of the lease changed."""
-    after = replace(held.lease, version=held.lease.version + 1, **changes)
-    return replace(change(held), lease=after, lease_version=held.lease.version)
+def leased(record: RunRecord, **changes: Any) -> Change:
+    """Return the next version of run and lease with these fields of the lease changed."""
+    after = replace(record.lease, version=record.lease.version + 1, **changes)
+    return replace(change(record), lease=after, lease_version=record.lease.version)
 
 
 def put(store: Store, of: Run | None = None, **lease_changes: Any) -> RunRecord:
-    """A run in the store with the lease that fits it, before its first heartbeat."""
+    """Store a run with the lease that fits it, before its first heartbeat."""
     of = of if of is not None else run(RunState.TRAINING)
     assert store.create(replace(of, version=1))
     fresh = lease(of, **({"seq": 0, "heartbeat": None, "heartbeat_s": None} | lease_changes))
@@ -128,7 +129,7 @@ def test_the_store_says_what_time_it_is(store: Store) -> None:
 
 
 def test_a_check_further_away_than_any_can_be_is_due(store: Store) -> None:
-    """Such as one that was written by a watcher whose clock was an hour ahead."""
+    """For example one written by a watcher whose clock was an hour ahead."""
     for run_id, ahead_s in (("late", 3600), ("soon", CHECK_S_MAX), ("later", 86_400), ("overdue", -5)):
         store.create(run(run_id=run_id, next_check_s=T0_S + ahead_s))
     assert store.due(T0_S, 9) == ["overdue", "late", "later"]
@@ -164,7 +165,7 @@ def test_runs_are_listed_newest_first(store: Store) -> None:
 
 
 def full_run() -> Run:
-    """A run in which every field says something."""
+    """Return a run in which no field has its default value."""
     full_spec = spec(
         trainer={
             "tree": {"repo": "https://example.org/a/b", "ref": "main"},
@@ -187,7 +188,7 @@ def full_run() -> Run:
         durable_step=8,
         resumed_step=3,
         best_step_before=5,
-        evidence_asked_s=T0_S + 400,
+        evidence_requested_s=T0_S + 400,
     )
     return Run(
         run_id=RUN_ID,
@@ -206,7 +207,7 @@ def full_run() -> Run:
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 0.1 + 0.2, 1e-9),
         resume=ResumePoint(step=8, attempt=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
         resume_chosen=False,
-        want=DesiredState.STOP,
+        desired=DesiredState.STOP,
         drain=DrainReason.USER,
         drain_s=T0_S + 10_500,
         next_check_s=T0_S + 10_600,
@@ -218,7 +219,7 @@ def full_run() -> Run:
         best_step=12,
         durable_step=8,
         step_slow_s=1.25,
-        notices=(Notice("budget", T0_S + 9),),
+        notices=(NotificationRecord(AlertKind.BUDGET, T0_S + 9),),
         orphans=(Orphan("pod-9", "pt-tiny-1-e1", T0_S + 8, T0_S + 7, times=3, created_s=T0_S + 1, usd_per_hour=1.5),),
         why="the user asked",
         cause=Cause.PREEMPTED,
@@ -257,8 +258,8 @@ def full_lease() -> Lease:
 def test_a_run_with_everything_filled_in_is_loaded_as_it_was_saved(store: Store) -> None:
     full = RunRecord(full_run(), full_lease())
     plain = RunRecord(run(run_id="plain", created_s=0), Lease(run_id="plain"))
-    for whole, bare in ((full.run, plain.run), (full.lease, plain.lease)):
-        same = [field.name for field in fields(whole) if getattr(whole, field.name) == getattr(bare, field.name)]
+    for complete, bare in ((full.run, plain.run), (full.lease, plain.lease)):
+        same = [field.name for field in fields(complete) if getattr(complete, field.name) == getattr(bare, field.name)]
         assert not same, f"fill these in, so that they are tested: {same}"
     store.create(replace(full.run, version=2))
     assert store.save(Change(full.run, full.lease, lease_version=0))
@@ -284,7 +285,7 @@ def test_a_saved_run_is_loaded_and_its_lease_stays(store: Store) -> None:
 def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store) -> None:
     before = put(store)
     first = leased(before, order=Order.DRAIN)
-    second = replace(leased(before, open=False), happenings=(happening(),), alerts=(alert(),))
+    second = replace(leased(before, open=False), events=(happening(),), alerts=(alert(),))
     assert store.save(first)
     assert not store.save(second)
     assert store.load(RUN_ID) == RunRecord(first.run, first.lease or before.lease)
@@ -292,7 +293,7 @@ def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store)
 
 
 def test_a_run_that_was_never_created_is_not_saved(store: Store) -> None:
-    assert not store.save(Change(run(version=2), happenings=(happening(),), alerts=(alert(),)))
+    assert not store.save(Change(run(version=2), events=(happening(),), alerts=(alert(),)))
     assert store.load(RUN_ID) is None
     assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
 
@@ -300,7 +301,7 @@ def test_a_run_that_was_never_created_is_not_saved(store: Store) -> None:
 def test_a_heartbeat_in_between_makes_a_fence_lose_and_nothing_of_it_is_written(store: Store) -> None:
     seen = put(store)
     store.heartbeat(heartbeat(1), T0_S + 70)
-    fence = replace(leased(seen, open=False), happenings=(happening(),), alerts=(alert(),))
+    fence = replace(leased(seen, open=False), events=(happening(),), alerts=(alert(),))
     assert not store.save(fence)
     assert loaded(store).run == seen.run
     assert loaded(store).lease.open
@@ -358,7 +359,7 @@ def test_waking_an_unknown_run_does_nothing(store: Store) -> None:
     assert store.due(100, 9) == []
 
 
-def test_due_runs_come_most_overdue_first_and_not_more_than_asked_for(store: Store) -> None:
+def test_due_runs_come_most_overdue_first_and_not_more_than_requested(store: Store) -> None:
     for run_id, next_check_s in (("soon", 31), ("b", 20), ("never", None), ("now", 30), ("first", 0), ("a", 20)):
         store.create(run(run_id=run_id, next_check_s=next_check_s))
     assert store.due(30, 9) == ["first", "a", "b", "now"]
@@ -376,7 +377,7 @@ def test_a_heartbeat_is_kept_with_the_time_it_arrived(store: Store) -> None:
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
 
-def test_a_heartbeat_said_twice_changes_nothing_the_second_time(store: Store) -> None:
+def test_a_heartbeat_reported_twice_changes_nothing_the_second_time(store: Store) -> None:
     put(store)
     store.heartbeat(heartbeat(3), T0_S + 70)
     once = loaded(store)
@@ -458,7 +459,7 @@ def test_a_heartbeat_with_news_wakes_a_run_with_nothing_left_to_do(store: Store)
 def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
     put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
     put(store, run(RunState.TRAINING, attempt=2, run_id="second", next_check_s=T0_S + 900), order=Order.DRAIN, order_reason="user")
-    said = [
+    message = [
         heartbeat(2),
         heartbeat(1),
         heartbeat(2),
@@ -467,7 +468,7 @@ def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) 
         heartbeat(2, run="second"),
         heartbeat(1, run="none"),
     ]
-    answers = store.heartbeats(said, T0_S + 70)
+    answers = store.heartbeats(message, T0_S + 70)
     names = [answer.verdict.value for answer in answers]
     assert names == ["ok", "repeated", "repeated", "ok", "ok", "fenced", "fenced"]
     assert answers[4] == Answer(Verdict.OK, Order.DRAIN, "user")
@@ -524,7 +525,7 @@ def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenc
 # ---------------------------------------------------------------------------------------------------------------------- lease_statuses
 
 
-def test_the_life_signs_of_open_leases_are_told_with_the_limit_of_their_spec(store: Store) -> None:
+def test_the_life_signs_of_open_leases_are_reported_with_the_limit_of_their_spec(store: Store) -> None:
     put(store)
     put(store, run(RunState.BOOTING, run_id="boots", spec=spec(health={"overdue_s": 45})))
     put(store, run(RunState.STOPPED, run_id="over"))
@@ -542,7 +543,7 @@ def test_a_limit_that_changes_in_the_spec_changes_in_the_life_signs(store: Store
 # --------------------------------------------------------------------------------------------- history, outbox, watchers' memory
 
 
-def test_history_is_told_in_the_order_it_was_written(store: Store) -> None:
+def test_history_is_reported_in_the_order_it_was_written(store: Store) -> None:
     put(store)
     put(store, run(RunState.TRAINING, run_id="other"))
     lines = [
@@ -550,9 +551,9 @@ def test_history_is_told_in_the_order_it_was_written(store: Store) -> None:
         happening("earlier", at_s=3, step=7, data={"cause": "stalled", "ü": "\N{SNOWMAN}"}),
         happening("same"),
     ]
-    store.save(replace(change(loaded(store)), happenings=tuple(lines[:2])))
-    store.save(replace(change(loaded(store, "other")), happenings=(happening(run_id="other"),)))
-    store.save(replace(change(loaded(store)), happenings=(lines[2], lines[2])))
+    store.save(replace(change(loaded(store)), events=tuple(lines[:2])))
+    store.save(replace(change(loaded(store, "other")), events=(happening(run_id="other"),)))
+    store.save(replace(change(loaded(store)), events=(lines[2], lines[2])))
     assert store.history(RUN_ID) == [*lines, lines[2]]
 
 
@@ -567,7 +568,7 @@ def test_alerts_wait_oldest_first_until_they_are_marked_as_sent(store: Store) ->
     assert store.outbox(9) == [alerts[0], alerts[2]]
 
 
-def test_an_alert_with_a_known_key_is_not_told_again(store: Store) -> None:
+def test_an_alert_with_a_known_key_is_not_reported_again(store: Store) -> None:
     put(store)
     store.save(replace(change(loaded(store)), alerts=(alert("a"), alert("a", title="again"))))
     store.save(replace(change(loaded(store)), alerts=(alert("a", title="again"),)))
@@ -616,7 +617,7 @@ def test_one_watcher_at_a_time_may_send_an_alert_by_a_notifier(store: Store) -> 
     assert store.claim("a", "log", "one", now_s=220, until_s=300), "it was given up"
 
 
-def test_what_a_notifier_is_done_with_can_not_be_claimed_for_it(store: Store) -> None:
+def test_what_a_notifier_is_done_with_cannot_be_claimed_for_it(store: Store) -> None:
     put(store)
     store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
     assert not store.claim("never heard of", "log", "one", now_s=100, until_s=160)
@@ -629,15 +630,15 @@ def test_what_a_notifier_is_done_with_can_not_be_claimed_for_it(store: Store) ->
     assert not store.claim("a", "slack", "two", now_s=500, until_s=560)
 
 
-def test_an_alert_of_no_run_waits_like_any_other_and_is_told_once(store: Store) -> None:
+def test_an_alert_of_no_run_waits_like_any_other_and_is_reported_once(store: Store) -> None:
     put(store)
     store.save(replace(change(loaded(store)), alerts=(alert("a"),)))
-    store.tell(alert("orphan", run_id="nobody"))
-    store.tell(alert("orphan", run_id="nobody", title="again"))
-    store.tell(alert("a", title="again"))
+    store.enqueue_alert(alert("orphan", run_id="nobody"))
+    store.enqueue_alert(alert("orphan", run_id="nobody", title="again"))
+    store.enqueue_alert(alert("a", title="again"))
     assert store.outbox(9) == [alert("a"), alert("orphan", run_id="nobody")]
     assert not store.mark_sent("orphan")
-    store.tell(alert("orphan", run_id="nobody"))
+    store.enqueue_alert(alert("orphan", run_id="nobody"))
     assert store.outbox(9) == [alert("a")]
 
 
@@ -645,9 +646,9 @@ def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) ->
     assert store.watch() == Watch()
     assert not store.save_watch(Watch(version=2), version=1)
     inbound = Breaker(State.HALF_OPEN, since_s=3, failing_s=2, works_since_s=3)
-    first = Watch(version=1, swept_s=1, inbound=inbound, fell_s={RUN_ID: 2}, members=frozenset({RUN_ID, "other"}))
+    first = Watch(version=1, last_sweep_s=1, inbound=inbound, fell_s={RUN_ID: 2}, members=frozenset({RUN_ID, "other"}))
     assert store.save_watch(first, version=0)
-    assert not store.save_watch(Watch(version=1, swept_s=9), version=0)
+    assert not store.save_watch(Watch(version=1, last_sweep_s=9), version=0)
     assert store.watch() == first
     assert store.save_watch(Watch(version=2), version=1)
     assert store.watch() == Watch(version=2)
@@ -657,11 +658,11 @@ def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) ->
 
 
 def count(store: Store, turns: int) -> None:
-    """Adds to a number in the run, and again where the save was lost."""
+    """Increase a number in the run, again after each lost save."""
     for _ in range(turns):
         for _ in range(TRIES_MAX):
-            held = loaded(store)
-            if store.save(replace(change(held, backoffs=held.run.backoffs + 1), happenings=(happening(),))):
+            record = loaded(store)
+            if store.save(replace(change(record, backoffs=record.run.backoffs + 1), events=(happening(),))):
                 break
         else:
             raise AssertionError("never won")
@@ -706,7 +707,7 @@ def test_threads_that_send_heartbeats_together_are_each_answered_for_their_own_r
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(heard == [Verdict.OK, Verdict.REPEATED] * TURNS for heard in verdicts.values())
+    assert all(received == [Verdict.OK, Verdict.REPEATED] * TURNS for received in verdicts.values())
     assert [loaded(store, run_id).lease.seq for run_id in runs] == [TURNS] * 8
 
 
@@ -719,7 +720,7 @@ NAMES = st.sampled_from(RUN_IDS)
 
 
 class AgainstMemory(RuleBasedStateMachine):
-    """Any calls in any order: a store answers what the memory store answers, and then knows the same."""
+    """Any calls in any order: a store gives the same answers as the memory store, and has the same content afterwards."""
 
     open_store: Callable[[], AbstractContextManager[Store]]
 
@@ -759,18 +760,18 @@ class AgainstMemory(RuleBasedStateMachine):
         keys: list[str],
         fence: tuple[int, bool, Order, int] | None,
     ) -> None:
-        held = self.model.load(run_id) or RunRecord(run(run_id=run_id), Lease(run_id))
-        after = replace(held.run, version=held.run.version + ahead, state=state, next_check_s=next_check_s)
+        record = self.model.load(run_id) or RunRecord(run(run_id=run_id), Lease(run_id))
+        after = replace(record.run, version=record.run.version + ahead, state=state, next_check_s=next_check_s)
         after = replace(after, spec=spec(health={"overdue_s": overdue_s}))
         new = Change(
             after,
-            happenings=tuple(happening(line, run_id=run_id) for line in lines),
+            events=tuple(happening(line, run_id=run_id) for line in lines),
             alerts=tuple(alert(key, run_id=run_id, text=str(after.version)) for key in keys),
         )
         if fence is not None:
             attempt, is_open, order, off = fence
-            fresh = Lease(run_id, attempt, is_open, held.lease.version + 1, order=order, order_reason=order.value)
-            new = replace(new, lease=fresh, lease_version=held.lease.version + off)
+            fresh = Lease(run_id, attempt, is_open, record.lease.version + 1, order=order, order_reason=order.value)
+            new = replace(new, lease=fresh, lease_version=record.lease.version + off)
         assert self.store.save(new) == self.model.save(new)
 
     @rule(run_id=NAMES, now_s=SECONDS)
@@ -779,14 +780,14 @@ class AgainstMemory(RuleBasedStateMachine):
         self.model.wake(run_id, now_s)
 
     @rule(
-        said=st.lists(
+        message=st.lists(
             st.builds(heartbeat, st.integers(1, 6), run=NAMES, attempt=st.integers(1, 3), step=st.integers(0, 9), news=st.booleans()),
             max_size=4,
         ),
         now_s=SECONDS,
     )
-    def heartbeats(self, said: list[Any], now_s: int) -> None:
-        assert self.store.heartbeats(said, now_s) == self.model.heartbeats(said, now_s)
+    def heartbeats(self, message: list[Any], now_s: int) -> None:
+        assert self.store.heartbeats(message, now_s) == self.model.heartbeats(message, now_s)
 
     @rule(wanted=st.builds(commit, st.integers(0, 6), run=NAMES, attempt=st.integers(1, 3)), now_s=SECONDS)
     def commit(self, wanted: Any, now_s: int) -> None:
@@ -812,14 +813,14 @@ class AgainstMemory(RuleBasedStateMachine):
         assert claims[0] == claims[1]
 
     @rule(key=st.sampled_from("xyz"), run_id=NAMES)
-    def tell(self, key: str, run_id: str) -> None:
-        self.store.tell(alert(key, run_id=run_id))
-        self.model.tell(alert(key, run_id=run_id))
+    def enqueue_alert(self, key: str, run_id: str) -> None:
+        self.store.enqueue_alert(alert(key, run_id=run_id))
+        self.model.enqueue_alert(alert(key, run_id=run_id))
 
-    @rule(ahead=st.sampled_from([0, 0, 1]), swept_s=st.none() | SECONDS)
-    def save_watch(self, ahead: int, swept_s: int | None) -> None:
+    @rule(ahead=st.sampled_from([0, 0, 1]), last_sweep_s=st.none() | SECONDS)
+    def save_watch(self, ahead: int, last_sweep_s: int | None) -> None:
         read = self.model.watch()
-        new = replace(read, version=read.version + 1, swept_s=swept_s)
+        new = replace(read, version=read.version + 1, last_sweep_s=last_sweep_s)
         version = read.version + ahead
         assert self.store.save_watch(new, version=version) == self.model.save_watch(new, version=version)
 

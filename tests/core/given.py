@@ -1,4 +1,4 @@
-"""What the tests of the core share: moments, evidence, and values for properties that are small but odd."""
+"""Values shared by the tests of the core: times, evidence, and small but unusual values for properties."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from prime_train.core.causes import Cause
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, Attempt, DrainReason, Lease, Run, RunState
+from prime_train.core.run import ACTIVE_STATES, Attempt, DrainReason, Lease, Run, RunState
 from prime_train.core.verdict import (
     Evidence,
     Finished,
     Gone,
     Healthy,
     Pod,
-    PodsSeen,
+    PodsObserved,
     PodStatus,
     PodsUnknown,
     Sick,
@@ -27,7 +27,7 @@ from prime_train.core.wire import Phase
 from tests import builders as b
 
 NOW_S = b.T0_S + 700
-"""A moment in the first attempt, well after its first step."""
+"""A time in the first attempt, well after its first step."""
 TRAINS = Healthy(Phase.TRAIN, step=10)
 NOT_YET = Healthy(phase=None, step=0)
 DOWN = PodsUnknown("HTTP 503")
@@ -39,7 +39,7 @@ PROPERTY = settings(deadline=None, max_examples=200, derandomize=True)
 
 
 def a_run(state: RunState = RunState.TRAINING, **changes: Any) -> Run:
-    """As `builders.run`, with a spec that can be changed by section (`health={...}`), and a reason to drain where it drains."""
+    """Like `builders.run`, with a spec that can be changed by section (`health={...}`), and a reason to drain if it drains."""
     sections = {name: changes.pop(name) for name in ("health", "budget", "trainer", "hardware") if name in changes}
     if sections:
         changes["spec"] = b.spec(**sections)
@@ -49,25 +49,27 @@ def a_run(state: RunState = RunState.TRAINING, **changes: Any) -> Run:
 
 
 def newest(run: Run) -> Attempt:
-    """The run's attempt; there is one."""
+    """Return the run's newest attempt, which exists."""
     assert run.current_attempt is not None
     return run.current_attempt
 
 
-def seen(*pods: Pod, gone: tuple[str, ...] = ()) -> PodsSeen:
-    """The provider answered with these pods, and calls those ids gone."""
-    return PodsSeen(pods, frozenset(gone))
+def seen(*pods: Pod, gone: tuple[str, ...] = ()) -> PodsObserved:
+    """Return a provider's answer with these pods, in which those ids have ended."""
+    return PodsObserved(pods, frozenset(gone))
 
 
-def as_expected(run: Run) -> PodsSeen:
-    """The provider lists the current attempt's machine, up, and nothing else."""
-    attended = run.state in ATTENDED and newest(run).pod_id is not None
+def as_expected(run: Run) -> PodsObserved:
+    """Return a provider's answer with the current attempt's machine, active, and nothing else."""
+    attended = run.state in ACTIVE_STATES and newest(run).pod_id is not None
     return seen(b.pod(run)) if attended else seen()
 
 
 def evidence(run: Run, **changes: Any) -> Evidence:
-    """All is well: the provider answers, and the lease is the one that fits the run. Keywords of the lease change it."""
-    facts: dict[str, Any] = {name: changes.pop(name) for name in ("pods", "tracker", "blind", "seen_since_s") if name in changes}
+    """Return evidence without any problem: the provider answers, and the lease fits the run. Keywords for the lease change it."""
+    facts: dict[str, Any] = {
+        name: changes.pop(name) for name in ("pods", "tracker", "blind", "seen_since_s", "unheard_s") if name in changes
+    }
     lease: Lease = changes.pop("lease", None) or b.lease(run, **changes)
     pods = facts.pop("pods", None) or as_expected(run)
     return Evidence(lease, pods, **facts)
@@ -118,7 +120,7 @@ PODS = st.builds(
 PODS_VIEWS = st.one_of(
     st.just(DOWN),
     st.builds(
-        PodsSeen,
+        PodsObserved,
         pods=st.lists(PODS, max_size=3, unique_by=lambda pod: pod.pod_id).map(tuple),
         gone=st.frozensets(st.sampled_from(["pod-0", "pod-1", "pod-2", "pod-3", "pod-x"]), max_size=3),
     ),

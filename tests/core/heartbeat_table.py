@@ -1,4 +1,4 @@
-"""The fields of a heartbeat as data: `python -m tests.core.heartbeat_table` writes them, and a test holds them fresh."""
+"""The fields of a heartbeat as data: `python -m tests.core.heartbeat_table` writes them, and a test checks that they are up to date."""
 
 import types
 from enum import StrEnum
@@ -12,7 +12,7 @@ from prime_train.core import wire
 from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
 from prime_train.core.wire import Heartbeat
 
-FILE = Path(wire.__file__).parent / "plain" / "heartbeat_fields.py"
+FILE = Path(wire.__file__).parent / "fast_parsing" / "heartbeat_fields.py"
 RUN_ID = f"^{RUN_ID_PATTERN}$"
 IDENTITY = f"^({IDENTITY_PATTERN})?$"
 HEAD = '''\
@@ -33,22 +33,22 @@ def text() -> str:
 
 
 def parts(part: type[BaseModel]) -> list[type[BaseModel]]:
-    """The part and those in it."""
+    """Yield the part and the parts in it."""
     wanted = [_plain(field.annotation) for field in part.model_fields.values()]
     inner = [other for kind in wanted if isinstance(kind, type) and issubclass(kind, BaseModel) for other in parts(kind)]
     return list(dict.fromkeys([part, *inner]))
 
 
 def enums() -> list[type[StrEnum]]:
-    """Those that values in it are of."""
+    """Yield the enumerations of values in it."""
     wanted = [_plain(field.annotation) for part in parts(Heartbeat) for field in part.model_fields.values()]
     return list(dict.fromkeys(kind for kind in wanted if isinstance(kind, type) and issubclass(kind, StrEnum)))
 
 
 def validators() -> set[str]:
-    """What a heartbeat and its parts ask of themselves beyond their fields."""
-    asked = [part.__pydantic_decorators__ for part in parts(Heartbeat)]
-    return {name for one in asked for name in (*one.field_validators, *one.model_validators)}
+    """Return the validators of a heartbeat and its parts, beyond those of their fields."""
+    requested = [part.__pydantic_decorators__ for part in parts(Heartbeat)]
+    return {name for one in requested for name in (*one.field_validators, *one.model_validators)}
 
 
 def _words(kind: type[StrEnum]) -> str:
@@ -79,7 +79,7 @@ def _may_be_null(wanted: Any) -> bool:
 
 
 def _plain(wanted: Any) -> Any:
-    """Without None and what is annotated."""
+    """Return the type without None and annotations."""
     if get_origin(wanted) in (Union, types.UnionType):
         wanted = next(part for part in get_args(wanted) if part is not type(None))
     return get_args(wanted)[0] if get_origin(wanted) is Annotated else wanted
@@ -88,7 +88,9 @@ def _plain(wanted: Any) -> Any:
 def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     inner = next((part for part in get_args(wanted) if get_origin(part) is Annotated), wanted)
     more = get_args(inner)[1:] if get_origin(inner) is Annotated else ()
-    limits = _limits([*metadata, *(limit for said in more for limit in (said.metadata if isinstance(said, FieldInfo) else [said]))])
+    limits = _limits(
+        [*metadata, *(limit for message in more for limit in (message.metadata if isinstance(message, FieldInfo) else [message]))]
+    )
     kind = _plain(wanted)
     if issubclass(kind, BaseModel):
         return ("part", kind.__name__)
@@ -103,7 +105,7 @@ def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     if kind is bool:
         return ("flag",)
     assert limits.keys() <= {"ge", "le"}, f"a limit that is not known here: {limits}"
-    return ({int: "whole", float: "number"}[kind], limits.get("ge"), limits.get("le"))
+    return ({int: "integer", float: "number"}[kind], limits.get("ge"), limits.get("le"))
 
 
 def _limits(metadata: list[Any]) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def _limits(metadata: list[Any]) -> dict[str, Any]:
 
 
 def _quoted(value: Any) -> str:
-    """As it is written in a file, with double quotes."""
+    """Return the value as written in a file, with double quotes."""
     match value:
         case str():
             return f'"{value}"'

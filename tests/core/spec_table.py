@@ -1,4 +1,4 @@
-"""The fields of a run's spec as data: `python -m tests.core.spec_table` writes them, and a test holds them fresh."""
+"""The fields of a run's spec as data: `python -m tests.core.spec_table` writes them, and a test checks that they are up to date."""
 
 import types
 from enum import StrEnum
@@ -10,18 +10,18 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from prime_train.core import spec
-from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.plugins.trainers import TRAINERS
 
-FILE = Path(spec.__file__).parent / "plain" / "spec_fields.py"
+FILE = Path(spec.__file__).parent / "fast_parsing" / "spec_fields.py"
 ODD = ("other",)
-"""Of a kind that is never read plainly."""
+"""Fields of a kind that is never read without pydantic."""
 INSIDE = get_args(spec.InsidePath)[1]
-UNITS = {"bytes": spec.Bytes, "seconds": spec.Seconds, "hours": spec.Hours, "whole_gib": spec.WholeGib, "gib": spec.Gib}
+UNITS = {"bytes": spec.Bytes, "seconds": spec.Seconds, "hours": spec.Hours, "integer_gib": spec.IntegerGib, "gib": spec.Gib}
 PARSERS = {get_args(kind)[1]: name for name, kind in UNITS.items()}
 HEAD = '''\
 """Fields of a run's spec, made by tests/core/spec_table.py from `prime_train.core.spec`; not to be edited.
 
-By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.plain.spec`.
+By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.fast_parsing.spec`.
 """
 
 from typing import Any
@@ -35,17 +35,17 @@ def text() -> str:
 
 
 def validators() -> dict[str, set[str]]:
-    """What each part asks of itself beyond its fields."""
+    """Return the validators of each part, beyond those of its fields."""
     found = {part.__name__: part.__pydantic_decorators__ for part in parts(spec.RunSpec)}
     return {
-        name: {*asked.field_validators, *asked.model_validators}
-        for name, asked in found.items()
-        if asked.field_validators or asked.model_validators
+        name: {*requested.field_validators, *requested.model_validators}
+        for name, requested in found.items()
+        if requested.field_validators or requested.model_validators
     }
 
 
 def parts(part: type[BaseModel]) -> list[type[BaseModel]]:
-    """The part and those in it that can be read plainly."""
+    """Yield the part and those in it that can be read without pydantic."""
     inner = [other for field in part.model_fields.values() for name in [_named(field)] if name for other in parts(getattr(spec, name))]
     return list(dict.fromkeys([part, *inner]))
 
@@ -84,7 +84,7 @@ def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     if get_origin(wanted) is dict:
         return ("map", *(_kind(part, []) for part in get_args(wanted)))
     if isinstance(wanted, type) and issubclass(wanted, StrEnum):
-        return ("word", *(member.value for member in wanted))
+        return ("choice", wanted.__name__)
     if isinstance(wanted, type) and issubclass(wanted, BaseModel):
         is_odd = any(field.is_required() and _kind(field.annotation, field.metadata) == ODD for field in wanted.model_fields.values())
         return ODD if is_odd else ("part", wanted.__name__)
@@ -94,7 +94,7 @@ def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
 def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     limits: dict[str, Any] = {}
     unit = ""
-    for limit in (limit for said in metadata for limit in (said.metadata if isinstance(said, FieldInfo) else [said])):
+    for limit in (limit for message in metadata for limit in (message.metadata if isinstance(message, FieldInfo) else [message])):
         if limit is INSIDE:
             return ("inside",)
         if isinstance(limit, spec.NameIn):
@@ -109,11 +109,11 @@ def _single(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
     bounds = (limits.get("ge"), limits.get("gt"), limits.get("le"))
     if wanted is str:
         return ("text", limits.get("pattern", ""), limits.get("min_length", 0))
-    return {int: (unit or "whole", *bounds), float: (unit or "number", *bounds), bool: ("flag",)}.get(wanted, ODD)
+    return {int: (unit or "integer", *bounds), float: (unit or "number", *bounds), bool: ("flag",)}.get(wanted, ODD)
 
 
 def _quoted(value: Any) -> str:
-    """As it is written in a file, with double quotes."""
+    """Return the value as written in a file, with double quotes."""
     match value:
         case str():
             return f'"{value}"' if '"' not in value and "\\" not in value else repr(value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.causes import POLICY, Cause, Retry, advice_at_the_end
+from prime_train.core.causes import POLICY, Cause, Retry
 
 INFRASTRUCTURE = [
     Cause.BOOT_TIMEOUT,
@@ -25,7 +25,7 @@ def test_out_of_memory_is_never_retried(cause: Cause) -> None:
 
 
 @pytest.mark.parametrize("cause", [Cause.BAD_CONFIG, Cause.IMPORT_ERROR])
-def test_a_mistake_in_the_code_or_the_config_is_never_retried(cause: Cause) -> None:
+def test_an_error_in_the_code_or_the_config_is_never_retried(cause: Cause) -> None:
     assert POLICY[cause].retry is Retry.NEVER
 
 
@@ -42,7 +42,7 @@ def test_infrastructure_backs_off_and_leaves_out_the_offer_that_failed(cause: Ca
 
 @pytest.mark.parametrize("cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER and c is not Cause.FINISHED])
 def test_whatever_stops_a_run_for_good_says_what_to_do(cause: Cause) -> None:
-    assert POLICY[cause].advice.endswith(".")
+    assert POLICY[cause].advice_while_live.endswith(".")
 
 
 @pytest.mark.parametrize("cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER])
@@ -56,7 +56,7 @@ def test_what_needs_a_person_is_not_retried_by_itself(cause: Cause) -> None:
     assert POLICY[cause].retry is Retry.NEVER
 
 
-def test_no_two_causes_are_told_in_the_same_words() -> None:
+def test_no_two_causes_are_reported_in_the_same_words() -> None:
     titles = [policy.title for policy in POLICY.values()]
     assert len(set(titles)) == len(titles)
 
@@ -66,11 +66,11 @@ def test_no_two_causes_are_told_in_the_same_words() -> None:
     [
         (Cause.PREFLIGHT_FAILED, ""),
         (Cause.PREEMPTED, ""),
-        (Cause.CUDA_ERROR, "If it repeats, it is the code."),
-        (Cause.SILENT, "The machine may be cut off or hung."),
-        (Cause.TRAINER_ERROR, "Read the log's tail."),
+        (Cause.CUDA_ERROR, "If the error repeats, the cause is the code."),
+        (Cause.SILENT, "The machine may have lost its network or hung."),
+        (Cause.TRAINER_ERROR, "Read the end of the log."),
         (Cause.DRAINED, ""),
     ],
 )
-def test_of_a_run_that_is_over_nobody_is_told_what_would_have_been_done_by_itself(cause: Cause, advice: str) -> None:
-    assert advice_at_the_end(cause) == advice
+def test_of_a_run_that_is_over_nobody_is_notified_what_would_have_been_done_by_itself(cause: Cause, advice: str) -> None:
+    assert POLICY[cause].advice == advice

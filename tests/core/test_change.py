@@ -1,4 +1,4 @@
-"""Every decision as the one write that carries it: version, lease, history, and who is told."""
+"""Every decision as one write: version, lease, history, and alerts."""
 
 from dataclasses import replace
 from typing import Any, get_args
@@ -11,24 +11,26 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core import ledger
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import (
+    ACTIVE_STATES,
     ATTEMPTS_KEPT_MAX,
-    ATTENDED,
     TERMINAL,
     Change,
     DesiredState,
     DrainReason,
     IllegalMove,
     Lease,
-    Notice,
+    NotificationRecord,
     Orphan,
     Run,
     RunState,
     Severity,
 )
+from prime_train.core.run_figures import figures
 from prime_train.core.verdict import PodStatus, Stalled
 from prime_train.core.wire import Order, Phase, Verdict
 from tests import builders as b
@@ -45,15 +47,15 @@ EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.SeeHeartbeat(), S.BOOTING),
     (d.SeeStep(11), S.STARTING),
     (d.SeeUpload(11), S.TRAINING),
-    (d.Note("silent", Severity.WARNING, "silent", "no heartbeat"), S.TRAINING),
-    (d.AllClear(("silent",)), S.TRAINING),
-    (d.AskEvidence(Cause.STALLED, "no step"), S.TRAINING),
+    (d.Notify(AlertKind.SILENT, Severity.WARNING, "silent", "no heartbeat"), S.TRAINING),
+    (d.AllClear((AlertKind.SILENT,)), S.TRAINING),
+    (d.RequestEvidence(Cause.STALLED, "no step"), S.TRAINING),
     (d.Drain(DrainReason.USER, "stopped by the user"), S.TRAINING),
     (d.Recover(Cause.SILENT, "no heartbeat"), S.TRAINING),
     (d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished"), S.TRAINING),
     (d.Terminate((POD,)), S.TRAINING),
     (d.Settle((1,), ()), S.STOPPED),
-    (d.Hold("secrets", "secrets are missing", "HF_TOKEN is not set"), S.QUEUED),
+    (d.Hold(AlertKind.SECRETS, "secrets are missing", "HF_TOKEN is not set"), S.QUEUED),
 ]
 FROM_OUTSIDE = (d.Launch, d.ChooseResume, d.CleanUp)
 
@@ -84,7 +86,7 @@ def test_every_decision_is_carried_by_a_change() -> None:
 
 @pytest.mark.parametrize("decision", [d.Launch(on_demand=False), d.ChooseResume()], ids=ids)
 def test_what_needs_facts_from_outside_is_refused_without_them(decision: d.Decision) -> None:
-    with pytest.raises(ValueError, match="needs facts from outside"):
+    with pytest.raises(ValueError, match="needs external facts"):
         changed(decision, a_run(S.QUEUED))
 
 
@@ -102,17 +104,17 @@ def test_every_change_raises_the_version_by_one_and_names_the_lease_it_was_made_
 @pytest.mark.parametrize(("decision", "state"), [e for e in EXAMPLES if not isinstance(e[0], d.Wait)], ids=ids)
 def test_every_change_but_a_wait_leaves_a_line_of_history_and_is_followed_up_soon(decision: d.Decision, state: RunState) -> None:
     change = changed(decision, a_run(state))
-    assert [line.at_s for line in change.happenings] == [NOW_S]
+    assert [line.at_s for line in change.events] == [NOW_S]
     assert change.run.next_check_s is not None
     assert NOW_S <= change.run.next_check_s <= NOW_S + d.CHECK_S
 
 
 @pytest.mark.parametrize(("decision", "state"), EXAMPLES, ids=ids)
-def test_people_are_told_of_every_change_of_state_once(decision: d.Decision, state: RunState) -> None:
-    told = [alert.kind for alert in changed(decision, a_run(state)).alerts]
-    expected = {d.SeeStep: ["training"], d.Note: ["silent"], d.AskEvidence: ["stalled"], d.Drain: ["draining"]}
+def test_people_are_notified_of_every_change_of_state_once(decision: d.Decision, state: RunState) -> None:
+    reported = [alert.kind for alert in changed(decision, a_run(state)).alerts]
+    expected = {d.SeeStep: ["training"], d.Notify: ["silent"], d.RequestEvidence: ["stalled"], d.Drain: ["draining"]}
     expected |= {d.Hold: ["secrets"], d.Recover: ["lost"], d.Finish: ["succeeded"], d.Adopt: ["launched"]}
-    assert told == expected.get(type(decision), [])
+    assert reported == expected.get(type(decision), [])
 
 
 def test_no_two_changes_of_a_run_are_the_same_alert() -> None:
@@ -127,12 +129,12 @@ WITH_LEASE: list[d.Decision] = [
     d.Recover(Cause.SILENT, "no heartbeat"),
     d.Finish(S.STOPPED, Cause.BUDGET_SPENT, "spent"),
     d.Drain(DrainReason.BUDGET, "nearly spent"),
-    d.AskEvidence(Cause.STALLED, "no step"),
+    d.RequestEvidence(Cause.STALLED, "no step"),
 ]
 
 
 def stored(run: Run) -> MemoryStore:
-    """A store that holds a queued run carried to where `run` is."""
+    """Return a store with a queued run, advanced to the state of `run`."""
     store = MemoryStore()
     assert store.create(replace(a_run(S.QUEUED), version=run.version - 1))
     assert store.save(Change(run, b.lease(run), store_version(store)))
@@ -140,39 +142,39 @@ def stored(run: Run) -> MemoryStore:
 
 
 def store_version(store: MemoryStore) -> int:
-    held = store.load(b.RUN_ID)
-    assert held is not None
-    return held.lease.version
+    record = store.load(b.RUN_ID)
+    assert record is not None
+    return record.lease.version
 
 
 @pytest.mark.parametrize("decision", WITH_LEASE, ids=ids)
 def test_a_save_that_a_heartbeat_overtook_is_lost(decision: d.Decision) -> None:
     store = stored(a_run(version=9))
-    held = store.load(b.RUN_ID)
-    assert held is not None
+    record = store.load(b.RUN_ID)
+    assert record is not None
     assert store.heartbeat(b.heartbeat(99), NOW_S).verdict is Verdict.OK
-    assert not store.save(c.change(held.run, held.lease, decision, NOW_S))
+    assert not store.save(c.change(record.run, record.lease, decision, NOW_S))
     again = store.load(b.RUN_ID)
     assert again is not None
-    assert again.run == held.run
+    assert again.run == record.run
     assert again.lease.open
 
 
 @pytest.mark.parametrize("decision", WITH_LEASE[:2], ids=ids)
 def test_a_save_that_a_commit_overtook_is_lost_so_that_the_step_counts(decision: d.Decision) -> None:
     store = stored(a_run(version=9))
-    held = store.load(b.RUN_ID)
-    assert held is not None
+    record = store.load(b.RUN_ID)
+    assert record is not None
     assert store.commit(b.commit(120), NOW_S).verdict is Verdict.OK
-    assert not store.save(c.change(held.run, held.lease, decision, NOW_S))
+    assert not store.save(c.change(record.run, record.lease, decision, NOW_S))
 
 
 @pytest.mark.parametrize("decision", WITH_LEASE[:2], ids=ids)
 def test_after_the_fence_the_old_attempt_can_neither_send_heartbeats_nor_commit(decision: d.Decision) -> None:
     store = stored(a_run(version=9))
-    held = store.load(b.RUN_ID)
-    assert held is not None
-    assert store.save(c.change(held.run, held.lease, decision, NOW_S))
+    record = store.load(b.RUN_ID)
+    assert record is not None
+    assert store.save(c.change(record.run, record.lease, decision, NOW_S))
     assert store.heartbeat(b.heartbeat(99), NOW_S).verdict is Verdict.FENCED
     assert store.commit(b.commit(120), NOW_S).verdict is Verdict.FENCED
 
@@ -229,20 +231,20 @@ def test_a_launch_that_was_refused_ends_its_attempt_at_no_cost() -> None:
     assert not change.lease.open
 
 
-def test_no_machine_that_fits_backs_off_further_each_time_and_is_told_once() -> None:
-    run, waits, told = a_run(S.QUEUED), [], []
+def test_no_machine_that_fits_backs_off_further_each_time_and_is_reported_once() -> None:
+    run, waits, reported = a_run(S.QUEUED), [], []
     for _ in range(8):
         change = c.no_offer(run, "none for rent", NOW_S)
         run = change.run
         assert run.next_check_s == run.not_before_s
         waits.append(run.not_before_s - NOW_S)
-        told += [alert.kind for alert in change.alerts]
+        reported += [alert.kind for alert in change.alerts]
     assert waits == [15, 30, 60, 120, 240, 480, 600, 600]
-    assert told == ["no_capacity"]
+    assert reported == ["no_capacity"]
     assert run.version == a_run(S.QUEUED).version + 8
 
 
-def test_when_capacity_is_gone_again_after_a_machine_was_had_people_are_told_again() -> None:
+def test_when_capacity_is_gone_again_after_a_machine_was_had_people_are_notified_again() -> None:
     short = c.no_offer(a_run(S.QUEUED), "none for rent", NOW_S).run
     booting = c.adopted(launched(short).run, "pod-1", NOW_S).run
     lost = recovered(Cause.PREEMPTED, booting)
@@ -280,8 +282,8 @@ def test_an_adopted_machine_is_the_attempts_own() -> None:
     assert (newest(change.run).pod_id, change.run.state, change.run.next_check_s) == ("pod-7", S.BOOTING, NOW_S)
 
 
-def test_the_first_step_ends_the_back_off_and_all_that_was_told_but_the_money() -> None:
-    notices = tuple(Notice(kind, 0) for kind in ("budget", "silent", "no_capacity"))
+def test_the_first_step_ends_the_back_off_and_all_that_was_reported_but_the_money() -> None:
+    notices = tuple(NotificationRecord(kind, 0) for kind in (AlertKind.BUDGET, AlertKind.SILENT, AlertKind.NO_CAPACITY))
     after = changed(d.SeeStep(31), a_run(S.STARTING, backoffs=4, notices=notices)).run
     assert (after.backoffs, [notice.kind for notice in after.notices], newest(after).last_step) == (0, ["budget"], 31)
 
@@ -311,32 +313,34 @@ def test_a_drain_is_remembered_with_its_reason_and_its_second() -> None:
 
 
 def test_what_has_passed_is_forgotten_and_what_has_not_is_kept() -> None:
-    run = a_run(notices=(Notice("silent", 1), Notice("budget", 2), Notice("blind", 3)))
-    assert changed(d.AllClear(("silent", "blind")), run).run.notices == (Notice("budget", 2),)
+    run = a_run(
+        notices=(NotificationRecord(AlertKind.SILENT, 1), NotificationRecord(AlertKind.BUDGET, 2), NotificationRecord(AlertKind.BLIND, 3))
+    )
+    assert changed(d.AllClear((AlertKind.SILENT, AlertKind.BLIND)), run).run.notices == (NotificationRecord(AlertKind.BUDGET, 2),)
 
 
 @pytest.mark.parametrize(("before", "after"), [(Order.EVIDENCE, Order.NONE), (Order.DRAIN, Order.DRAIN), (Order.NONE, Order.NONE)])
 def test_a_stall_that_has_passed_takes_back_its_own_order_and_no_other(before: Order, after: Order) -> None:
-    run = a_run(attempts=(b.new_attempt(evidence_asked_s=NOW_S - 60),))
-    change = changed(d.AllClear(("stalled",)), run, order=before)
-    assert newest(change.run).evidence_asked_s is None
+    run = a_run(attempts=(b.new_attempt(evidence_requested_s=NOW_S - 60),))
+    change = changed(d.AllClear((AlertKind.STALLED,)), run, order=before)
+    assert newest(change.run).evidence_requested_s is None
     assert (change.lease.order if change.lease else before) is after
 
 
 def test_an_all_clear_of_anything_else_leaves_orders_alone() -> None:
-    assert changed(d.AllClear(("silent",)), order=Order.EVIDENCE).lease is None
+    assert changed(d.AllClear((AlertKind.SILENT,)), order=Order.EVIDENCE).lease is None
 
 
 # ----------------------------------------------------------------------------------------------------------------- the fence
 
 
-@pytest.mark.parametrize("state", sorted(ATTENDED))
+@pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
 @pytest.mark.parametrize("end", [d.Recover(Cause.SILENT, ""), d.Finish(S.STOPPED, None, ""), d.Finish(S.FAILED, None, "")], ids=ids)
 def test_the_lease_is_closed_in_the_same_write_as_any_move_out_of_a_state_with_an_attempt(state: RunState, end: d.Decision) -> None:
     change = changed(end, a_run(state), order=Order.DRAIN, order_reason="user")
     assert change.lease is not None
     assert (change.lease.open, change.lease.order, change.lease.attempt) == (False, Order.NONE, 1)
-    assert change.run.state not in ATTENDED
+    assert change.run.state not in ACTIVE_STATES
     assert newest(change.run).fenced_s == NOW_S
     assert not change.run.resume_chosen
     assert change.run.drain is None
@@ -363,6 +367,15 @@ def test_what_is_known_never_goes_back_at_a_fence() -> None:
     run = a_run(best_step=900, durable_step=800, step_slow_s=4.0)
     after = recovered(Cause.SILENT, run, heartbeat=b.heartbeat(7, step=55, step_slow_s=None), committed_step=50)
     assert (after.best_step, after.durable_step, after.step_slow_s) == (900, 800, 4.0)
+
+
+def test_the_step_that_was_shown_does_not_drop_when_the_attempt_ends() -> None:
+    """A commit may contain a later step than the last heartbeat that arrived."""
+    run, lease = a_run(), dict[str, Any](heartbeat=b.heartbeat(7, step=48), heartbeat_s=NOW_S - 9, committed_step=50)
+    shown = figures(run, b.lease(run, **lease), NOW_S)
+    ended = figures(recovered(Cause.SILENT, run, **lease), None, NOW_S)
+    assert (shown.step, shown.best_step, shown.durable_step) == (50, 50, 50)
+    assert (ended.step, ended.best_step, ended.durable_step) == (50, 50, 50)
 
 
 def test_a_second_fence_changes_nothing_of_a_past_attempt() -> None:
@@ -435,7 +448,7 @@ def test_preemptions_are_remembered_no_further_than_needed() -> None:
     ("state", "severity"),
     [(S.SUCCEEDED, Severity.INFO), (S.FAILED, Severity.ERROR), (S.STOPPED, Severity.WARNING), (S.CANCELLED, Severity.INFO)],
 )
-def test_every_end_is_told_once_with_what_it_cost(state: RunState, severity: Severity) -> None:
+def test_every_end_is_reported_once_with_what_it_cost(state: RunState, severity: Severity) -> None:
     (alert,) = changed(d.Finish(state, Cause.TRAINER_ERROR, "so it ended")).alerts
     assert (alert.kind, alert.severity) == (state.value, severity)
     assert "so it ended" in alert.text
@@ -450,11 +463,11 @@ def test_an_ended_run_is_looked_at_again_until_its_machine_is_gone() -> None:
 # --------------------------------------------------------------------------------------------------------------- their pods
 
 
-def test_a_machine_that_was_asked_back_is_remembered_until_it_is_gone() -> None:
+def test_a_machine_that_was_terminated_is_remembered_until_it_is_gone() -> None:
     run = changed(d.Terminate((POD,))).run
     again = changed(d.Terminate((POD,)), run, now_s=NOW_S + 30).run
     assert again.orphans == (
-        Orphan("pod-x", POD.name, asked_s=NOW_S + 30, first_asked_s=NOW_S, times=2, created_s=NOW_S - 100, usd_per_hour=0.36),
+        Orphan("pod-x", POD.name, requested_s=NOW_S + 30, first_requested_s=NOW_S, times=2, created_s=NOW_S - 100, usd_per_hour=0.36),
     )
     assert changed(d.Settle((), ("pod-x",)), again).run.orphans == ()
 
@@ -464,7 +477,7 @@ def test_a_machine_that_a_lost_create_call_made_is_paid_for_by_its_attempt_thoug
     run = a_run(S.QUEUED, attempts=(written_off,), attempt=1)
     assert ledger.totals(run, NOW_S).paid_s == 0
     after = changed(d.Terminate((POD,)), run).run
-    assert (newest(after).pod_id, newest(after).terminate_asked_s) == ("pod-x", NOW_S)
+    assert (newest(after).pod_id, newest(after).terminate_requested_s) == ("pod-x", NOW_S)
     assert ledger.totals(after, NOW_S).paid_s == 100
     assert ledger.totals(changed(d.Settle((1,), ("pod-x",)), after, now_s=NOW_S + 50).run, NOW_S + 5000).paid_s == 150
 
@@ -505,8 +518,8 @@ def test_a_bill_for_a_machine_that_nobody_ever_saw_is_booked_by_its_name() -> No
 def test_a_machine_that_is_in_no_attempt_is_paid_for_too_and_only_once() -> None:
     run = a_run(S.STOPPED)
     paid_s = ledger.totals(run, NOW_S).paid_s
-    asked = changed(d.Terminate((POD,)), run).run
-    after = changed(d.Settle((), ("pod-x",)), asked, now_s=NOW_S + 50).run
+    requested = changed(d.Terminate((POD,)), run).run
+    after = changed(d.Settle((), ("pod-x",)), requested, now_s=NOW_S + 50).run
     assert ledger.totals(after, NOW_S + 5000).paid_s == paid_s + 150
     assert changed(d.Settle((), ("pod-x",)), after, now_s=NOW_S + 90).run.folded == after.folded
 
@@ -520,8 +533,8 @@ def test_a_machine_that_comes_back_after_it_was_called_gone_is_paid_for_again() 
 def test_two_machines_that_one_lost_create_call_made_are_both_paid_for() -> None:
     lost = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300)
     run = a_run(S.QUEUED, attempts=(lost,), attempt=1)
-    asked = changed(d.Terminate((POD, replace(POD, pod_id="pod-y"))), run).run
-    after = changed(d.Settle((1,), ("pod-x", "pod-y")), asked).run
+    requested = changed(d.Terminate((POD, replace(POD, pod_id="pod-y"))), run).run
+    after = changed(d.Settle((1,), ("pod-x", "pod-y")), requested).run
     assert ledger.totals(after, NOW_S + 5000).paid_s == 100 + 100
 
 
@@ -541,27 +554,34 @@ def test_settling_twice_is_settling_once() -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in S if state not in TERMINAL])
-@pytest.mark.parametrize("want", [DesiredState.STOP, DesiredState.CANCEL])
-def test_a_wish_is_saved_and_looked_at_at_once(state: RunState, want: DesiredState) -> None:
-    change = c.wished(a_run(state), want, NOW_S)
-    assert (change.run.want, change.run.next_check_s, change.run.state) == (want, NOW_S, state)
+@pytest.mark.parametrize("desired", [DesiredState.STOP, DesiredState.CANCEL])
+def test_a_wish_is_saved_and_looked_at_at_once(state: RunState, desired: DesiredState) -> None:
+    change = c.requested(a_run(state), desired, NOW_S)
+    assert (change.run.desired, change.run.next_check_s, change.run.state) == (desired, NOW_S, state)
     assert change.lease is None
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
-@pytest.mark.parametrize("want", [DesiredState.STOP, DesiredState.CANCEL])
-def test_a_run_that_is_over_can_not_be_stopped(state: RunState, want: DesiredState) -> None:
+@pytest.mark.parametrize("desired", [DesiredState.STOP, DesiredState.CANCEL])
+def test_a_run_that_is_over_cannot_be_stopped(state: RunState, desired: DesiredState) -> None:
     with pytest.raises(IllegalMove, match=state.value):
-        c.wished(a_run(state), want, NOW_S)
+        c.requested(a_run(state), desired, NOW_S)
 
 
 @pytest.mark.parametrize("state", [S.FAILED, S.STOPPED, S.CANCELLED])
 def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_larger_budget(state: RunState) -> None:
     run = a_run(
-        state, want=DesiredState.STOP, strikes=(Cause.STALLED,) * 3, backoffs=5, not_before_s=NOW_S + 999, resume=POINT, excluded=("a",)
+        state, desired=DesiredState.STOP, strikes=(Cause.STALLED,) * 3, backoffs=5, not_before_s=NOW_S + 999, resume=POINT, excluded=("a",)
     )
-    after = c.resumed(replace(run, notices=(Notice("budget", 1),)), NOW_S, {Limit.USD: 50.0}).run
-    assert (after.state, after.want, after.strikes, after.backoffs, after.notices, after.why) == (S.QUEUED, DesiredState.RUN, (), 0, (), "")
+    after = c.resumed(replace(run, notices=(NotificationRecord(AlertKind.BUDGET, 1),)), NOW_S, {Limit.USD: 50.0}).run
+    assert (after.state, after.desired, after.strikes, after.backoffs, after.notices, after.why) == (
+        S.QUEUED,
+        DesiredState.RUN,
+        (),
+        0,
+        (),
+        "",
+    )
     assert (after.spec.budget.usd, after.spec.budget.hours, after.resume, after.attempt, after.ended_s) == (50.0, None, POINT, 1, None)
     assert (after.not_before_s, after.next_check_s) == (NOW_S, NOW_S)
 
@@ -573,7 +593,7 @@ def test_what_a_resumed_run_restores_is_chosen_anew_if_its_last_attempt_was_fenc
 
 
 @pytest.mark.parametrize("state", [S.SUCCEEDED, S.QUEUED, S.TRAINING])
-def test_a_run_that_was_not_stopped_can_not_be_resumed(state: RunState) -> None:
+def test_a_run_that_was_not_stopped_cannot_be_resumed(state: RunState) -> None:
     with pytest.raises(IllegalMove):
         c.resumed(a_run(state), NOW_S)
 
@@ -625,7 +645,7 @@ HEALTHY = d.Wait(None, "healthy")
 
 
 def next_look_s(run: Run | None = None, wait: d.Wait = HEALTHY, **lease: Any) -> int:
-    """Seconds to the next look at a healthy run."""
+    """Return the seconds until the next check of a healthy run."""
     at_s = changed(wait, run, **lease).run.next_check_s
     assert at_s is not None
     return at_s - NOW_S
@@ -661,7 +681,7 @@ def test_a_second_stall_of_the_same_attempt_is_asked_for_evidence_again() -> Non
     run = changed(decided(a_run(), late)).run
     for now_s in (NOW_S + 30, NOW_S + 60, NOW_S + 90):
         run = changed(decided(run, TRAINS, now_s), run, now_s=now_s).run
-    assert isinstance(decided(run, replace(late, evidence=True), NOW_S + 4000), d.AskEvidence)
+    assert isinstance(decided(run, replace(late, evidence=True), NOW_S + 4000), d.RequestEvidence)
 
 
 # ------------------------------------------------------------------------------------------------------------------- always
@@ -669,7 +689,7 @@ def test_a_second_stall_of_the_same_attempt_is_asked_for_evidence_again() -> Non
 
 @PROPERTY
 @given(
-    state=st.sampled_from(sorted(ATTENDED)),
+    state=st.sampled_from(sorted(ACTIVE_STATES)),
     cause=CAUSES,
     committed=st.integers(0, 50),
     before=st.integers(0, 50),

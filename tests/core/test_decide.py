@@ -1,4 +1,4 @@
-"""The one next thing to do, state by state and verdict by verdict."""
+"""The next action, state by state and verdict by verdict."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,11 +10,24 @@ from hypothesis import strategies as st
 
 from prime_train.core import decide as d
 from prime_train.core import ledger
+from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
-from prime_train.core.run import ATTENDED, TERMINAL, Attempt, DesiredState, DrainReason, Notice, Orphan, Run, RunState, Totals, with_attempt
-from prime_train.core.verdict import Finished, Gone, Healthy, PodsSeen, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
+from prime_train.core.run import (
+    ACTIVE_STATES,
+    TERMINAL,
+    Attempt,
+    DesiredState,
+    DrainReason,
+    NotificationRecord,
+    Orphan,
+    Run,
+    RunState,
+    Totals,
+    with_attempt,
+)
+from prime_train.core.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
 from tests.core.given import (
@@ -46,8 +59,8 @@ def after(run: Run, verdict: Verdict | None = TRAINS, pods: PodsView | None = No
     return d.decide(run, verdict, as_expected(run) if pods is None else pods, now_s)
 
 
-def noted(*kinds: str, at_s: int = NOW_S - 1000) -> tuple[Notice, ...]:
-    return tuple(Notice(kind, at_s) for kind in kinds)
+def noted(*kinds: AlertKind, at_s: int = NOW_S - 1000) -> tuple[NotificationRecord, ...]:
+    return tuple(NotificationRecord(kind, at_s) for kind in kinds)
 
 
 def wait_of(decision: d.Decision) -> d.Wait:
@@ -90,36 +103,38 @@ def test_a_second_machine_of_the_current_name_goes(state: RunState) -> None:
     assert after(run, TRAINS, seen(b.pod(run), twin)) == d.Terminate((twin,))
 
 
-@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.ACTIVE, PodStatus.ODD])
-def test_a_machine_in_any_state_but_gone_is_asked_back(status: PodStatus) -> None:
+@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.ACTIVE, PodStatus.UNKNOWN])
+def test_a_machine_in_any_state_but_gone_is_terminated(status: PodStatus) -> None:
     run = a_run(S.STOPPED)
     assert isinstance(after(run, None, seen(b.pod(run, status=status))), d.Terminate)
 
 
-def test_a_machine_that_is_gone_is_not_asked_back() -> None:
+def test_a_machine_that_is_gone_is_not_terminated() -> None:
     run = a_run(S.STOPPED)
     assert after(run, None, seen(b.pod(run, status=PodStatus.GONE))) == d.Wait(None, wait_of(after(run, None)).why)
     assert isinstance(after(run, None, seen(b.pod(run), gone=("pod-1",))), d.Wait)
 
 
-@pytest.mark.parametrize(("asked_s", "again"), [(29, False), (30, True), (31, True)])
-def test_the_provider_is_asked_again_until_it_says_that_the_pod_is_gone(asked_s: int, again: bool) -> None:
+@pytest.mark.parametrize(("requested_s", "again"), [(29, False), (30, True), (31, True)])
+def test_the_provider_is_retried_until_it_says_that_the_pod_is_gone(requested_s: int, again: bool) -> None:
     pod = b.pod(a_run(S.STOPPED))
-    run = a_run(S.STOPPED, orphans=(Orphan(pod.pod_id, pod.name, asked_s=NOW_S - asked_s, first_asked_s=NOW_S - 300),))
+    run = a_run(S.STOPPED, orphans=(Orphan(pod.pod_id, pod.name, requested_s=NOW_S - requested_s, first_requested_s=NOW_S - 300),))
     decision = after(run, None, seen(pod))
     assert isinstance(decision, d.Terminate) == again
     if not again:
         assert wait_of(decision).until_s == NOW_S + d.check_s(run)
 
 
-def test_a_machine_asked_back_a_moment_ago_does_not_hold_up_the_run() -> None:
-    run = a_run(attempt=2, orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S),))
+def test_a_machine_terminated_a_moment_ago_does_not_hold_up_the_run() -> None:
+    run = a_run(attempt=2, orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S),))
     assert isinstance(after(run, Gone("404"), seen(b.pod(run, attempt=1))), d.Recover)
 
 
 def test_when_the_provider_confirms_the_past_attempt_is_settled() -> None:
     lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
-    run = a_run(S.QUEUED, attempt=1, attempts=(lost,), orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S),))
+    run = a_run(
+        S.QUEUED, attempt=1, attempts=(lost,), orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S),)
+    )
     assert after(run, None, seen(gone=("pod-1",))) == d.Settle((1,), ("pod-1",))
 
 
@@ -153,10 +168,10 @@ def test_a_queued_run_is_launched() -> None:
 
 def test_nothing_is_rented_while_a_secret_of_the_run_is_missing() -> None:
     run = a_run(S.QUEUED)
-    held = d.decide(run, None, PodsSeen(()), NOW_S, lacking=["HF_TOKEN"])
+    held = d.decide(run, None, PodsObserved(()), NOW_S, lacking=["HF_TOKEN"])
     assert isinstance(held, d.Hold)
     assert "HF_TOKEN" in held.why
-    assert isinstance(d.decide(replace(run, not_before_s=NOW_S + 9), None, PodsSeen(()), NOW_S, lacking=["HF_TOKEN"]), d.Wait)
+    assert isinstance(d.decide(replace(run, not_before_s=NOW_S + 9), None, PodsObserved(()), NOW_S, lacking=["HF_TOKEN"]), d.Wait)
 
 
 def test_what_the_next_attempt_restores_is_chosen_after_the_fence_and_before_the_launch() -> None:
@@ -164,7 +179,7 @@ def test_what_the_next_attempt_restores_is_chosen_after_the_fence_and_before_the
 
 
 @pytest.mark.parametrize(("early_s", "waits"), [(1, True), (0, False), (-1, False)])
-def test_no_machine_is_asked_for_before_the_back_off_is_over(early_s: int, waits: bool) -> None:
+def test_no_machine_is_requested_before_the_back_off_is_over(early_s: int, waits: bool) -> None:
     decision = after(a_run(S.QUEUED, not_before_s=NOW_S + early_s), None)
     assert wait_of(decision).until_s == NOW_S + early_s if waits else isinstance(decision, d.Launch)
 
@@ -173,25 +188,25 @@ def test_the_back_off_grows_from_15_s_to_10_min() -> None:
     assert [d.backoff_s(n) for n in (1, 2, 3, 4, 5, 6, 7, 8, 1000)] == [15, 30, 60, 120, 240, 480, 600, 600, 600]
 
 
-def test_nothing_is_launched_while_the_provider_can_not_be_asked() -> None:
-    assert isinstance(after(a_run(S.QUEUED), None, DOWN), d.Note)
-    assert wait_of(after(a_run(S.QUEUED, notices=noted("unknown")), None, DOWN)).until_s == NOW_S + 15
+def test_nothing_is_launched_while_the_provider_cannot_be_queried() -> None:
+    assert isinstance(after(a_run(S.QUEUED), None, DOWN), d.Notify)
+    assert wait_of(after(a_run(S.QUEUED, notices=noted(AlertKind.UNKNOWN)), None, DOWN)).until_s == NOW_S + 15
 
 
-@pytest.mark.parametrize(("want", "state"), [(DesiredState.STOP, S.STOPPED), (DesiredState.CANCEL, S.CANCELLED)])
+@pytest.mark.parametrize(("desired", "state"), [(DesiredState.STOP, S.STOPPED), (DesiredState.CANCEL, S.CANCELLED)])
 @pytest.mark.parametrize("chosen", [True, False])
-def test_a_wish_to_stop_comes_before_any_launch(want: DesiredState, state: RunState, chosen: bool) -> None:
+def test_a_wish_to_stop_comes_before_any_launch(desired: DesiredState, state: RunState, chosen: bool) -> None:
     for pods in (seen(), DOWN):
-        assert finish_of(after(a_run(S.QUEUED, want=want, resume_chosen=chosen), None, pods)).state is state
+        assert finish_of(after(a_run(S.QUEUED, desired=desired, resume_chosen=chosen), None, pods)).state is state
 
 
 def test_three_attempts_without_a_new_durable_step_stop_the_run_and_say_what_they_had_in_common() -> None:
     decision = finish_of(after(a_run(S.QUEUED, attempt=3, strikes=(Cause.CUDA_ERROR,) * 3), None))
     assert (decision.state, decision.cause) == (S.STOPPED, Cause.CUDA_ERROR)
-    assert decision.why.startswith("3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. If it repeats")
+    assert decision.why.startswith("3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. If the error repeats")
 
 
-def test_attempts_that_had_nothing_in_common_are_told_one_by_one() -> None:
+def test_attempts_that_had_nothing_in_common_are_reported_one_by_one() -> None:
     causes = (Cause.CUDA_ERROR, Cause.STALLED, Cause.CUDA_ERROR)
     assert d.in_common(causes) == "they ended by 'CUDA error' (2), 'no step within its deadline' (1)"
 
@@ -219,7 +234,7 @@ def test_after_three_preemptions_in_an_hour_on_demand_instead_of_spot(ago_s: tup
 
 
 def test_well_behind_the_deadline_line_on_demand_instead_of_spot() -> None:
-    """540 of 3600 s of training are used up: 15 %."""
+    """540 of 3600 s of training are spent: 15 %."""
     behind = {"trainer": {"steps": 100}, "budget": {"hours": 1.0}, "attempt": 1}
     assert after(a_run(S.QUEUED, durable_step=4, **behind), None) == d.Launch(on_demand=True)
     assert after(a_run(S.QUEUED, durable_step=6, **behind), None) == d.Launch(on_demand=False)
@@ -260,8 +275,8 @@ def test_a_create_call_that_brought_no_machine_is_lost_after_the_settle_time(wai
     assert recover_of(decision).cause is Cause.LAUNCH_LOST if lost else wait_of(decision)
 
 
-def test_a_launch_is_not_lost_while_the_provider_can_not_be_asked() -> None:
-    run = a_run(S.LAUNCHING, notices=noted("unknown"))
+def test_a_launch_is_not_lost_while_the_provider_cannot_be_queried() -> None:
+    run = a_run(S.LAUNCHING, notices=noted(AlertKind.UNKNOWN))
     assert wait_of(after(run, OUT_OF_REACH, DOWN, b.T0_S + 5000)).until_s == b.T0_S + 5015
 
 
@@ -276,7 +291,7 @@ def test_the_agent_is_put_on_a_machine_that_is_up() -> None:
     assert after(a_run(S.BOOTING), NOT_YET, now_s=b.T0_S + 10) == d.PutAgent("pod-1")
 
 
-@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.ODD])
+@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.UNKNOWN])
 def test_a_machine_that_is_not_up_yet_is_waited_for(status: PodStatus) -> None:
     run = a_run(S.BOOTING)
     assert wait_of(after(run, NOT_YET, seen(b.pod(run, status=status)))).until_s == NOW_S + 15
@@ -314,16 +329,16 @@ def test_the_first_step_is_seen() -> None:
     assert wait_of(after(a_run(S.STARTING), Healthy(Phase.SETUP, 0))).until_s is None
 
 
-def test_a_machine_that_boots_too_long_is_told_of_and_replaced_one_overdue_later() -> None:
+def test_a_machine_that_boots_too_long_is_reported_and_replaced_one_overdue_later() -> None:
     late = Stalled(Cause.BOOT_TIMEOUT, 1300, 1200)
-    assert isinstance(after(given_its_agent(100), late), d.Note)
-    told = given_its_agent(100, notices=noted("boot_late", at_s=NOW_S - 89))
-    assert wait_of(after(told, late)).until_s == NOW_S + 1
-    assert recover_of(after(told, late, now_s=NOW_S + 1)).cause is Cause.BOOT_TIMEOUT
+    assert isinstance(after(given_its_agent(100), late), d.Notify)
+    reported = given_its_agent(100, notices=noted(AlertKind.BOOT_LATE, at_s=NOW_S - 89))
+    assert wait_of(after(reported, late)).until_s == NOW_S + 1
+    assert recover_of(after(reported, late, now_s=NOW_S + 1)).cause is Cause.BOOT_TIMEOUT
 
 
 def given_its_agent(seconds_ago: int | None, **changes: Any) -> Run:
-    """A run that boots, and whose machine was given its agent so long ago, or never."""
+    """Return a run that boots, and whose machine was given its agent this long ago, or never."""
     run = a_run(S.BOOTING, **changes)
     return with_attempt(run, replace(newest(run), agent_put_s=None if seconds_ago is None else NOW_S - seconds_ago))
 
@@ -334,11 +349,11 @@ def test_a_machine_that_nobody_gave_its_agent_for_long_is_given_it_before_it_cou
     assert after(given_its_agent(seconds_ago), late) == d.PutAgent("pod-1")
 
 
-@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.ODD])
+@pytest.mark.parametrize("status", [PodStatus.PENDING, PodStatus.UNKNOWN])
 def test_a_machine_that_is_not_up_is_late_whoever_was_away(status: PodStatus) -> None:
     run = given_its_agent(None)
     pods = seen(replace(b.pod(run), status=status))
-    assert isinstance(after(run, Stalled(Cause.BOOT_TIMEOUT, 3600, 1200), pods), d.Note)
+    assert isinstance(after(run, Stalled(Cause.BOOT_TIMEOUT, 3600, 1200), pods), d.Notify)
 
 
 def test_an_agent_that_was_put_on_a_late_machine_is_given_its_time_once() -> None:
@@ -347,9 +362,9 @@ def test_an_agent_that_was_put_on_a_late_machine_is_given_its_time_once() -> Non
     put_s = newest(run).launched_s + 1201
     run = with_attempt(run, replace(newest(run), agent_put_s=put_s))
     assert wait_of(after(run, late, now_s=put_s + 290)).until_s == put_s + 300
-    assert isinstance(after(run, late, now_s=put_s + 300), d.Note)
-    told = replace(run, notices=noted("boot_late", at_s=put_s + 300))
-    assert recover_of(after(told, late, now_s=put_s + 4000)).cause is Cause.BOOT_TIMEOUT
+    assert isinstance(after(run, late, now_s=put_s + 300), d.Notify)
+    reported = replace(run, notices=noted(AlertKind.BOOT_LATE, at_s=put_s + 300))
+    assert recover_of(after(reported, late, now_s=put_s + 4000)).cause is Cause.BOOT_TIMEOUT
 
 
 def test_an_attempt_that_finished_before_anybody_looked_has_succeeded() -> None:
@@ -388,52 +403,52 @@ def test_what_follows_from_a_cause_is_its_row_in_the_policy_table(cause: Cause, 
 
 @pytest.mark.parametrize("state", [*AGENT_THERE, S.DRAINING])
 def test_a_finished_run_has_succeeded_whatever_else_is_wanted(state: RunState) -> None:
-    for want in DesiredState:
-        assert finish_of(after(a_run(state, want=want), Finished(20))).state is S.SUCCEEDED
+    for desired in DesiredState:
+        assert finish_of(after(a_run(state, desired=desired), Finished(20))).state is S.SUCCEEDED
     assert finish_of(after(spending(state, 100.0), Finished(20))).state is S.SUCCEEDED
 
 
 # --------------------------------------------------------------------------------------------------------------- silence
 
 
-def test_a_silent_machine_is_told_of_first() -> None:
+def test_a_silent_machine_is_reported_first() -> None:
     decision = after(a_run(), Silent(91, past_limit=False))
-    assert isinstance(decision, d.Note)
+    assert isinstance(decision, d.Notify)
     assert decision.kind == "silent"
 
 
-def test_a_silent_machine_is_told_of_once_and_looked_at_again_when_the_limit_is_passed() -> None:
-    run = a_run(notices=noted("silent", at_s=NOW_S - 209))
+def test_a_silent_machine_is_reported_once_and_looked_at_again_when_the_limit_is_passed() -> None:
+    run = a_run(notices=noted(AlertKind.SILENT, at_s=NOW_S - 209))
     for silent_s, next_s in ((100, 15), (285, 15), (286, 15), (287, 14), (300, 1)):
         assert wait_of(after(run, Silent(silent_s, past_limit=False))).until_s == NOW_S + next_s
 
 
 def test_at_the_silence_limit_a_silent_machine_is_fenced_and_recovered_from() -> None:
-    run = a_run(notices=noted("silent", at_s=NOW_S - 210))
+    run = a_run(notices=noted(AlertKind.SILENT, at_s=NOW_S - 210))
     assert recover_of(after(run, Silent(301, past_limit=True))).cause is Cause.SILENT
     wait_of(after(run, Silent(300, past_limit=False)))
 
 
 @pytest.mark.parametrize(("told_s", "acts"), [(0, False), (89, False), (90, True)])
-def test_a_silence_found_only_late_is_acted_on_no_sooner_than_one_overdue_after_it_was_told(told_s: int, acts: bool) -> None:
-    run = a_run(notices=noted("silent", at_s=NOW_S - told_s))
+def test_a_silence_found_only_late_is_acted_on_no_sooner_than_one_overdue_after_it_was_reported(told_s: int, acts: bool) -> None:
+    run = a_run(notices=noted(AlertKind.SILENT, at_s=NOW_S - told_s))
     decision = after(run, Silent(5000, past_limit=True))
     assert recover_of(decision) if acts else wait_of(decision).until_s == NOW_S + min(15, 90 - told_s)
 
 
-def test_a_cut_off_run_is_waited_for_and_told_of_once() -> None:
+def test_a_cut_off_run_is_waited_for_and_reported_once() -> None:
     cut_off = Healthy(Phase.TRAIN, 10, cut_off=True)
-    assert isinstance(after(a_run(), cut_off), d.Note)
-    assert wait_of(after(a_run(notices=noted("cut_off")), cut_off)).until_s == NOW_S + 15
+    assert isinstance(after(a_run(), cut_off), d.Notify)
+    assert wait_of(after(a_run(notices=noted(AlertKind.CUT_OFF)), cut_off)).until_s == NOW_S + 15
 
 
-def test_what_was_told_is_forgotten_when_it_has_passed_so_that_the_next_time_is_told_again() -> None:
-    run = a_run(notices=noted("silent", "blind", "budget"))
-    assert after(run, TRAINS) == d.AllClear(("silent", "blind"))
+def test_what_was_reported_is_forgotten_when_it_has_passed_so_that_the_next_time_is_reported_again() -> None:
+    run = a_run(notices=noted(AlertKind.SILENT, AlertKind.BLIND, AlertKind.BUDGET))
+    assert after(run, TRAINS) == d.AllClear((AlertKind.SILENT, AlertKind.BLIND))
 
 
 def test_a_cut_off_run_is_no_all_clear() -> None:
-    run = a_run(notices=noted("silent", "cut_off"))
+    run = a_run(notices=noted(AlertKind.SILENT, AlertKind.CUT_OFF))
     assert isinstance(after(run, Healthy(Phase.TRAIN, 10, cut_off=True)), d.Wait)
 
 
@@ -441,50 +456,50 @@ def test_a_cut_off_run_is_no_all_clear() -> None:
 
 
 def test_a_stalled_run_is_asked_for_evidence_first() -> None:
-    assert isinstance(after(a_run(), LATE), d.AskEvidence)
+    assert isinstance(after(a_run(), LATE), d.RequestEvidence)
 
 
 @pytest.mark.parametrize(("ago_s", "acts"), [(0, False), (59, False), (60, True), (61, True)])
 def test_evidence_is_waited_for_a_minute_and_no_longer(ago_s: int, acts: bool) -> None:
-    run = a_run(attempts=(replace(b.new_attempt(), evidence_asked_s=NOW_S - ago_s),))
+    run = a_run(attempts=(replace(b.new_attempt(), evidence_requested_s=NOW_S - ago_s),))
     decision = after(run, LATE)
     assert recover_of(decision) if acts else wait_of(decision).until_s == NOW_S - ago_s + 60
 
 
 def test_once_the_evidence_is_in_the_bucket_a_stalled_run_is_recovered_from() -> None:
-    run = a_run(attempts=(replace(b.new_attempt(), evidence_asked_s=NOW_S - 1),))
+    run = a_run(attempts=(replace(b.new_attempt(), evidence_requested_s=NOW_S - 1),))
     assert recover_of(after(run, replace(LATE, evidence=True))).cause is Cause.STALLED
 
 
-def test_a_run_that_advances_again_after_evidence_was_asked_for_is_left_alone() -> None:
-    run = a_run(attempts=(replace(b.new_attempt(), evidence_asked_s=NOW_S - 30),))
-    assert after(run, TRAINS) == d.AllClear(("stalled",))
+def test_a_run_that_advances_again_after_evidence_was_requested_is_left_alone() -> None:
+    run = a_run(attempts=(replace(b.new_attempt(), evidence_requested_s=NOW_S - 30),))
+    assert after(run, TRAINS) == d.AllClear((AlertKind.STALLED,))
 
 
 # ---------------------------------------------------------------------------------------------------------------- unknown
 
 
 @pytest.mark.parametrize("verdict", [OUT_OF_REACH, BLIND])
-@pytest.mark.parametrize("state", sorted(ATTENDED))
+@pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
 def test_nothing_is_destroyed_on_unknown(state: RunState, verdict: Unknown) -> None:
     for drain in DrainReason:
         run = a_run(state) if state is not S.DRAINING else a_run(state, drain=drain)
-        for notices in ((), noted("unknown", "blind", "silent", "boot_late", at_s=0)):
+        for notices in ((), noted(AlertKind.UNKNOWN, AlertKind.BLIND, AlertKind.SILENT, AlertKind.BOOT_LATE, at_s=0)):
             assert not isinstance(after(replace(run, notices=notices), verdict, DOWN), DESTRUCTIVE)
 
 
 @pytest.mark.parametrize("state", list(S))
-def test_no_pod_is_asked_back_while_the_provider_can_not_be_asked(state: RunState) -> None:
-    run = a_run(state, orphans=(Orphan("pod-x", f"pt-{b.RUN_ID}-e9", asked_s=0, first_asked_s=0),))
+def test_no_pod_is_terminated_while_the_provider_cannot_be_queried(state: RunState) -> None:
+    run = a_run(state, orphans=(Orphan("pod-x", f"pt-{b.RUN_ID}-e9", requested_s=0, first_requested_s=0),))
     assert not isinstance(after(run, OUT_OF_REACH, DOWN), d.Terminate | d.Settle)
 
 
-@pytest.mark.parametrize(("verdict", "kind"), [(OUT_OF_REACH, "unknown"), (BLIND, "blind")])
-def test_people_are_told_once_that_the_watcher_is_blind(verdict: Unknown, kind: str) -> None:
+@pytest.mark.parametrize(("verdict", "kind"), [(OUT_OF_REACH, AlertKind.UNKNOWN), (BLIND, AlertKind.BLIND)])
+def test_people_are_notified_once_that_the_watcher_is_blind(verdict: Unknown, kind: AlertKind) -> None:
     decision = after(a_run(), verdict, DOWN)
-    assert isinstance(decision, d.Note)
-    assert decision.kind == kind
-    assert decision.text.endswith("nothing is destroyed")
+    assert isinstance(decision, d.Notify)
+    assert decision.kind is kind
+    assert decision.text.endswith("no machine is terminated")
     assert wait_of(after(a_run(notices=noted(kind)), verdict, DOWN)).until_s == NOW_S + 15
 
 
@@ -492,7 +507,7 @@ def test_people_are_told_once_that_the_watcher_is_blind(verdict: Unknown, kind: 
 
 
 def spending(state: RunState, usd: float, **changes: Any) -> Run:
-    """A run of 10 $ of which so many are spent: by attempts long gone, and nothing by the current one."""
+    """Return a run with a budget of 10 $ of which this much is spent, by ended attempts and not by the current one."""
     budget = {"usd": 10.0} | changes.pop("budget", {})
     run = a_run(state, budget=budget, **changes)
     past = replace(run.folded, usd=usd)
@@ -500,7 +515,7 @@ def spending(state: RunState, usd: float, **changes: Any) -> Run:
     return replace(run, folded=past, attempts=attempts)
 
 
-@pytest.mark.parametrize("state", sorted(ATTENDED))
+@pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
 def test_a_run_whose_money_is_spent_is_stopped_in_every_state_that_costs_money(state: RunState) -> None:
     for verdict in (TRAINS, NOT_YET, PAST_LIMIT, OUT_OF_REACH, Gone("404"), LATE):
         decision = finish_of(after(spending(state, 10.0), verdict))
@@ -516,8 +531,9 @@ def test_the_budget_holds_across_dead_attempts() -> None:
 
 
 def test_the_hours_hold_across_dead_attempts() -> None:
-    """Three that trained for 540 s each, from the first step to the last sign of life; and the fourth's, from its first step at 60 s."""
-    run = a_run(attempt=4, budget={"hours": 1700 / 3600}, notices=noted("budget"))
+    """Three attempts trained for 540 s each, from the first step to the last sign of life; the fourth's time counts from its first step at
+    60 s."""
+    run = a_run(attempt=4, budget={"hours": 1700 / 3600}, notices=noted(AlertKind.BUDGET))
     assert isinstance(after(run, now_s=newest(run).launched_s + 60 + 79), d.Wait)
     decision = after(run, now_s=newest(run).launched_s + 60 + 80)
     assert isinstance(decision, d.Drain)
@@ -542,14 +558,14 @@ def until(end_s: int) -> dict[str, str]:
 
 
 def test_before_the_deadline_there_is_time_for_the_flush() -> None:
-    run = a_run(budget=until(NOW_S + 600 + 30), created_s=0, notices=noted("budget"))
+    run = a_run(budget=until(NOW_S + 600 + 30), created_s=0, notices=noted(AlertKind.BUDGET))
     decision = after(run)
     assert isinstance(decision, d.Drain)
     assert decision.reason is DrainReason.DEADLINE
     assert not isinstance(after(run, now_s=NOW_S - 1), d.Drain)
 
 
-@pytest.mark.parametrize("state", sorted(ATTENDED))
+@pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
 def test_at_the_deadline_a_run_is_stopped_in_every_state_that_costs_money(state: RunState) -> None:
     decision = finish_of(after(a_run(state, budget=until(NOW_S)), PAST_LIMIT))
     assert (decision.state, decision.cause) == (S.STOPPED, Cause.DEADLINE)
@@ -563,7 +579,7 @@ def test_no_machine_is_rented_when_the_deadline_is_nearer_than_a_flush(left_s: i
 
 @pytest.mark.parametrize("left_s", [100_000, 1000, 100])
 def test_a_healthy_run_is_looked_at_again_before_its_deadline_asks_for_something(left_s: int) -> None:
-    run = a_run(budget=until(NOW_S + left_s), notices=noted("budget"))
+    run = a_run(budget=until(NOW_S + left_s), notices=noted(AlertKind.BUDGET))
     moment_s = d.budget_moment_s(run, NOW_S)
     assert moment_s is not None
     assert NOW_S < moment_s <= NOW_S + left_s + 1
@@ -607,14 +623,14 @@ def test_no_machine_is_rented_when_the_hours_are_used_up(paid_s: int, ends: bool
 @pytest.mark.parametrize(("usd", "warned"), [(7.99, False), (8.0, True), (8.01, True)])
 def test_people_are_warned_once_at_80_percent_of_the_budget(usd: float, warned: bool) -> None:
     decision = after(spending(S.TRAINING, usd))
-    assert isinstance(decision, d.Note) == warned
-    assert not isinstance(after(spending(S.TRAINING, usd, notices=noted("budget"))), d.Note)
+    assert isinstance(decision, d.Notify) == warned
+    assert not isinstance(after(spending(S.TRAINING, usd, notices=noted(AlertKind.BUDGET))), d.Notify)
 
 
 def test_people_are_warned_at_80_percent_of_the_hours_too() -> None:
     run = spending(S.TRAINING, 0.0, budget={"hours": 640 / 0.8 / 3600})
-    assert isinstance(after(run), d.Note)
-    assert not isinstance(after(run, now_s=NOW_S - 1), d.Note)
+    assert isinstance(after(run), d.Notify)
+    assert not isinstance(after(run, now_s=NOW_S - 1), d.Notify)
 
 
 MONEY = st.builds(
@@ -630,9 +646,9 @@ MONEY = st.builds(
 
 
 def rich(money: Any) -> Run:
-    """A run that trains, with some of its past machines not proven gone yet."""
+    """Return a run that trains, with some of its past machines not proven gone yet."""
     usd, hours, rates, gone, usd_past, paid_past, warned = money
-    run = a_run(attempt=len(rates), budget={"usd": usd, "hours": hours}, notices=noted("budget") if warned else ())
+    run = a_run(attempt=len(rates), budget={"usd": usd, "hours": hours}, notices=noted(AlertKind.BUDGET) if warned else ())
     marks: dict[str, Any] = {"launched_s": NOW_S - 100, "first_heartbeat_s": NOW_S - 90, "first_step_s": NOW_S - 80}
     *past, newest_one = (replace(a, **marks, offer=b.offer(usd_per_hour=rate)) for a, rate in zip(run.attempts, rates, strict=True))
     lost = [
@@ -644,10 +660,10 @@ def rich(money: Any) -> Run:
 
 
 def crossed(run: Run, at_s: int) -> frozenset[str]:
-    """The marks of money and hours that are reached at that second."""
+    """Return the limits of money and hours that are reached at that second."""
     spent, budget, trained_s = ledger.totals(run, at_s), run.spec.budget, training_s(run, at_s)
     marks = {
-        "warning": not run.noted_s("budget") and spent.usd >= budget.usd * d.WARN_SHARE - 1e-9,
+        "warning": not run.noted_s(AlertKind.BUDGET) and spent.usd >= budget.usd * d.WARN_SHARE - 1e-9,
         "flush": spent.usd >= budget.usd - d.drain_reserve_usd(run) - 1e-9,
         "end": spent.usd >= budget.usd - 1e-9,
         "hours warning": budget.hours is not None and trained_s >= budget.hours * 3600 * d.WARN_SHARE - 1e-6,
@@ -671,8 +687,8 @@ def test_at_the_moment_money_asks_for_something_a_mark_is_reached_and_not_a_seco
 
 
 def test_a_machine_that_is_in_no_attempt_costs_dollars_and_no_hours() -> None:
-    orphan = Orphan("pod-x", "pt-x-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=NOW_S)
-    run = a_run(budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted("budget"), orphans=(orphan,))
+    orphan = Orphan("pod-x", "pt-x-e1", requested_s=NOW_S, first_requested_s=NOW_S, created_s=NOW_S)
+    run = a_run(budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted(AlertKind.BUDGET), orphans=(orphan,))
     assert d.budget_moment_s(run, NOW_S) in (NOW_S + 80, NOW_S + 81)  # the warning's share of 900 s, of which 640 s are used
 
 
@@ -683,8 +699,8 @@ def test_a_healthy_run_that_is_looked_at_when_it_asked_to_never_spends_past_its_
 ) -> None:
     run = rich(money)
     decision, now_s = after(run, pods=as_expected(run)), NOW_S
-    while isinstance(decision, d.Wait | d.Note):
-        run = replace(run, notices=noted("budget")) if isinstance(decision, d.Note) else run
+    while isinstance(decision, d.Wait | d.Notify):
+        run = replace(run, notices=noted(AlertKind.BUDGET)) if isinstance(decision, d.Notify) else run
         moment_s = d.budget_moment_s(run, now_s)
         if moment_s is None:
             return
@@ -698,22 +714,22 @@ def test_a_healthy_run_that_is_looked_at_when_it_asked_to_never_spends_past_its_
 # ---------------------------------------------------------------------------------------------------- wishes and draining
 
 
-@pytest.mark.parametrize("state", sorted(ATTENDED))
+@pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
 def test_a_cancelled_run_is_ended_at_once_in_every_state(state: RunState) -> None:
     for verdict in (TRAINS, NOT_YET, OUT_OF_REACH, PAST_LIMIT, Gone("404")):
-        assert finish_of(after(a_run(state, want=DesiredState.CANCEL), verdict)).state is S.CANCELLED
+        assert finish_of(after(a_run(state, desired=DesiredState.CANCEL), verdict)).state is S.CANCELLED
 
 
 @pytest.mark.parametrize("state", AGENT_THERE)
 def test_a_run_asked_to_stop_is_flushed_first(state: RunState) -> None:
-    decision = after(a_run(state, want=DesiredState.STOP))
+    decision = after(a_run(state, desired=DesiredState.STOP))
     assert isinstance(decision, d.Drain)
     assert decision.reason is DrainReason.USER
 
 
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING])
 def test_a_run_asked_to_stop_before_its_agent_is_there_is_stopped_at_once(state: RunState) -> None:
-    assert finish_of(after(a_run(state, want=DesiredState.STOP), NOT_YET)).state is S.STOPPED
+    assert finish_of(after(a_run(state, desired=DesiredState.STOP), NOT_YET)).state is S.STOPPED
 
 
 @pytest.mark.parametrize("state", AGENT_THERE)
@@ -744,7 +760,7 @@ def test_a_flush_is_waited_for_up_to_its_limit(reason: DrainReason, limit_s: int
 
 
 @pytest.mark.parametrize(("reason", "cause"), [(DrainReason.HOURS, Cause.HOURS_SPENT), (DrainReason.DEADLINE, Cause.DEADLINE)])
-def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_told_as_missed(reason: DrainReason, cause: Cause) -> None:
+def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_reported_as_missed(reason: DrainReason, cause: Cause) -> None:
     run = draining(reason, 5, budget={"hours": 1.0, "deadline": "2099-01-01"})
     decision = finish_of(after(run, Sick(cause, "the limit is near", exited=True)))
     assert (decision.state, decision.cause) == (S.STOPPED, cause)
@@ -769,30 +785,30 @@ def test_what_is_never_retried_is_not_retried_either_when_its_machine_is_being_t
     assert finish_of(after(draining(DrainReason.PREEMPTION, 5), Sick(cause, "", exited=True))).state is S.FAILED
 
 
-def test_a_trainer_that_leaves_early_because_its_machine_is_being_taken_away_has_made_no_mistake() -> None:
+def test_a_trainer_that_leaves_early_because_its_machine_is_being_taken_away_has_made_no_error() -> None:
     left = Sick(Cause.STOPPED_EARLY, "exit code 0 at step 10 of 100", exited=True)
     assert recover_of(after(draining(DrainReason.PREEMPTION, 5), left)).cause is Cause.PREEMPTED
 
 
 @pytest.mark.parametrize("reason", [DrainReason.USER, DrainReason.BUDGET])
-def test_a_machine_that_falls_silent_while_it_flushes_is_given_the_whole_time(reason: DrainReason) -> None:
+def test_a_machine_that_falls_silent_while_it_flushes_is_given_the_complete_time(reason: DrainReason) -> None:
     wait_of(after(draining(reason, 599), PAST_LIMIT))
     assert isinstance(after(draining(reason, 600), PAST_LIMIT), d.Finish)
 
 
-def test_a_stop_asked_for_while_a_machine_is_being_taken_away_ends_the_run_and_not_only_the_attempt() -> None:
-    run = draining(DrainReason.PREEMPTION, 5, want=DesiredState.STOP)
+def test_a_stop_requested_while_a_machine_is_being_taken_away_ends_the_run_and_not_only_the_attempt() -> None:
+    run = draining(DrainReason.PREEMPTION, 5, desired=DesiredState.STOP)
     assert isinstance(after(run, Gone("404")), d.Recover)
     assert finish_of(after(replace(run, state=S.QUEUED, resume_chosen=False), None)).state is S.STOPPED
 
 
 def test_a_flush_that_nothing_is_known_of_is_looked_at_at_the_usual_pace() -> None:
-    run = draining(DrainReason.PREEMPTION, 500, notices=noted("unknown"))
+    run = draining(DrainReason.PREEMPTION, 500, notices=noted(AlertKind.UNKNOWN))
     assert wait_of(after(run, OUT_OF_REACH, DOWN)).until_s == NOW_S + 15
 
 
-def test_a_run_stopped_between_two_machines_is_not_told_as_one_that_never_had_any() -> None:
-    assert "before a machine was rented" not in finish_of(after(a_run(S.QUEUED, attempt=2, want=DesiredState.STOP), None)).why
+def test_a_run_stopped_between_two_machines_is_not_reported_as_one_that_never_had_any() -> None:
+    assert "before a machine was rented" not in finish_of(after(a_run(S.QUEUED, attempt=2, desired=DesiredState.STOP), None)).why
 
 
 # ----------------------------------------------------------------------------------------------------------- when to look
@@ -820,7 +836,7 @@ def test_a_healthy_run_is_looked_at_again_when_its_money_asks_for_something_if_t
 
 @st.composite
 def runs(draw: st.DrawFn) -> Run:
-    """A run in any state, with any history that change() could have left in it."""
+    """Draw a run in any state, with any history that change() could have produced."""
     state = draw(STATES)
     run = a_run(state, attempt=draw(st.integers(0 if state is S.QUEUED else 1, 3)))
     attempts = tuple(_odd(draw, a, run) for a in run.attempts)
@@ -828,25 +844,27 @@ def runs(draw: st.DrawFn) -> Run:
     return replace(
         run,
         attempts=attempts,
-        orphans=tuple(Orphan(s, f"pt-{b.RUN_ID}-e1", asked_s=NOW_S - draw(st.integers(0, 60)), first_asked_s=NOW_S - 90) for s in orphans),
-        want=draw(st.sampled_from(list(DesiredState))),
+        orphans=tuple(
+            Orphan(s, f"pt-{b.RUN_ID}-e1", requested_s=NOW_S - draw(st.integers(0, 60)), first_requested_s=NOW_S - 90) for s in orphans
+        ),
+        desired=draw(st.sampled_from(list(DesiredState))),
         resume_chosen=draw(st.booleans()),
         drain=draw(st.sampled_from(list(DrainReason))) if state is S.DRAINING else None,
         drain_s=NOW_S - draw(st.integers(0, 900)) if state is S.DRAINING else None,
         not_before_s=NOW_S + draw(st.integers(-20, 20)),
         strikes=tuple(draw(st.lists(st.sampled_from([Cause.STALLED, Cause.SILENT]), max_size=3))),
-        notices=tuple(Notice(kind, NOW_S - draw(st.integers(0, 400))) for kind in draw(st.sets(st.sampled_from(NOTICES)))),
+        notices=tuple(NotificationRecord(kind, NOW_S - draw(st.integers(0, 400))) for kind in draw(st.sets(st.sampled_from(NOTICES)))),
         folded=replace(run.folded, usd=draw(st.sampled_from([0.0, 3.99, 4.8, 5.0]))),
     )
 
 
-NOTICES = [*d.SILENCE_NOTICES, "budget", "no_capacity"]
+NOTICES = [kind for kind in AlertKind if policy_of(kind).is_silence] + [AlertKind.BUDGET, AlertKind.NO_CAPACITY]
 
 
 def _odd(draw: st.DrawFn, attempt: Attempt, run: Run) -> Attempt:
-    is_current = attempt.number == run.attempt and run.state in ATTENDED
+    is_current = attempt.number == run.attempt and run.state in ACTIVE_STATES
     if is_current:
-        return replace(attempt, evidence_asked_s=draw(st.sampled_from([None, NOW_S - 10, NOW_S - 100])))
+        return replace(attempt, evidence_requested_s=draw(st.sampled_from([None, NOW_S - 10, NOW_S - 100])))
     pod_id = draw(st.sampled_from([None, attempt.pod_id]))
     return replace(attempt, pod_id=pod_id, ended_s=draw(st.sampled_from([None, attempt.ended_s])))
 
@@ -854,40 +872,40 @@ def _odd(draw: st.DrawFn, attempt: Attempt, run: Run) -> Attempt:
 @PROPERTY
 @given(run=runs(), verdict=VERDICTS, pods=PODS_VIEWS)
 def test_there_is_always_a_next_thing_to_do(run: Run, verdict: Verdict, pods: PodsView) -> None:
-    decision = d.decide(run, verdict if run.state in ATTENDED else None, pods, NOW_S)
+    decision = d.decide(run, verdict if run.state in ACTIVE_STATES else None, pods, NOW_S)
     if isinstance(decision, d.Wait):
         if decision.until_s is None:
             assert run.is_over or isinstance(verdict, Healthy)
         else:
             assert decision.until_s > NOW_S
     if isinstance(decision, d.Terminate):
-        current = newest(run).pod_id if run.state in ATTENDED else None
+        current = newest(run).pod_id if run.state in ACTIVE_STATES else None
         assert current not in [pod.pod_id for pod in decision.pods] or current is None
     if isinstance(decision, d.Launch):
         assert run.state is S.QUEUED
-        assert run.want is DesiredState.RUN
+        assert run.desired is DesiredState.RUN
         assert run.resume_chosen
 
 
 @PROPERTY
 @given(run=runs(), verdict=VERDICTS, pods=PODS_VIEWS)
 def test_unless_ordered_or_out_of_money_nothing_is_destroyed_without_proof(run: Run, verdict: Verdict, pods: PodsView) -> None:
-    run = replace(run, want=DesiredState.RUN, folded=replace(run.folded, usd=0.0))
-    if run.state not in ATTENDED or run.drain is not None:
+    run = replace(run, desired=DesiredState.RUN, folded=replace(run.folded, usd=0.0))
+    if run.state not in ACTIVE_STATES or run.drain is not None:
         return
     decision = d.decide(run, verdict, pods, NOW_S)
     if isinstance(decision, d.Recover | d.Finish) and run.state is not S.LAUNCHING:
         assert isinstance(verdict, Gone | Silent | Stalled | Sick | Finished)
         if isinstance(verdict, Silent):
             assert verdict.past_limit
-            assert run.noted_s("silent") is not None
+            assert run.noted_s(AlertKind.SILENT) is not None
 
 
 def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_adopted() -> None:
     run = a_run(S.LAUNCHING, hardware={"usd_per_hour_max": 0.5})
     dear = recover_of(after(run, NOT_YET, seen(b.pod(run, usd_per_hour=0.51))))
     assert dear.cause is Cause.LAUNCH_REFUSED
-    assert "given back" in dear.detail
+    assert "terminated" in dear.detail
     assert isinstance(after(run, NOT_YET, seen(b.pod(run, usd_per_hour=0.5))), d.Adopt)
     lost = change(run, b.lease(run), dear, NOW_S).run
     assert after(lost, None, seen(b.pod(run, usd_per_hour=0.51))) == d.Terminate((b.pod(run, usd_per_hour=0.51),))

@@ -1,14 +1,15 @@
-"""What a wallet that runs dry does to the runs that are paid from it."""
+"""The effect of a nearly empty wallet on the runs that are paid from it."""
 
 from dataclasses import replace
 
 import pytest
 
 from prime_train.core import decide as d
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.change import change, refused
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, WARN_S, Funds
-from prime_train.core.run import DrainReason, Notice, Run, RunState
+from prime_train.core.run import DrainReason, NotificationRecord, Run, RunState
 from prime_train.core.verdict import Healthy, Sick, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
@@ -18,7 +19,7 @@ S = RunState
 
 
 def lasting(seconds: float) -> Funds:
-    """A wallet from which an hour costs a dollar."""
+    """Return a wallet that lasts this long at a cost of one dollar per hour."""
     return Funds("prime", seconds / 3600, 1.0)
 
 
@@ -42,17 +43,17 @@ def test_while_it_is_not_known_nothing_is_concluded() -> None:
     assert isinstance(after(a_run(), None), d.Wait)
 
 
-def test_people_are_told_early_and_once() -> None:
-    told = after(a_run(), lasting(WARN_S - 60))
-    assert isinstance(told, d.Note)
-    assert "119 min" in told.text
-    assert isinstance(after(a_run(notices=(Notice("funds", NOW_S - 50),)), lasting(WARN_S - 60)), d.Wait)
+def test_people_are_notified_early_and_once() -> None:
+    reported = after(a_run(), lasting(WARN_S - 60))
+    assert isinstance(reported, d.Notify)
+    assert "119 min" in reported.text
+    assert isinstance(after(a_run(notices=(NotificationRecord(AlertKind.FUNDS, NOW_S - 50),)), lasting(WARN_S - 60)), d.Wait)
     assert isinstance(after(a_run(), lasting(WARN_S + 60)), d.Wait)
 
 
-def test_a_wallet_that_was_filled_up_is_told_of_anew_when_it_runs_dry_again() -> None:
-    run = a_run(notices=(Notice("funds", NOW_S - 50),))
-    assert after(run, lasting(10 * WARN_S)) == d.AllClear(("funds",))
+def test_a_wallet_that_was_filled_up_is_reported_anew_when_it_runs_dry_again() -> None:
+    run = a_run(notices=(NotificationRecord(AlertKind.FUNDS, NOW_S - 50),))
+    assert after(run, lasting(10 * WARN_S)) == d.AllClear((AlertKind.FUNDS,))
 
 
 @pytest.mark.parametrize("state", [S.STARTING, S.TRAINING])
@@ -105,8 +106,8 @@ def test_a_launch_leaves_more_in_the_wallet_than_what_ends_it_again() -> None:
     assert 2 * (RESERVE_S + a_run().spec.health.drain_s) <= LAUNCH_S
 
 
-def test_an_order_that_the_wallet_did_not_pay_is_told_of_as_such_and_excludes_no_machine() -> None:
-    run = a_run(S.LAUNCHING, notices=(Notice("no_capacity", NOW_S - 50),))
+def test_an_order_that_the_wallet_did_not_pay_is_reported_as_such_and_excludes_no_machine() -> None:
+    run = a_run(S.LAUNCHING, notices=(NotificationRecord(AlertKind.NO_CAPACITY, NOW_S - 50),))
     done = refused(run, b.lease(run), Cause.NO_FUNDS, "402", NOW_S)
     assert [alert.kind for alert in done.alerts] == ["funds"]
     assert done.run.excluded == run.excluded

@@ -1,4 +1,4 @@
-"""Every name of a run can be read back, and nobody else's name is taken for one of ours."""
+"""Every name derived from a run can be parsed, and no other name is taken for one of them."""
 
 import pytest
 from hypothesis import assume, given
@@ -10,6 +10,7 @@ from tests.core.given import PROPERTY
 RUN_IDS = st.from_regex(keys.RUN_ID_PATTERN, fullmatch=True)
 ATTEMPTS = st.integers(min_value=1, max_value=10**9 - 1)
 STEPS = st.integers(min_value=0, max_value=10**12 - 1)
+IDENTITY = "0123456789abcdef"
 DIGEST = "blake3-" + "0a" * 32
 
 
@@ -50,6 +51,8 @@ def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> No
         keys.manifest_key(b, 1, 1),
         keys.latest_key(b),
         keys.evidence_key(b, 1, "log"),
+        keys.output_manifest_key(b, 1, IDENTITY),
+        keys.piece_key(b, 1, IDENTITY, "trainer.log", 1),
     ]
     assert not [key for key in named if key.startswith(keys.run_prefixes(a))]
     assert all(key.startswith(keys.run_prefixes(b)) for key in named)
@@ -57,8 +60,9 @@ def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> No
 
 @PROPERTY
 @given(run_id=RUN_IDS, attempt=ATTEMPTS)
-def test_what_may_be_forgotten_is_told_by_the_first_part_of_its_key(run_id: str, attempt: int) -> None:
+def test_what_may_be_forgotten_is_reported_by_the_first_part_of_its_key(run_id: str, attempt: int) -> None:
     needed = [keys.spec_key(run_id), keys.blob_key(run_id, DIGEST), keys.manifest_key(run_id, 1, attempt), keys.pin_key(run_id, 1, attempt)]
+    needed += [keys.output_manifest_key(run_id, attempt, IDENTITY), keys.piece_key(run_id, attempt, IDENTITY, "metrics.csv", 1)]
     assert all(key.startswith(keys.RUNS) for key in needed)
     assert keys.evidence_key(run_id, attempt, "log").startswith(keys.EVIDENCE)
     assert keys.evidence_key(run_id, attempt, "log").startswith(keys.evidence_prefix(run_id, attempt))
@@ -120,3 +124,29 @@ def test_keys_of_the_bucket_are_those_of_the_design() -> None:
     assert keys.latest_key("tiny-1") == "runs/tiny-1/latest.json"
     assert keys.evidence_key("tiny-1", 3, "log.txt") == "evidence/tiny-1/e3/log.txt"
     assert keys.pod_name("tiny-1", 3) == "pt-tiny-1-e3"
+    assert keys.output_manifest_key("tiny-1", 3, IDENTITY) == f"runs/tiny-1/outputs/e3-{IDENTITY}/manifest.json"
+    assert keys.piece_key("tiny-1", 3, IDENTITY, "trainer.log", 12) == f"runs/tiny-1/outputs/e3-{IDENTITY}/trainer.log/000000012"
+
+
+@PROPERTY
+@given(run_id=RUN_IDS, attempt=ATTEMPTS, number=st.integers(0, 10**9 - 1), stream=st.sampled_from(keys.STREAMS))
+def test_a_key_of_outputs_tells_the_attempt_and_its_identity(run_id: str, attempt: int, number: int, stream: str) -> None:
+    assert keys.parse_output_key(run_id, keys.piece_key(run_id, attempt, IDENTITY, stream, number)) == (attempt, IDENTITY, stream)
+    manifest = keys.output_manifest_key(run_id, attempt, IDENTITY)
+    assert keys.parse_output_key(run_id, manifest) == (attempt, IDENTITY, keys.OUTPUT_MANIFEST)
+    assert keys.parse_output_key(f"{run_id[:40]}-x", manifest) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "runs/a/outputs/e1/manifest.json",
+        f"runs/a/outputs/e0-{'0' * 16}/manifest.json",
+        f"runs/a/outputs/e1-{'0' * 16}/manifest.json.part",
+        f"runs/a/outputs/e1-{'0' * 16}/../manifest.json",
+        f"runs/a/outputs/e1-{'0' * 16}/secrets.log/000000001",
+        f"runs/a/outputs/e1-{'0' * 16}/trainer.log/1",
+    ],
+)
+def test_an_object_beside_the_outputs_is_not_read_as_one(key: str) -> None:
+    assert keys.parse_output_key("a", key) is None

@@ -1,4 +1,4 @@
-"""Where paid time and money went: the parts always sum to what was paid."""
+"""The use of paid time and money: the parts always add up to what was paid."""
 
 from dataclasses import replace
 from typing import Any
@@ -42,7 +42,8 @@ def parts(totals: Totals) -> dict[str, int]:
 
 
 def lived(**changes: Any) -> Attempt:
-    """Launched at 0, first heartbeat at 20, first step at 60, last sign at 600, fenced at 620, gone at 640."""
+    """Return an attempt launched at 0, with its first heartbeat at 20, first step at 60, last sign of life at 600, fenced at 620, gone at
+    640."""
     marks: dict[str, Any] = {name: None if at_s is None else T0_S + at_s for name, at_s in changes.items() if name.endswith("_s")}
     rest: dict[str, Any] = {name: value for name, value in changes.items() if not name.endswith("_s")}
     return replace(b.new_attempt(1, RunState.QUEUED), **marks, **rest)
@@ -148,7 +149,7 @@ def test_folding_twice_is_folding_once() -> None:
     assert ledger.fold(once) == once
 
 
-def test_the_whole_runs_ledger_counts_dead_attempts() -> None:
+def test_the_complete_runs_ledger_counts_dead_attempts() -> None:
     run = b.run(RunState.TRAINING, attempt=3)
     totals = ledger.totals(run, newest_launch_s(run) + 100)
     assert (totals.attempts, totals.paid_s) == (3, 640 + 640 + 100)
@@ -160,11 +161,11 @@ def newest_launch_s(run: Run) -> int:
 
 @PROPERTY
 @given(attempts=st.lists(ATTEMPTS, max_size=3), after_s=st.integers(-100, 2000), before=st.integers(0, 100))
-def test_what_decisions_are_made_of_are_the_figures_of_the_whole_ledger(attempts: list[Attempt], after_s: int, before: int) -> None:
+def test_what_decisions_are_made_of_are_the_figures_of_the_complete_ledger(attempts: list[Attempt], after_s: int, before: int) -> None:
     run = a_run(attempts=tuple(attempts), folded=Totals(paid_s=before, usd=before / 7))
-    whole, short = ledger.totals(run, T0_S + after_s), ledger.spent(run, T0_S + after_s)
-    assert short.paid_s == whole.paid_s
-    assert short.usd == pytest.approx(whole.usd)
+    complete, short = ledger.totals(run, T0_S + after_s), ledger.spent(run, T0_S + after_s)
+    assert short.paid_s == complete.paid_s
+    assert short.usd == pytest.approx(complete.usd)
 
 
 def test_every_machine_that_is_not_proven_gone_burns_money_now() -> None:
@@ -174,7 +175,7 @@ def test_every_machine_that_is_not_proven_gone_burns_money_now() -> None:
 
 
 def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -> None:
-    orphan = Orphan("pod-x", f"pt-{b.RUN_ID}-e1", asked_s=NOW_S, first_asked_s=NOW_S, created_s=T0_S, usd_per_hour=0.36)
+    orphan = Orphan("pod-x", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S, created_s=T0_S, usd_per_hour=0.36)
     run = a_run(orphans=(orphan,))
     assert ledger.totals(run, NOW_S).paid_s == 700 + 700
     assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)
@@ -182,11 +183,11 @@ def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -
 
 @pytest.mark.parametrize("ahead_s", [-86_400, 0, 86_400])
 def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_provider_says(ahead_s: int) -> None:
-    held = b.run(RunState.TRAINING)
-    attempt = held.current_attempt
+    record = b.run(RunState.TRAINING)
+    attempt = record.current_attempt
     assert attempt is not None
     now_s = attempt.launched_s + 600
-    second = Pod("local-2", pod_name(held.run_id, 1), PodStatus.ACTIVE, created_s=attempt.launched_s + ahead_s, usd_per_hour=6.0)
-    after = c.change(held, b.lease(held), Terminate((second,)), now_s).run
-    assert 0 <= ledger.spent(after, now_s + 60).usd - ledger.spent(held, now_s + 60).usd <= 660 * 6.0 / 3600 + 1e-9
+    second = Pod("local-2", pod_name(record.run_id, 1), PodStatus.ACTIVE, created_s=attempt.launched_s + ahead_s, usd_per_hour=6.0)
+    after = c.change(record, b.lease(record), Terminate((second,)), now_s).run
+    assert 0 <= ledger.spent(after, now_s + 60).usd - ledger.spent(record, now_s + 60).usd <= 660 * 6.0 / 3600 + 1e-9
     assert after.orphans[0].created_s in (attempt.launched_s, now_s)

@@ -1,4 +1,4 @@
-"""What makes a checkpoint, where the next attempt resumes, and what retention may take."""
+"""What a checkpoint consists of, where the next attempt resumes, and what retention may delete."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -81,8 +81,8 @@ def point(step: int, attempt: int) -> ResumePoint:
 
 
 def test_a_checkpoint_is_complete_when_every_blob_is_there_with_its_size() -> None:
-    whole = manifest(1, files=(a_file("a", 0), a_file("b", 1)))
-    assert missing_blobs(whole, stored(a_file(digest=0), a_file(digest=1))) == ()
+    full = manifest(1, files=(a_file("a", 0), a_file("b", 1)))
+    assert missing_blobs(full, stored(a_file(digest=0), a_file(digest=1))) == ()
 
 
 @pytest.mark.parametrize("sizes", [{}, {blob_key(RUN, DIGESTS[0]): 4}, {blob_key("other", DIGESTS[0]): 5}, {blob_key(RUN, DIGESTS[1]): 5}])
@@ -110,12 +110,12 @@ def test_a_manifest_that_gives_one_content_two_sizes_is_never_complete() -> None
     ("size", "chunks"),
     [(0, ()), (1, (1,)), (CHUNK_BYTES, (CHUNK_BYTES,)), (CHUNK_BYTES + 1, (CHUNK_BYTES, 1)), (3 * CHUNK_BYTES, (CHUNK_BYTES,) * 3)],
 )
-def test_a_file_is_cut_into_whole_chunks_and_a_rest(size: int, chunks: tuple[int, ...]) -> None:
+def test_a_file_is_cut_into_complete_chunks_and_a_rest(size: int, chunks: tuple[int, ...]) -> None:
     assert chunk_sizes(size) == chunks
 
 
 def test_a_file_whose_chunks_are_not_the_file_is_refused() -> None:
-    with pytest.raises(ValidationError, match="which its 1 chunks are not"):
+    with pytest.raises(ValidationError, match="but the sizes of its 1 chunks do not add up to that"):
         ManifestFile(path="a", size=6, chunks=stored_file(size=5).chunks)
 
 
@@ -200,7 +200,7 @@ def test_a_file_that_no_disk_would_take_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["-rf", "a/-x", "a\tb", ".hidden"])
-def test_no_checkpoint_is_lost_for_the_odd_name_of_a_file_in_it(name: str) -> None:
+def test_no_checkpoint_is_lost_for_the_unusual_name_of_a_file_in_it(name: str) -> None:
     assert a_file(name).path == name
 
 

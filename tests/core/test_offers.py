@@ -1,4 +1,4 @@
-"""Which machines fit, and the price ladder."""
+"""Which machines fit a run, and in which order they are tried."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.core.offers import Offer, fits, rank
-from prime_train.core.spec import HardwareSpec, Spot
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
 from tests.core.given import OFFERS, PROPERTY
 
 H100 = Offer("prime", "h", usd_per_hour=2.0, spot=False, gpu="H100", gpu_count=1, disk_gib=100)
@@ -43,10 +44,10 @@ def test_a_machine_that_is_as_wanted_fits() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"gpus": ("B200",)}, "has H100, wanted B200"),
-        ({"count": 8}, "has 1 GPUs, wanted 8"),
-        ({"usd_per_hour_max": 1.99}, "costs $2.00/h, over hardware.usd_per_hour_max 1.99"),
-        ({"disk_gib": 101}, "has 100 GiB of disk, wanted 101"),
+        ({"gpus": ("B200",)}, "has H100, but hardware.gpus requires B200"),
+        ({"count": 8}, "has 1 GPUs, but hardware.count is 8"),
+        ({"usd_per_hour_max": 1.99}, "costs $2.00/h, above hardware.usd_per_hour_max 1.99"),
+        ({"disk_gib": 101}, "has 100 GiB of disk, but hardware.disk_gib is 101"),
         ({"spot": "only"}, "is on-demand"),
     ],
 )
@@ -57,12 +58,12 @@ def test_a_machine_that_does_not_fit_is_left_out_with_the_reason(changes: dict[s
 
 
 def test_a_spot_machine_is_left_out_where_spot_is_never() -> None:
-    assert fits(an_offer("s", spot=True), wants(spot="never")) == "is spot, and hardware.spot is never"
+    assert fits(an_offer("s", spot=True), wants(spot="never")) == "is spot, but hardware.spot is never"
 
 
 def test_what_speaks_against_a_machine_at_its_provider_is_the_reason() -> None:
-    assert fits(replace(H100, hindrance="is paid 24 h ahead"), wants()) == "is paid 24 h ahead"
-    assert fits(replace(H100, hindrance="is paid 24 h ahead"), wants(count=8)) == "has 1 GPUs, wanted 8"
+    assert fits(replace(H100, hindrance="must be paid 24 h in advance"), wants()) == "must be paid 24 h in advance"
+    assert fits(replace(H100, hindrance="must be paid 24 h in advance"), wants(count=8)) == "has 1 GPUs, but hardware.count is 8"
 
 
 def test_price_and_disk_fit_at_their_very_limits() -> None:
@@ -90,7 +91,7 @@ def test_a_machine_that_failed_comes_last_rather_than_never() -> None:
     assert order(offers[:1], excluded={"a"}) == "a"
 
 
-def test_a_machine_taken_away_lately_comes_after_others_of_its_own_rung_only() -> None:
+def test_a_machine_taken_away_recently_comes_after_others_of_its_own_rung_only() -> None:
     offers = [an_offer("a", 1.0, spot=True), an_offer("b", 3.0, spot=True), an_offer("c", 0.5)]
     assert order(offers, avoided={"a"}) == "bac"
 
@@ -98,7 +99,9 @@ def test_a_machine_taken_away_lately_comes_after_others_of_its_own_rung_only() -
 def test_after_too_many_preemptions_spot_is_left_out() -> None:
     offers = [an_offer("a", 1.0, spot=True), an_offer("b", 3.0)]
     assert order(offers, on_demand=True) == "b"
-    assert [row.why for row in rank(offers, wants(), on_demand=True).left_out] == ["is spot, and too many were taken away lately"]
+    assert [row.why for row in rank(offers, wants(), on_demand=True).left_out] == [
+        "is spot, and too many spot machines were preempted recently"
+    ]
 
 
 def test_spot_stays_where_the_run_allows_nothing_else() -> None:
@@ -115,8 +118,8 @@ def test_every_offer_is_either_ranked_or_left_out_with_a_reason(
     offers: list[Offer], hardware: HardwareSpec, excluded: frozenset[str], avoided: frozenset[str], on_demand: bool
 ) -> None:
     ranking = rank(offers, hardware, excluded=excluded, avoided=avoided, on_demand=on_demand)
-    told = [*ranking.best, *(row.offer for row in ranking.left_out)]
-    assert sorted(map(repr, told)) == sorted(map(repr, offers))
+    reported = [*ranking.best, *(row.offer for row in ranking.left_out)]
+    assert sorted(map(repr, reported)) == sorted(map(repr, offers))
     assert all(row.why for row in ranking.left_out)
     assert all(fits(offer, hardware) is None for offer in ranking.best)
 

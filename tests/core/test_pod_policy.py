@@ -1,4 +1,4 @@
-"""What keys that are lent to one attempt open, as AWS would decide it."""
+"""The permissions of keys that are issued to one attempt, as AWS would evaluate them."""
 
 import json
 import re
@@ -14,6 +14,9 @@ from prime_train.core.keys import (
     evidence_key,
     latest_key,
     manifest_key,
+    output_blob_key,
+    output_manifest_key,
+    piece_key,
     pin_key,
     run_prefix,
     spec_key,
@@ -25,8 +28,8 @@ BLOB = blob_key(RUN, "blake3-" + "0" * 64, "zstd")
 
 
 def allows(policy: str, action: str, key: str = "", *, bucket: str = "training", prefix: str | None = None) -> bool:
-    """As AWS decides: nothing but what is allowed, and of that nothing that is denied. `prefix`: of a list; of an object that is not
-    there, AWS takes its key for it."""
+    """Return whether AWS allows the action: it must be allowed and not denied. `prefix`: that of a list call. For an object that does not
+    exist, AWS evaluates its key as the prefix."""
     resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}"
     applying = [one for one in json.loads(policy)["Statement"] if _applies(one, action, resource, prefix)]
     return bool(applying) and all(one["Effect"] == "Allow" for one in applying)
@@ -40,11 +43,12 @@ def _applies(statement: Mapping[str, Any], action: str, resource: str, prefix: s
     assert list(wanted["StringLike"]) == ["s3:prefix"]
     pattern = wanted["StringLike"]["s3:prefix"]
     fits = pattern is None or (prefix is not None and _like(pattern, prefix))
-    return statement["Action"] == f"s3:{action}" and any(_like(one, resource) for one in statement["Resource"]) and fits
+    actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+    return f"s3:{action}" in actions and any(_like(one, resource) for one in statement["Resource"]) and fits
 
 
 def _like(pattern: str, text: str) -> bool:
-    """AWS's wildcards: any number of any characters, and one character."""
+    """Return whether the text matches AWS's wildcards: any number of any characters, and one character."""
     assert "$" not in pattern
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) is not None
 
@@ -52,8 +56,16 @@ def _like(pattern: str, text: str) -> bool:
 POLICY = session_policy(PART, RUN, ATTEMPT)
 
 WRITTEN = [BLOB, manifest_key(RUN, 10, ATTEMPT), latest_key(RUN), evidence_key(RUN, ATTEMPT, "trainer.log")]
+IDENTITY = "0123456789abcdef"
+OWN = [
+    output_manifest_key(RUN, ATTEMPT, IDENTITY),
+    output_blob_key(RUN, ATTEMPT, IDENTITY, "blake3-" + "0" * 64),
+    piece_key(RUN, ATTEMPT, IDENTITY, "trainer.log", 1),
+    piece_key(RUN, ATTEMPT, IDENTITY, "metrics.csv", 1),
+]
+WRITTEN += OWN
 READ = [code_key(RUN), manifest_key(RUN, 5, 1), BLOB, latest_key(RUN), spec_key(RUN)]
-DELETED = [BLOB, manifest_key(RUN, 5, 1), manifest_key(RUN, 5, ATTEMPT)]
+DELETED = [*OWN, BLOB, manifest_key(RUN, 5, 1), manifest_key(RUN, 5, ATTEMPT)]
 
 
 @pytest.mark.parametrize("key", READ)
@@ -76,8 +88,8 @@ def test_an_attempt_lists_its_run(below: str) -> None:
     assert allows(POLICY, "ListBucket", prefix=f"{run_prefix(RUN)}{below}")
 
 
-def test_an_object_that_is_not_there_is_told_to_be_missing() -> None:
-    """Who may not list is told that it is forbidden, and an agent would take that for the end."""
+def test_an_object_that_is_not_there_is_found_to_be_missing() -> None:
+    """A caller that may not list objects gets "forbidden" for a missing one, which an agent would take for the end of the attempt."""
     assert allows(POLICY, "ListBucket", prefix=latest_key(RUN))
 
 
@@ -117,11 +129,13 @@ def test_another_bucket_is_closed_to_it() -> None:
         spec_key(RUN),
         code_key(RUN),
         pin_key(RUN, 10, ATTEMPT),
+        *(output_manifest_key(RUN, other, IDENTITY) for other in (1, 3, 22)),
+        piece_key(RUN, 22, IDENTITY, "trainer.log", 1),
         f"{run_prefix(RUN)}else",
         "runs/tiny-1",
     ],
 )
-def test_what_is_not_its_own_it_can_not_write(key: str) -> None:
+def test_what_is_not_its_own_it_cannot_write(key: str) -> None:
     assert not allows(POLICY, "PutObject", key)
 
 
@@ -136,12 +150,14 @@ def test_what_a_later_attempt_commits_stays(attempt: int) -> None:
 
 
 @pytest.mark.parametrize("key", [spec_key(RUN), code_key(RUN), latest_key(RUN), pin_key(RUN, 10, 1), evidence_key(RUN, ATTEMPT, "x.log")])
-def test_what_no_clean_up_touches_it_can_not_delete(key: str) -> None:
+def test_what_no_clean_up_touches_it_cannot_delete(key: str) -> None:
     assert not allows(POLICY, "DeleteObject", key)
 
 
 def test_nothing_else_is_allowed() -> None:
-    assert {one["Action"] for one in json.loads(POLICY)["Statement"]} == {
+    said = [one["Action"] for one in json.loads(POLICY)["Statement"]]
+    actions = [action for one in said for action in ([one] if isinstance(one, str) else one)]
+    assert set(actions) == {
         "s3:ListBucket",
         "s3:GetObject",
         "s3:PutObject",
@@ -170,13 +186,13 @@ def test_a_prefix_that_only_short_names_have_room_for_is_found() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["p" * 200, "a*", "a?b", "${aws:username}"])
-def test_a_prefix_that_can_not_be_said_is_refused(prefix: str) -> None:
+def test_a_prefix_that_cannot_be_reported_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="prefix"):
         session_policy(Part("training", prefix), RUN, ATTEMPT)
 
 
 def test_a_session_bears_the_name_of_the_pod_and_lasts_an_hour() -> None:
-    asked = assumed("arn:aws:iam::1:role/pods", PART, "r" * 48, 10**9 - 1)
-    assert asked["RoleSessionName"] == f"pt-{'r' * 48}-e{10**9 - 1}"
-    assert len(str(asked["RoleSessionName"])) <= 64
-    assert asked["DurationSeconds"] == 3600
+    requested = assumed("arn:aws:iam::1:role/pods", PART, "r" * 48, 10**9 - 1)
+    assert requested["RoleSessionName"] == f"pt-{'r' * 48}-e{10**9 - 1}"
+    assert len(str(requested["RoleSessionName"])) <= 64
+    assert requested["DurationSeconds"] == 3600

@@ -1,13 +1,13 @@
-"""What prime-rl's command line makes of its words."""
+"""The interpretation of prime-rl's command line."""
 
 import pytest
 
-from prime_train.core.config_tree import Place, Scalar, place_of, plain
+from prime_train.core.config_tree import Scalar, SourcePosition, place_of, plain
 from prime_train.core.prime_rl.arguments import Include, arguments
 
 
 def words(line: str) -> list[Scalar]:
-    return [Scalar(Place(1, at + 1), word, word) for at, word in enumerate(line.split())]
+    return [Scalar(SourcePosition(1, at + 1), word, word) for at, word in enumerate(line.split())]
 
 
 @pytest.mark.parametrize(
@@ -36,15 +36,15 @@ def test_arguments_are_settings(line: str, values: dict[str, object]) -> None:
     assert plain(arguments(words(line)).values) == values
 
 
-def test_files_are_named_by_an_at_for_the_whole_or_for_a_part() -> None:
-    said = arguments(words("@ a.toml --seq-len 1 @ b.toml --trainer.model @ c.toml --wandb @d.toml --x 2"))
-    assert said.includes == (
-        Include((), "a.toml", Place(1, 2)),
-        Include((), "b.toml", Place(1, 6)),
-        Include(("trainer", "model"), "c.toml", Place(1, 9)),
-        Include(("wandb",), "d.toml", Place(1, 11)),
+def test_files_are_named_by_an_at_for_the_complete_or_for_a_part() -> None:
+    message = arguments(words("@ a.toml --seq-len 1 @ b.toml --trainer.model @ c.toml --wandb @d.toml --x 2"))
+    assert message.includes == (
+        Include((), "a.toml", SourcePosition(1, 2)),
+        Include((), "b.toml", SourcePosition(1, 6)),
+        Include(("trainer", "model"), "c.toml", SourcePosition(1, 9)),
+        Include(("wandb",), "d.toml", SourcePosition(1, 11)),
     )
-    assert plain(said.values) == {"seq_len": 1, "x": 2}
+    assert plain(message.values) == {"seq_len": 1, "x": 2}
 
 
 @pytest.mark.parametrize("line", ["@", "--x @", "@a.toml", "--x 1 @"])
@@ -53,4 +53,4 @@ def test_an_at_without_its_file_names_none(line: str) -> None:
 
 
 def test_an_argument_stands_at_its_word() -> None:
-    assert place_of(arguments(words("--a 1 --b.c 2")).values, ("b", "c")) == Place(1, 4)
+    assert place_of(arguments(words("--a 1 --b.c 2")).values, ("b", "c")) == SourcePosition(1, 4)

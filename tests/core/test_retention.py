@@ -1,4 +1,4 @@
-"""Which checkpoints stay, and what can never go, whoever prunes with whatever view."""
+"""Which checkpoints are kept, and what is never deleted, whoever prunes with whatever list."""
 
 import math
 from collections.abc import Collection
@@ -50,7 +50,7 @@ def without(checkpoints: Collection[Kept], gone: Collection[Kept]) -> list[Kept]
 
 
 def steps(checkpoints: Collection[Kept], policy: Policy, *, committed: int = STEP_MAX, pinned: Collection[str] = ()) -> list[int]:
-    """Steps of what goes."""
+    """Return the steps that are deleted."""
     return [c.step for c in expired(checkpoints, policy, committed_step=committed, pinned=pinned)]
 
 
@@ -77,10 +77,10 @@ def test_the_best_are_the_highest_reward_or_the_lowest_loss(best_by: str, gone: 
 
 
 @pytest.mark.parametrize("best_by", ["reward", "loss"])
-@pytest.mark.parametrize("odd", [None, math.nan, math.inf, -math.inf])
-def test_what_has_no_finite_metric_is_never_among_the_best(odd: float | None, best_by: str) -> None:
+@pytest.mark.parametrize("unusual", [None, math.nan, math.inf, -math.inf])
+def test_what_has_no_finite_metric_is_never_among_the_best(unusual: float | None, best_by: str) -> None:
     spec = CheckpointSpec.model_validate({"keep": 1, "keep_best": 1, "best_by": best_by})
-    assert steps([kept(1, odd), kept(2, 0.5), kept(3, odd), kept(4)], Policy.of(spec)) == [1, 3]
+    assert steps([kept(1, unusual), kept(2, 0.5), kept(3, unusual), kept(4)], Policy.of(spec)) == [1, 3]
 
 
 @pytest.mark.parametrize("best_by", ["reward", "loss"])
@@ -167,10 +167,10 @@ def test_people_read_every_reason_a_checkpoint_stays_for() -> None:
     }
 
 
-def test_people_read_why_a_checkpoint_no_rule_holds_can_not_go_yet() -> None:
+def test_people_read_why_a_checkpoint_no_rule_holds_cannot_go_yet() -> None:
     broken, older, newer = kept(1, complete=False), kept(2, attempt=1), kept(2, attempt=2)
     assert why_kept([older, newer], Policy(keep=1), committed_step=2) == {newer.key: "newest 1", older.key: "at the committed step"}
-    assert why_kept([broken], Policy(keep=1), committed_step=2) == {broken.key: "incomplete, nothing older is complete"}
+    assert why_kept([broken], Policy(keep=1), committed_step=2) == {broken.key: "incomplete, but no older one is complete"}
 
 
 # ------------------------------------------------------------------------------------------------------------------- promises

@@ -1,10 +1,11 @@
-"""The table of legal moves, held against the one written out here from the design."""
+"""The table of legal transitions, compared with the one written out here from the design."""
 
 from dataclasses import replace
 
 import pytest
 
-from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Event, IllegalMove, Notice, RunState, move, with_attempt
+from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, Event, IllegalMove, NotificationRecord, RunState, move, with_attempt
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, newest
 
@@ -50,8 +51,8 @@ def test_every_state_can_be_reached_from_queued() -> None:
 
 
 def test_a_state_either_is_over_or_has_an_attempt_or_waits_for_one() -> None:
-    assert not TERMINAL & ATTENDED
-    assert set(RunState) - TERMINAL - ATTENDED == {RunState.QUEUED}
+    assert not TERMINAL & ACTIVE_STATES
+    assert set(RunState) - TERMINAL - ACTIVE_STATES == {RunState.QUEUED}
 
 
 @pytest.mark.parametrize("state", list(RunState))
@@ -68,7 +69,7 @@ def test_only_the_attempt_of_that_attempt_is_replaced() -> None:
     assert newest(changed) == newest(run)
 
 
-def test_a_run_knows_when_people_were_told() -> None:
-    run = a_run(notices=(Notice("silent", NOW_S),))
-    assert run.noted_s("silent") == NOW_S
-    assert run.noted_s("blind") is None
+def test_a_run_knows_when_people_were_notified() -> None:
+    run = a_run(notices=(NotificationRecord(AlertKind.SILENT, NOW_S),))
+    assert run.noted_s(AlertKind.SILENT) == NOW_S
+    assert run.noted_s(AlertKind.BLIND) is None

@@ -1,5 +1,7 @@
 """What a spec accepts, and in which words it refuses."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -23,16 +25,16 @@ def test_sizes_are_read_with_their_units(text: object, size: int) -> None:
     [
         ("trainer", {"command": "run {ceckpoints}"}, "unknown placeholder {ceckpoints}; known: checkpoints"),
         ("trainer", {"command": "run {"}, "write {{ and }} for plain braces"),
-        ("trainer", {"command": "run {checkpoints:>9999999999}"}, "can only be a width"),
-        ("trainer", {"resume": "--from {step:>{checkpoint}}"}, "can only be a width"),
-        ("trainer", {"resume": "--from {checkpoint:5}"}, "takes no format"),
-        ("trainer", {"resume": "--from {step!r}"}, "can only be a width"),
+        ("trainer", {"command": "run {checkpoints:>9999999999}"}, "may only be a width"),
+        ("trainer", {"resume": "--from {step:>{checkpoint}}"}, "may only be a width"),
+        ("trainer", {"resume": "--from {checkpoint:5}"}, "does not accept a format"),
+        ("trainer", {"resume": "--from {step!r}"}, "may only be a width"),
         ("checkpoints", {"pattern": "last"}, "must be one name with {step} in it"),
         ("checkpoints", {"pattern": "a/step_{step}"}, "must be one name with {step} in it"),
         ("checkpoints", {"folder": "/data"}, "must be a relative path"),
         ("checkpoints", {"folder": "../data"}, "must be a relative path"),
         ("hardware", {"gpus": ["H100"], "count": 3}, "use one of 1, 2, 4, 8"),
-        ("health", {"heartbeat_s": 90}, "put them in order"),
+        ("health", {"heartbeat_s": 90}, "must hold; correct the values"),
         ("verification", [{"path": "x", "size_min": "1 XB"}], "'1 XB' is not a size"),
         ("budget", {"usd": float("inf")}, "finite number"),
         ("budget", {"usd": 0}, "greater than 0"),
@@ -47,7 +49,7 @@ def test_what_is_impossible_is_refused_in_words(section: str, values: object, wo
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999999999999}", "(?P<step>", "(" * 5000])
-def test_a_pattern_that_can_not_be_compiled_is_refused_not_raised(pattern: str) -> None:
+def test_a_pattern_that_cannot_be_compiled_is_refused_not_raised(pattern: str) -> None:
     with pytest.raises(ValidationError, match="is not a regular expression"):
         ProgressSpec.model_validate({"kind": "regex", "pattern": pattern})
 
@@ -60,7 +62,7 @@ def test_a_pattern_needs_a_group_for_the_step() -> None:
 def test_a_ref_needs_a_repository_and_a_folder_excludes_one() -> None:
     with pytest.raises(ValidationError, match="ref needs repo"):
         TreeSpec(ref="main")
-    with pytest.raises(ValidationError, match="exclude each other"):
+    with pytest.raises(ValidationError, match="cannot be combined"):
         TreeSpec(repo="https://example.com/a/b", folder="src")
 
 
@@ -69,7 +71,7 @@ def test_a_step_may_have_leading_zeros() -> None:
 
 
 def test_a_name_is_not_both_in_environment_and_in_secrets() -> None:
-    with pytest.raises(ValidationError, match="keep the name under secrets only"):
+    with pytest.raises(ValidationError, match="keep it only there"):
         spec(environment={"HF_HOME": "x"}, secrets=["HF_HOME"])
 
 
@@ -77,3 +79,32 @@ def test_an_unknown_key_is_refused_everywhere() -> None:
     for model in (HardwareSpec, HealthSpec, CheckpointSpec):
         with pytest.raises(ValidationError, match="Extra inputs"):
             model.model_validate({"odd": 1})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("/etc/*", "must be a relative path that stays inside the working tree"),
+        ("results/../../x", "must be a relative path that stays inside the working tree"),
+        ("", "must be a relative path that stays inside the working tree"),
+        ("**", "matches the entire working tree; name the files or folders to keep"),
+        ("*", "matches the entire working tree"),
+        ("**/*", "matches the entire working tree"),
+        (".", "matches the entire working tree"),
+        ("checkpoints/step_*/weights.npz", "lies inside a checkpoint; checkpoints are uploaded anyway"),
+        ("checkpoints/step_100", "lies inside a checkpoint"),
+    ],
+)
+def test_a_pattern_of_outputs_that_would_take_too_much_is_refused_with_what_to_do(pattern: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        spec(outputs=[pattern])
+
+
+@pytest.mark.parametrize("pattern", ["results/**", "submission.json", "*.csv", "checkpoints/log.txt", "**/*.parquet", "out/[a-c]*"])
+def test_patterns_of_files_and_folders_are_outputs(pattern: str) -> None:
+    assert spec(outputs=[pattern]).outputs == (pattern,)
+
+
+def test_more_patterns_of_outputs_than_a_person_writes_are_refused() -> None:
+    with pytest.raises(ValidationError, match="51 patterns are too many; at most 50"):
+        spec(outputs=[f"{number}.csv" for number in range(51)])

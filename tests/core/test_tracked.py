@@ -1,4 +1,4 @@
-"""The address of a run's page on its tracker."""
+"""The URL of a run's page in its tracker."""
 
 from dataclasses import replace
 from urllib.parse import quote, unquote, urlsplit
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.core.run import Origin, Run
-from prime_train.core.tracker.pages import links, origin_url, page_url
+from prime_train.core.tracker.urls import links, origin_url, page_url
 from tests import builders as b
 from tests.core.given import PROPERTY
 
@@ -26,8 +26,8 @@ def test_the_page_of_a_run_is_where_its_project_is() -> None:
 def test_a_w_and_b_of_ones_own_and_an_entity_may_stand_in_the_environment() -> None:
     spec = b.spec(wandb={"project": "train"}, environment={"WANDB_ENTITY": "ann", "WANDB_BASE_URL": "https://wandb.acme.test/"})
     assert page_url(b.run(spec=spec)) == "https://wandb.acme.test/ann/train/runs/tiny-1"
-    odd = b.spec(wandb={"project": "train", "entity": "ann"}, environment={"WANDB_BASE_URL": "https://x>|y"})
-    assert page_url(b.run(spec=odd)) == "https://wandb.ai/ann/train/runs/tiny-1"
+    unusual = b.spec(wandb={"project": "train", "entity": "ann"}, environment={"WANDB_BASE_URL": "https://x>|y"})
+    assert page_url(b.run(spec=unusual)) == "https://wandb.ai/ann/train/runs/tiny-1"
 
 
 @pytest.mark.parametrize("run", [b.run(), b.run(spec=b.spec(wandb={"project": "train"}))])
@@ -48,7 +48,7 @@ ORIGIN = Origin("acme/models", "c0ffee", "configs/my run.yaml", "key")
         (replace(ORIGIN, pull=7, job_url="javascript:x>|y/acme/models/"), "https://github.com/acme/models/pull/7"),
     ],
 )
-def test_a_run_leads_back_to_where_it_was_asked_for(origin: Origin | None, url: str) -> None:
+def test_a_run_leads_back_to_where_it_was_requested(origin: Origin | None, url: str) -> None:
     assert origin_url(b.run(origin=origin)) == url
 
 

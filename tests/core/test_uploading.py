@@ -1,4 +1,4 @@
-"""A trainer that has ended while its last checkpoint is not durable: the machine is kept for it, and people know."""
+"""A trainer that has exited while its last checkpoint is not durable: the machine is kept for it, and people are notified."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,9 @@ import pytest
 
 from prime_train.core import change as c
 from prime_train.core import decide as d
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
-from prime_train.core.run import DesiredState, DrainReason, Notice, Run, RunState, Severity, with_attempt
+from prime_train.core.run import DesiredState, DrainReason, NotificationRecord, Run, RunState, Severity, with_attempt
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, judge
 from prime_train.core.wire import JobExit, Phase
 from tests import builders as b
@@ -17,11 +18,11 @@ from tests.core.given import NOW_S, a_run, as_expected, evidence, newest
 S = RunState
 TROUBLE = "3 uploads in a row have failed; step 10 was not uploaded: 403"
 PENDING = Healthy(Phase.FLUSH, step=10, upload_pending=True)
-FAILING = replace(PENDING, upload_trouble=TROUBLE)
+FAILING = replace(PENDING, upload_problem=TROUBLE)
 
 
 def uploading(*, kept_s: int = 10, usd_per_hour: float = 3.6, **changes: Any) -> Run:
-    """A run whose machine has been kept for so long."""
+    """Return a run whose machine has been kept for this long."""
     run = a_run(S.UPLOADING, **changes)
     return with_attempt(run, replace(newest(run), uploading_s=NOW_S - kept_s, offer=b.offer(usd_per_hour=usd_per_hour)))
 
@@ -30,8 +31,8 @@ def after(run: Run, verdict: Any = PENDING, now_s: int = NOW_S) -> d.Decision:
     return d.decide(run, verdict, as_expected(run), now_s)
 
 
-def noted(run: Run, *kinds: str) -> Run:
-    return replace(run, notices=tuple(Notice(kind, NOW_S - 100) for kind in kinds))
+def noted(run: Run, *kinds: AlertKind) -> Run:
+    return replace(run, notices=tuple(NotificationRecord(kind, NOW_S - 100) for kind in kinds))
 
 
 @pytest.mark.parametrize("state", [S.STARTING, S.TRAINING])
@@ -52,18 +53,18 @@ def test_a_run_that_uploads_for_hours_is_not_taken_for_stalled() -> None:
 
 def test_it_has_succeeded_once_the_agent_says_so_and_the_commit_is_there() -> None:
     run = uploading(trainer={"steps": 10})
-    said = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
-    assert judge(run, evidence(run, heartbeat=said, heartbeat_s=NOW_S, committed_step=10), NOW_S) == Finished(10)
+    message = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
+    assert judge(run, evidence(run, heartbeat=message, heartbeat_s=NOW_S, committed_step=10), NOW_S) == Finished(10)
     assert after(run, Finished(10)) == d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10")
 
 
 def test_an_end_without_a_commit_of_what_the_trainer_saved_last_is_no_success() -> None:
     run = a_run(trainer={"steps": 10})
-    said = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
-    verdict = judge(run, evidence(run, heartbeat=said, heartbeat_s=NOW_S, committed_step=8), NOW_S)
+    message = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
+    verdict = judge(run, evidence(run, heartbeat=message, heartbeat_s=NOW_S, committed_step=8), NOW_S)
     assert verdict == Sick(Cause.UPLOAD_FAILED, "the checkpoint of step 10 was never committed", exited=True)
     ended = after(run, verdict)
-    changed = c.change(run, b.lease(run, heartbeat=said, committed_step=8), ended, NOW_S)
+    changed = c.change(run, b.lease(run, heartbeat=message, committed_step=8), ended, NOW_S)
     (alert,) = changed.alerts
     assert (changed.run.state, changed.run.cause, alert.severity) == (S.FAILED, Cause.UPLOAD_FAILED, Severity.ERROR)
     assert "steps 9 to 10 are lost: trained up to step 10, durable up to step 8" in alert.text
@@ -74,8 +75,8 @@ def test_an_end_without_a_commit_of_what_the_trainer_saved_last_is_no_success() 
     ("committed", "severity", "words"),
     [
         (10, Severity.INFO, ""),
-        (9, Severity.WARNING, "step 10 came after the last save, and is in no checkpoint"),
-        (8, Severity.WARNING, "steps 9 to 10 came after the last save, and are in no checkpoint"),
+        (9, Severity.WARNING, "step 10 came after the last save and is in no checkpoint"),
+        (8, Severity.WARNING, "steps 9 to 10 came after the last save and are in no checkpoint"),
         (0, Severity.WARNING, "the trainer saved no checkpoint"),
     ],
 )
@@ -92,41 +93,41 @@ def test_steps_after_the_last_save_are_named_at_the_end(committed: int, severity
 # ---------------------------------------------------------------------------------------------------------- what people are told
 
 
-def test_uploads_in_trouble_are_told_of_once_with_the_reason() -> None:
-    run, verdict = a_run(), Healthy(Phase.TRAIN, step=10, upload_trouble=TROUBLE)
+def test_uploads_that_fail_are_reported_once_with_the_reason() -> None:
+    run, verdict = a_run(), Healthy(Phase.TRAIN, step=10, upload_problem=TROUBLE)
     note = after(run, verdict)
-    assert note == d.Note(d.UPLOADS, Severity.WARNING, "checkpoints do not become durable", TROUBLE)
+    assert note == d.Notify(AlertKind.UPLOADS, Severity.WARNING, "checkpoints or outputs do not become durable", TROUBLE)
     changed = c.change(run, b.lease(run), note, NOW_S)
-    assert [alert.kind for alert in changed.alerts] == [d.UPLOADS]
+    assert [alert.kind for alert in changed.alerts] == [AlertKind.UPLOADS]
     assert isinstance(after(changed.run, verdict), d.Wait)
 
 
-def test_that_the_trouble_is_over_is_told_too_and_the_next_one_is_told_anew() -> None:
-    run = noted(a_run(), d.UPLOADS)
+def test_that_the_problem_is_over_is_reported_too_and_the_next_one_is_reported_anew() -> None:
+    run = noted(a_run(), AlertKind.UPLOADS)
     clear = after(run, Healthy(Phase.TRAIN, step=10))
-    assert clear == d.AllClear((d.UPLOADS,))
+    assert clear == d.AllClear((AlertKind.UPLOADS,))
     changed = c.change(run, b.lease(run, committed_step=7), clear, NOW_S)
     (alert,) = changed.alerts
     assert (alert.kind, alert.severity) == ("uploads_again", Severity.INFO)
     assert "newest committed step: 7" in alert.text
-    assert changed.run.noted_s(d.UPLOADS) is None
+    assert changed.run.noted_s(AlertKind.UPLOADS) is None
 
 
-def test_people_are_told_that_a_machine_is_kept_which_one_and_for_how_much() -> None:
-    run = noted(uploading(budget={"usd": 50.0}), d.UPLOADS)
+def test_people_are_notified_that_a_machine_is_kept_which_one_and_for_how_much() -> None:
+    run = noted(uploading(budget={"usd": 50.0}), AlertKind.UPLOADS)
     note = after(run, FAILING)
-    assert isinstance(note, d.Note)
-    assert (note.kind, note.severity) == (d.KEPT, Severity.ERROR)
+    assert isinstance(note, d.Notify)
+    assert (note.kind, note.severity) == (AlertKind.KEPT, Severity.ERROR)
     for words in (TROUBLE, "pod-1 has the only copy", "$5.00 (budget.upload_usd)"):
         assert words in note.text
-    assert isinstance(after(noted(run, d.UPLOADS, d.KEPT), FAILING), d.Wait)
+    assert isinstance(after(noted(run, AlertKind.UPLOADS, AlertKind.KEPT), FAILING), d.Wait)
 
 
 def test_a_machine_that_costs_nothing_is_kept_until_a_person_stops_the_run() -> None:
-    run = noted(uploading(usd_per_hour=0.0, kept_s=10**6), d.UPLOADS)
+    run = noted(uploading(usd_per_hour=0.0, kept_s=10**6), AlertKind.UPLOADS)
     note = after(run, FAILING)
-    assert isinstance(note, d.Note)
-    assert "until the checkpoint is uploaded or the run is stopped" in note.text
+    assert isinstance(note, d.Notify)
+    assert "until the upload is complete or the run is stopped" in note.text
 
 
 # --------------------------------------------------------------------------------------------------------------- its limits
@@ -136,7 +137,9 @@ def test_a_machine_is_kept_for_its_checkpoint_up_to_a_limit_in_money() -> None:
     run = uploading(budget={"usd": 50.0, "upload_usd": 2.0}, kept_s=1999)
     assert not isinstance(after(run, FAILING), d.Finish)
     ended = after(run, FAILING, NOW_S + 1)
-    assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint could not be uploaded for $2.00 (budget.upload_usd)")
+    assert ended == d.Finish(
+        S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint or outputs could not be uploaded for $2.00 (budget.upload_usd)"
+    )
 
 
 def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer_reaches_its_machine() -> None:
@@ -151,6 +154,17 @@ def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer
         assert decision.state is ending
 
 
+def test_a_run_whose_outputs_are_not_durable_has_not_succeeded_though_its_last_checkpoint_is_committed() -> None:
+    run = uploading(kept_s=5000, usd_per_hour=36.0)
+    steps = run.spec.trainer.steps or 10
+    for pending, ending in ((True, S.FAILED), (False, S.SUCCEEDED)):
+        heartbeat = b.heartbeat(9, step=steps, phase=Phase.FLUSH, upload_pending=True, outputs_pending=pending)
+        seen = evidence(run, heartbeat=heartbeat, heartbeat_s=NOW_S - 5)
+        decision = after(run, judge(run, replace(seen, lease=replace(seen.lease, committed_step=steps)), NOW_S))
+        assert isinstance(decision, d.Finish)
+        assert decision.state is ending
+
+
 def test_that_limit_is_looked_at_the_second_it_is_reached() -> None:
     run = uploading(budget={"usd": 50.0, "upload_usd": 0.01}, kept_s=5)
     assert d.budget_moment_s(run, NOW_S) == NOW_S + 6
@@ -159,16 +173,16 @@ def test_that_limit_is_looked_at_the_second_it_is_reached() -> None:
 def test_the_runs_own_budget_holds_as_well() -> None:
     run = uploading(budget={"usd": 0.5, "upload_usd": 2.0})
     ended = after(run, FAILING)
-    assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint could not be uploaded for the budget of $0.50")
+    assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint or outputs could not be uploaded for the budget of $0.50")
 
 
 def test_hours_are_for_training_and_do_not_cut_the_last_upload_off() -> None:
-    assert isinstance(after(noted(uploading(budget={"usd": 50.0, "hours": 0.01}), "budget")), d.Wait)
+    assert isinstance(after(noted(uploading(budget={"usd": 50.0, "hours": 0.01}), AlertKind.BUDGET)), d.Wait)
 
 
 def test_a_person_may_stop_or_cancel_it() -> None:
-    assert after(uploading(want=DesiredState.STOP)) == d.Drain(DrainReason.USER, "stopped by the user")
-    assert after(uploading(want=DesiredState.CANCEL)) == d.Finish(S.CANCELLED, None, "cancelled by the user")
+    assert after(uploading(desired=DesiredState.STOP)) == d.Drain(DrainReason.USER, "stopped by the user")
+    assert after(uploading(desired=DesiredState.CANCEL)) == d.Finish(S.CANCELLED, None, "cancelled by the user")
 
 
 def test_a_machine_that_is_lost_meanwhile_is_replaced_and_the_steps_are_made_again() -> None:

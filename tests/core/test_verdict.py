@@ -1,7 +1,7 @@
-"""What the evidence says, row by row of the table of verdicts, at the very second each limit is reached.
+"""The verdict on the evidence, row by row of the table of verdicts, at the exact second at which each limit is reached.
 
-The defaults: a heartbeat each 30 s, overdue after 90 s, silence limit 300 s, first heartbeat in 1200 s, first step in 3600 s, step
-deadline 300 s.
+The defaults: a heartbeat each 30 s, overdue after 90 s, silence limit 300 s, first heartbeat in 1200 s, first step in 3600 s, step deadline
+300 s.
 """
 
 from dataclasses import replace
@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import Attempt, RunState, TrackedStep
-from prime_train.core.tracker.pages import LAG_S_MAX
+from prime_train.core.tracker.urls import LAG_S_MAX
 from prime_train.core.verdict import (
     Finished,
     Gone,
     Healthy,
-    PodsSeen,
+    PodsObserved,
     PodStatus,
     PodsView,
     Sick,
     Silent,
     Stalled,
-    TrackerSeen,
+    TrackerObserved,
     Unknown,
     Verdict,
     judge,
@@ -39,14 +39,14 @@ GONE = seen(gone=("pod-1",))
 
 
 def after(silent_s: int, **changes: Any) -> Verdict:
-    """The verdict on a training run whose last heartbeat is so many seconds old; that heartbeat's `step_age_s` is 0 unless it is given."""
+    """Return the verdict on a training run whose last heartbeat is this old; that heartbeat's `step_age_s` is 0 unless it is given."""
     of = changes.pop("run", None) or a_run()
-    said = {name: changes.pop(name) for name in tuple(changes) if name in type(b.heartbeat()).model_fields}
-    return judge(of, evidence(of, heartbeat=b.heartbeat(7, **said), heartbeat_s=NOW_S - silent_s, **changes), NOW_S)
+    message = {name: changes.pop(name) for name in tuple(changes) if name in type(b.heartbeat()).model_fields}
+    return judge(of, evidence(of, heartbeat=b.heartbeat(7, **message), heartbeat_s=NOW_S - silent_s, **changes), NOW_S)
 
 
 def waiting(waited_s: int, **changes: Any) -> Verdict:
-    """The verdict on a run whose machine was asked for so many seconds ago and that has sent no heartbeat yet."""
+    """Return the verdict on a run whose machine was requested this long ago and that has sent no heartbeat yet."""
     of = a_run(RunState.BOOTING)
     return judge(of, evidence(of, **changes), b.T0_S + waited_s)
 
@@ -69,10 +69,10 @@ def test_an_empty_list_from_the_provider_is_not_gone(silent_s: int) -> None:
 
 
 def test_a_status_we_do_not_know_is_not_gone() -> None:
-    assert not isinstance(after(91, pods=seen(b.pod(status=PodStatus.ODD))), Gone)
+    assert not isinstance(after(91, pods=seen(b.pod(status=PodStatus.UNKNOWN))), Gone)
 
 
-@pytest.mark.parametrize(("status", "broken"), [(PodStatus.BROKEN, True), (PodStatus.ODD, False), (PodStatus.PENDING, False)])
+@pytest.mark.parametrize(("status", "broken"), [(PodStatus.BROKEN, True), (PodStatus.UNKNOWN, False), (PodStatus.PENDING, False)])
 def test_a_machine_that_the_provider_calls_failed_is_given_up_only_while_no_agent_has_come_up(status: PodStatus, broken: bool) -> None:
     verdict = waiting(10, pods=seen(b.pod(status=status)))
     assert (isinstance(verdict, Sick) and verdict.cause is Cause.BOOT_FAILED) is broken
@@ -108,8 +108,8 @@ def test_an_exit_the_agent_reported_is_believed_first(cause: Cause, age_s: int) 
 
 @pytest.mark.parametrize(("step", "verdict"), [(99, Cause.STOPPED_EARLY), (100, None), (101, None)])
 def test_success_is_judged_by_the_step_where_the_last_one_is_known(step: int, verdict: Cause | None) -> None:
-    said = after(0, run=a_run(trainer={"steps": 100}), step=step, exit=JobExit(cause=Cause.FINISHED))
-    assert said == Finished(step) if verdict is None else isinstance(said, Sick) and said.cause is verdict
+    message = after(0, run=a_run(trainer={"steps": 100}), step=step, exit=JobExit(cause=Cause.FINISHED))
+    assert message == Finished(step) if verdict is None else isinstance(message, Sick) and message.cause is verdict
 
 
 def test_exit_code_0_is_success_where_the_last_step_is_not_known() -> None:
@@ -153,16 +153,16 @@ def test_heartbeats_overdue_with_nothing_else_moving_is_silent(silent_s: int, pa
 
 
 def test_heartbeats_overdue_while_the_tracker_advances_is_healthy_but_cut_off() -> None:
-    assert after(400, tracker=TrackerSeen(55, NOW_S - 5)) == Healthy(Phase.TRAIN, 55, cut_off=True)
+    assert after(400, tracker=TrackerObserved(55, NOW_S - 5)) == Healthy(Phase.TRAIN, 55, cut_off=True)
 
 
-@pytest.mark.parametrize(("heard_s", "verdict"), [(300, Healthy), (301, Silent)])
-def test_a_tracker_that_has_heard_nothing_for_the_silence_limit_is_no_sign_of_life(heard_s: int, verdict: type[Verdict]) -> None:
-    assert isinstance(after(400, tracker=TrackerSeen(55, NOW_S - heard_s)), verdict)
+@pytest.mark.parametrize(("received_s", "verdict"), [(300, Healthy), (301, Silent)])
+def test_a_tracker_that_has_heard_nothing_for_the_silence_limit_is_no_sign_of_life(received_s: int, verdict: type[Verdict]) -> None:
+    assert isinstance(after(400, tracker=TrackerObserved(55, NOW_S - received_s)), verdict)
 
 
 CUT_OFF_S_MAX = 300 + 1800 + LAG_S_MAX
-"""A step's deadline beside a checkpoint, and the tracker's lag."""
+"""A step's deadline beside a checkpoint, plus the tracker's lag."""
 
 
 @pytest.mark.parametrize("tracked", [None, TrackedStep(55), TrackedStep(70)])
@@ -172,7 +172,7 @@ def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_
     silent_s: int, late: bool, step: int, tracked: TrackedStep | None
 ) -> None:
     of = a_run(attempts=(b.new_attempt(tracked=tracked),))
-    found = after(silent_s, run=of, tracker=TrackerSeen(step, NOW_S - 5), step_slow_s=1.0)
+    found = after(silent_s, run=of, tracker=TrackerObserved(step, NOW_S - 5), step_slow_s=1.0)
     alone = after(silent_s, run=of, step_slow_s=1.0)
     assert alone == Silent(silent_s, past_limit=True)
     assert found == alone if late else isinstance(found, Healthy)
@@ -181,44 +181,43 @@ def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_
 @pytest.mark.parametrize(("rose_s", "late"), [(CUT_OFF_S_MAX, False), (CUT_OFF_S_MAX + 1, True)])
 def test_a_step_that_rose_there_speaks_for_a_run_as_long(rose_s: int, late: bool) -> None:
     of = a_run(attempts=(b.new_attempt(tracked=TrackedStep(55, NOW_S - rose_s)),))
-    stands, rises = (after(50_000, run=of, tracker=TrackerSeen(step, NOW_S - 5), step_slow_s=1.0) for step in (55, 56))
+    stands, rises = (after(50_000, run=of, tracker=TrackerObserved(step, NOW_S - 5), step_slow_s=1.0) for step in (55, 56))
     assert isinstance(stands, Silent) == late
     assert isinstance(rises, Healthy)
-    assert rises.tracked == TrackedStep(56, NOW_S - 5)
 
 
 def test_slow_steps_are_given_their_own_time_where_only_the_tracker_is_heard() -> None:
-    told = {"tracker": TrackerSeen(55, NOW_S - 5), "step_slow_s": 1000.0}
-    assert isinstance(after(5000 + 1800 + LAG_S_MAX, **told), Healthy)
-    assert isinstance(after(5000 + 1800 + LAG_S_MAX + 1, **told), Silent)
+    reported = {"tracker": TrackerObserved(55, NOW_S - 5), "step_slow_s": 1000.0}
+    assert isinstance(after(5000 + 1800 + LAG_S_MAX, **reported), Healthy)
+    assert isinstance(after(5000 + 1800 + LAG_S_MAX + 1, **reported), Silent)
 
 
 @pytest.mark.parametrize(("waited_s", "verdict"), [(3600 + 1800 + LAG_S_MAX, Healthy), (3600 + 1800 + LAG_S_MAX + 1, Stalled)])
 def test_a_machine_that_was_never_heard_is_given_as_long_by_a_tracker_whose_step_does_not_rise(
     waited_s: int, verdict: type[Verdict]
 ) -> None:
-    assert isinstance(waiting(waited_s, tracker=TrackerSeen(7, b.T0_S + waited_s - 5)), verdict)
+    assert isinstance(waiting(waited_s, tracker=TrackerObserved(7, b.T0_S + waited_s - 5)), verdict)
 
 
 def test_that_a_tracker_no_longer_speaks_for_a_run_convicts_nobody_while_the_watcher_is_blind() -> None:
-    assert after(50_000, tracker=TrackerSeen(55, NOW_S - 5), blind="deaf") == Unknown("deaf", breaker=True)
+    assert after(50_000, tracker=TrackerObserved(55, NOW_S - 5), blind="deaf") == Unknown("deaf", breaker=True)
 
 
 def test_a_tracker_that_fell_silent_together_with_the_heartbeats_is_no_sign_of_life() -> None:
-    assert after(120, tracker=TrackerSeen(10, NOW_S - 120)) == Silent(120, past_limit=False)
+    assert after(120, tracker=TrackerObserved(10, NOW_S - 120)) == Silent(120, past_limit=False)
 
 
-@pytest.mark.parametrize(("heard_s", "verdict"), [(10, Healthy), (1201, Stalled), (None, Stalled)])
+@pytest.mark.parametrize(("received_s", "verdict"), [(10, Healthy), (1201, Stalled), (None, Stalled)])
 def test_a_machine_that_was_never_heard_but_is_seen_by_the_tracker_is_cut_off_and_not_late(
-    heard_s: int | None, verdict: type[Verdict]
+    received_s: int | None, verdict: type[Verdict]
 ) -> None:
-    found = waiting(1201, tracker=TrackerSeen(7, b.T0_S + 1201 - heard_s) if heard_s is not None else None)
+    found = waiting(1201, tracker=TrackerObserved(7, b.T0_S + 1201 - received_s) if received_s is not None else None)
     assert isinstance(found, verdict)
     assert not isinstance(found, Healthy) or found.cut_off
 
 
 def test_a_tracker_that_lags_does_not_take_the_step_back() -> None:
-    assert after(100, step=60, tracker=TrackerSeen(55, NOW_S)) == Healthy(Phase.TRAIN, 60, cut_off=True)
+    assert after(100, step=60, tracker=TrackerObserved(55, NOW_S)) == Healthy(Phase.TRAIN, 60, cut_off=True)
 
 
 def test_until_step_times_are_known_a_step_may_take_as_long_as_the_first_one() -> None:
@@ -233,6 +232,11 @@ def test_time_in_which_nobody_could_be_heard_does_not_count_as_silence() -> None
     assert after(1000, seen_since_s=NOW_S - 301) == Silent(301, past_limit=True)
 
 
+def test_seconds_of_which_it_is_not_known_whether_anybody_could_be_heard_do_not_count_as_silence() -> None:
+    assert after(301, unheard_s=1) == Silent(300, past_limit=False)
+    assert after(301) == Silent(301, past_limit=True)
+
+
 def test_until_a_run_had_time_to_be_heard_again_its_silence_proves_nothing() -> None:
     assert isinstance(after(1000, seen_since_s=NOW_S - 90), Unknown)
 
@@ -241,9 +245,9 @@ def test_until_a_run_had_time_to_be_heard_again_its_silence_proves_nothing() -> 
 
 
 @pytest.mark.parametrize("silent_s", [91, 301, 5000])
-def test_silence_while_the_provider_can_not_be_asked_is_unknown(silent_s: int) -> None:
+def test_silence_while_the_provider_cannot_be_queried_is_unknown(silent_s: int) -> None:
     assert after(silent_s, pods=DOWN) == Unknown("HTTP 503")
-    assert after(silent_s, pods=DOWN, tracker=TrackerSeen(55, NOW_S)) == Unknown("HTTP 503")
+    assert after(silent_s, pods=DOWN, tracker=TrackerObserved(55, NOW_S)) == Unknown("HTTP 503")
 
 
 @pytest.mark.parametrize("silent_s", [91, 301, 5000])
@@ -251,15 +255,15 @@ def test_silence_while_most_runs_are_silent_is_unknown(silent_s: int) -> None:
     assert after(silent_s, blind="3 of 4") == Unknown("3 of 4", breaker=True)
 
 
-def test_fresh_heartbeats_are_healthy_also_while_the_provider_can_not_be_asked() -> None:
+def test_fresh_heartbeats_are_healthy_also_while_the_provider_cannot_be_queried() -> None:
     assert after(0, pods=DOWN, blind="3 of 4") == Healthy(Phase.TRAIN, 10)
 
 
-def test_a_stall_while_the_provider_can_not_be_asked_is_unknown() -> None:
+def test_a_stall_while_the_provider_cannot_be_queried_is_unknown() -> None:
     assert isinstance(after(0, step_age_s=5000, pods=DOWN), Unknown)
 
 
-def test_a_late_boot_is_unknown_while_the_provider_can_not_be_asked_or_nobody_can_be_heard() -> None:
+def test_a_late_boot_is_unknown_while_the_provider_cannot_be_queried_or_nobody_can_be_heard() -> None:
     assert waiting(5000, pods=DOWN) == Unknown("HTTP 503")
     assert waiting(5000, blind="deaf") == Unknown("deaf", breaker=True)
 
@@ -311,9 +315,9 @@ def test_a_step_that_was_late_when_it_was_last_heard_of_stays_late() -> None:
 
 def test_a_first_step_is_not_late_for_what_may_have_happened_after_a_missed_heartbeat() -> None:
     of = a_run(RunState.STARTING, health=PATIENT)
-    heard_s = (newest(of).first_heartbeat_s or 0) + 3500
-    setting_up = evidence(of, heartbeat=b.heartbeat(7, step=0, phase=Phase.SETUP), heartbeat_s=heard_s)
-    assert judge(of, setting_up, heard_s + 500) == Healthy(Phase.SETUP, 0)
+    received_s = (newest(of).first_heartbeat_s or 0) + 3500
+    setting_up = evidence(of, heartbeat=b.heartbeat(7, step=0, phase=Phase.SETUP), heartbeat_s=received_s)
+    assert judge(of, setting_up, received_s + 500) == Healthy(Phase.SETUP, 0)
 
 
 @pytest.mark.parametrize(("age_s", "late"), [(1000, False), (1001, True)])
@@ -325,10 +329,10 @@ def test_what_earlier_attempts_learned_of_slow_steps_still_counts() -> None:
     assert after(0, run=a_run(step_slow_s=200.0), step_age_s=1000) == Healthy(Phase.TRAIN, 10)
 
 
-@pytest.mark.parametrize("said", [{"saving": True}, {"phase": Phase.FLUSH}])
+@pytest.mark.parametrize("message", [{"saving": True}, {"phase": Phase.FLUSH}])
 @pytest.mark.parametrize(("age_s", "late"), [(2100, False), (2101, True)])
-def test_while_a_checkpoint_is_being_made_the_step_deadline_has_an_allowance(said: dict[str, Any], age_s: int, late: bool) -> None:
-    assert isinstance(after(0, step_age_s=age_s, **said), Stalled) == late
+def test_while_a_checkpoint_is_being_made_the_step_deadline_has_an_allowance(message: dict[str, Any], age_s: int, late: bool) -> None:
+    assert isinstance(after(0, step_age_s=age_s, **message), Stalled) == late
 
 
 @PROPERTY
@@ -340,16 +344,16 @@ def test_the_step_deadline_is_never_below_its_floor(slow_s: float | None, factor
     assert limit_s >= factor * (slow_s or 0.0) - 1
 
 
-@pytest.mark.parametrize(("asked_s", "counts"), [(None, False), (NOW_S + 1, False), (NOW_S, True), (NOW_S - 1, True)])
-def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_asked_for(asked_s: int | None, counts: bool) -> None:
-    of = a_run(attempts=(b.new_attempt(evidence_asked_s=asked_s),))
+@pytest.mark.parametrize(("requested_s", "counts"), [(None, False), (NOW_S + 1, False), (NOW_S, True), (NOW_S - 1, True)])
+def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_requested(requested_s: int | None, counts: bool) -> None:
+    of = a_run(attempts=(b.new_attempt(evidence_requested_s=requested_s),))
     assert after(0, run=of, step_age_s=301, evidence=True) == Stalled(Cause.STALLED, 301, 300, evidence=counts)
 
 
 # ---------------------------------------------------------------------------------------------------------------------- always
 
 
-ATTENDED = st.sampled_from([RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING])
+ACTIVE_STATES = st.sampled_from([RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING])
 HEARTBEATS = st.one_of(
     st.none(),
     st.builds(
@@ -363,12 +367,12 @@ HEARTBEATS = st.one_of(
         exit=st.sampled_from([None, JobExit(cause=Cause.FINISHED), JobExit(cause=Cause.GPU_OOM)]),
     ),
 )
-TRACKERS = st.one_of(st.none(), st.builds(TrackerSeen, step=st.just(20), heard_s=st.integers(NOW_S - 500, NOW_S + 500)))
+TRACKERS = st.one_of(st.none(), st.builds(TrackerObserved, step=st.just(20), received_s=st.integers(NOW_S - 500, NOW_S + 500)))
 
 
 @PROPERTY
 @given(
-    state=ATTENDED,
+    state=ACTIVE_STATES,
     heartbeat=HEARTBEATS,
     age_s=st.integers(-400, 6000),
     pods=PODS_VIEWS,
@@ -377,7 +381,7 @@ TRACKERS = st.one_of(st.none(), st.builds(TrackerSeen, step=st.just(20), heard_s
     since_s=st.integers(0, NOW_S + 100),
 )
 def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
-    state: RunState, heartbeat: Any, age_s: int, pods: PodsView, tracker: TrackerSeen | None, blind: str | None, since_s: int
+    state: RunState, heartbeat: Any, age_s: int, pods: PodsView, tracker: TrackerObserved | None, blind: str | None, since_s: int
 ) -> None:
     of = a_run(state)
     facts = evidence(
@@ -391,23 +395,23 @@ def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
     )
     verdict = judge(of, facts, NOW_S)
     if isinstance(verdict, Gone):
-        assert isinstance(pods, PodsSeen)
+        assert isinstance(pods, PodsObserved)
         assert of.attempts[-1].pod_id in pods.gone
     if isinstance(verdict, Silent | Stalled):
-        assert isinstance(pods, PodsSeen)
+        assert isinstance(pods, PodsObserved)
     if isinstance(verdict, Silent):
         assert blind is None
         assert 90 < verdict.silent_s <= age_s
     if isinstance(verdict, Finished):
         assert heartbeat is not None
     if isinstance(verdict, Sick) and heartbeat is None:
-        assert isinstance(pods, PodsSeen)
+        assert isinstance(pods, PodsObserved)
         assert [pod.status for pod in pods.pods if pod.pod_id == of.attempts[-1].pod_id] == [PodStatus.BROKEN]
 
 
 @PROPERTY
 @given(
-    state=ATTENDED,
+    state=ACTIVE_STATES,
     heartbeat=HEARTBEATS,
     age_s=st.integers(0, 6000),
     pods=PODS_VIEWS,
@@ -420,23 +424,23 @@ def test_a_tracker_may_save_a_run_and_never_convicts_one_whose_agent_sends_heart
 ) -> None:
     of = a_run(state)
     facts = evidence(of, heartbeat=heartbeat, heartbeat_s=NOW_S - age_s if heartbeat else None, pods=pods, blind=blind)
-    alone, heard = judge(of, facts, NOW_S), judge(of, replace(facts, tracker=TrackerSeen(step, NOW_S - late_s)), NOW_S)
-    if heard != alone:
-        assert isinstance(heard, Healthy)
-        assert heard.cut_off
+    alone, received = judge(of, facts, NOW_S), judge(of, replace(facts, tracker=TrackerObserved(step, NOW_S - late_s)), NOW_S)
+    if received != alone:
+        assert isinstance(received, Healthy)
+        assert received.cut_off
         assert late_s <= 300
         assert isinstance(alone, Silent | Unknown) or alone == Stalled(Cause.BOOT_TIMEOUT, NOW_S - of.attempts[-1].launched_s, 1200)
 
 
 @pytest.mark.parametrize("late_s", [301, 1200, 1800, NOW_S])
 def test_the_lag_of_a_tracker_neither_saves_nor_convicts(late_s: int) -> None:
-    late = TrackerSeen(55, NOW_S - late_s)
+    late = TrackerObserved(55, NOW_S - late_s)
     assert after(400, tracker=late) == after(400) == Silent(400, past_limit=True)
     assert after(10, tracker=late) == Healthy(Phase.TRAIN, 10)
     assert waiting(1201, tracker=late) == waiting(1201)
 
 
-def test_a_run_without_an_attempt_can_not_be_judged() -> None:
+def test_a_run_without_an_attempt_cannot_be_judged() -> None:
     of = a_run(RunState.QUEUED)
     with pytest.raises(ValueError, match="no attempt"):
         judge(of, evidence(of), NOW_S)

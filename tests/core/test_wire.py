@@ -1,4 +1,4 @@
-"""What is said between agent and control plane, and how it is proven."""
+"""The messages between agent and control plane, and their signatures."""
 
 import json
 from typing import Any
@@ -86,14 +86,16 @@ def test_the_same_attempt_has_the_same_key_again_and_nothing_is_stored() -> None
     text=st.text(max_size=200),
     slow_s=st.one_of(st.none(), st.floats(0, 1e7)),
 )
-def test_a_heartbeat_is_read_back_as_it_was_said(step: int, seq: int, phase: Phase, cause: Cause, text: str, slow_s: float | None) -> None:
+def test_a_heartbeat_is_read_back_as_it_was_reported(
+    step: int, seq: int, phase: Phase, cause: Cause, text: str, slow_s: float | None
+) -> None:
     last = JobExit(cause=cause, detail=text, code=-9)
-    said = b.heartbeat(seq, step=step, phase=phase, note=text, sick=cause, sick_detail=text, step_slow_s=slow_s, exit=last)
-    assert Heartbeat.model_validate_json(said.model_dump_json()) == said
+    message = b.heartbeat(seq, step=step, phase=phase, note=text, sick=cause, sick_detail=text, step_slow_s=slow_s, exit=last)
+    assert Heartbeat.model_validate_json(message.model_dump_json()) == message
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "unusual",
     [
         {"run": "../x"},
         {"run": "A"},
@@ -112,9 +114,9 @@ def test_a_heartbeat_is_read_back_as_it_was_said(step: int, seq: int, phase: Pha
         {"surprise": 1},
     ],
 )
-def test_a_heartbeat_with_an_impossible_value_is_refused(odd: dict[str, Any]) -> None:
+def test_a_heartbeat_with_an_impossible_value_is_refused(unusual: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Heartbeat.model_validate(b.heartbeat().model_dump() | odd)
+        Heartbeat.model_validate(b.heartbeat().model_dump() | unusual)
 
 
 def test_an_exit_whose_log_is_over_its_limit_is_refused() -> None:
@@ -147,14 +149,14 @@ def test_no_key_and_no_secret_is_shown_when_a_message_is_printed() -> None:
     ids=lambda answer: type(answer).__name__,
 )
 def test_what_a_newer_control_plane_says_more_is_passed_over(answer: BaseModel) -> None:
-    said = answer.model_dump(mode="json") | {"of_tomorrow": 1}
-    assert type(answer).model_validate_json(json.dumps(said)) == answer
+    message = answer.model_dump(mode="json") | {"of_tomorrow": 1}
+    assert type(answer).model_validate_json(json.dumps(message)) == answer
 
 
-@pytest.mark.parametrize("asked", [b.heartbeat(), b.commit(5)], ids=lambda asked: type(asked).__name__)
-def test_what_is_asked_has_to_be_understood_whole(asked: BaseModel) -> None:
+@pytest.mark.parametrize("requested", [b.heartbeat(), b.commit(5)], ids=lambda requested: type(requested).__name__)
+def test_what_is_queried_has_to_be_understood_complete(requested: BaseModel) -> None:
     with pytest.raises(ValidationError, match="of_tomorrow"):
-        type(asked).model_validate_json(json.dumps(asked.model_dump(mode="json") | {"of_tomorrow": 1}))
+        type(requested).model_validate_json(json.dumps(requested.model_dump(mode="json") | {"of_tomorrow": 1}))
 
 
 def test_a_reply_carries_no_order_unless_one_is_given() -> None:

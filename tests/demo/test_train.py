@@ -1,4 +1,4 @@
-"""The demo's trainer, run as it is run in earnest: one process a run, real signals, real files."""
+"""The demo's trainer, as it runs in reality: one process for each run, real signals, real files."""
 
 import json
 import os
@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from prime_train.demo import train
+from tests.exhaustive import some_of
+from tests.waiting import HANG_S
 
 SOURCE = Path(train.__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE)}
@@ -27,13 +29,13 @@ def run(
     out: Path, *options: object, expect: int = 0, variables: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[str]:
     environment = {**ENVIRONMENT, **variables}
-    result = subprocess.run(command(out, *options), env=environment, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command(out, *options), env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert result.returncode == expect, result.stderr + result.stdout
     return result
 
 
 class Running:
-    """A trainer under way, which writes its progress lines to its standard output."""
+    """A trainer in progress, which writes its progress lines to its standard output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -51,7 +53,7 @@ class Running:
         self.await_line(f'{{"step": {step},')
 
     def end(self) -> int:
-        self.seen += self.process.communicate(timeout=60)[0]
+        self.seen += self.process.communicate(timeout=HANG_S)[0]
         return self.process.returncode
 
 
@@ -83,8 +85,8 @@ def assert_same_end(one: Path, other: Path, step: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of one run of 60 steps that nothing disturbed."""
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the output of one uninterrupted run of 60 steps."""
     out = tmp_path_factory.mktemp("whole")
     run(out, "--steps", 60, "--save-every", 10, "--keep", 10, "--seed", 3, "--progress", out / "progress.jsonl")
     return out
@@ -147,8 +149,8 @@ def test_imports_numpy_and_the_standard_library_only() -> None:
 # ---------------------------------------------------------------- output
 
 
-def test_progress_final_file_and_closing_line(whole: Path, tmp_path: Path) -> None:
-    seen = records(whole / "progress.jsonl")
+def test_progress_final_file_and_closing_line(uninterrupted: Path, tmp_path: Path) -> None:
+    seen = records(uninterrupted / "progress.jsonl")
     assert [record["step"] for record in seen] == list(range(1, 61))
     assert all(record.keys() == {"step", "loss", "lr", "time"} for record in seen)
     assert [record["time"] for record in seen] == sorted(record["time"] for record in seen)
@@ -159,18 +161,18 @@ def test_progress_final_file_and_closing_line(whole: Path, tmp_path: Path) -> No
     assert final["loss"] == seen[-1]["loss"]
     assert result.stdout.splitlines()[-1] == f"done step 60 loss {final['loss']:.4f} sha256 {final['sha256']}"
     assert [line.split()[1] for line in result.stdout.splitlines()[:6]] == [f"{n}/60" for n in range(10, 61, 10)]
-    assert_same_end(tmp_path, whole, 60)
+    assert_same_end(tmp_path, uninterrupted, 60)
 
 
-def test_another_seed_gives_other_weights(whole: Path, tmp_path: Path) -> None:
+def test_another_seed_gives_other_weights(uninterrupted: Path, tmp_path: Path) -> None:
     run(tmp_path, "--steps", 60, "--seed", 4)
-    digests = [json.loads((out / "final.json").read_text())["sha256"] for out in (whole, tmp_path)]
+    digests = [json.loads((out / "final.json").read_text())["sha256"] for out in (uninterrupted, tmp_path)]
     assert digests[0] != digests[1]
 
 
 @pytest.mark.parametrize("kernels", ["Prescott", "Sandybridge", "Haswell", "SkylakeX"])
 def test_who_starts_it_does_not_choose_the_kernels_that_compute(tmp_path: Path, kernels: str) -> None:
-    """One of these is the processor's own; the others would round differently in the last place."""
+    """One of these kernels is the processor's own; the others would round differently in the last place."""
     run(tmp_path / "left-alone", "--steps", 20, "--batch-size", 16)
     run(tmp_path / "chosen", "--steps", 20, "--batch-size", 16, variables={"OPENBLAS_CORETYPE": kernels})
     assert_same_end(tmp_path / "left-alone", tmp_path / "chosen", 20)
@@ -206,20 +208,20 @@ def test_a_run_begun_anew_keeps_its_own_checkpoints_not_older_ones_with_higher_s
 
 
 @pytest.mark.parametrize("cut", [11, 38, 60])
-def test_killed_and_resumed_is_identical_to_uninterrupted(whole: Path, tmp_path: Path, cut: int) -> None:
+def test_killed_and_resumed_is_identical_to_uninterrupted(uninterrupted: Path, tmp_path: Path, cut: int) -> None:
     common = ("--steps", 60, "--save-every", 10, "--progress", tmp_path / "p.jsonl")
     run(tmp_path, *common, "--seed", 3, "--fail-at-step", cut, "--fail-how", "kill", expect=-9)
     last = checkpoints(tmp_path)[-1]
     assert last == (cut - 1) // 10 * 10
     run(tmp_path, *common, "--resume-step", last)
-    assert_same_end(tmp_path, whole, 60)
+    assert_same_end(tmp_path, uninterrupted, 60)
     seen = [record["step"] for record in records(tmp_path / "p.jsonl")]
     assert seen == [*range(1, cut), *range(last + 1, 61)]
-    expected = {record["step"]: record["loss"] for record in records(whole / "progress.jsonl")}
+    expected = {record["step"]: record["loss"] for record in records(uninterrupted / "progress.jsonl")}
     assert all(record["loss"] == expected[record["step"]] for record in records(tmp_path / "p.jsonl"))
 
 
-def test_killed_from_outside_twice_and_resumed_is_identical(whole: Path, tmp_path: Path) -> None:
+def test_killed_from_outside_twice_and_resumed_is_identical(uninterrupted: Path, tmp_path: Path) -> None:
     common = ("--steps", 60, "--save-every", 10)
     slowly = ("--step-seconds", 0.02, "--fail-how", "hang")  # and never past the step it hangs at
     with running(tmp_path, *common, *slowly, "--fail-at-step", 29, "--seed", 3) as first:
@@ -234,16 +236,16 @@ def test_killed_from_outside_twice_and_resumed_is_identical(whole: Path, tmp_pat
     again = checkpoints(tmp_path)[-1]
     assert 10 <= cut < again < 60
     run(tmp_path, *common, "--resume-step", again)
-    assert_same_end(tmp_path, whole, 60)
+    assert_same_end(tmp_path, uninterrupted, 60)
 
 
-def test_any_kept_checkpoint_leads_to_the_same_end(whole: Path, tmp_path: Path) -> None:
+def test_any_kept_checkpoint_leads_to_the_same_end(uninterrupted: Path, tmp_path: Path) -> None:
     for step in (10, 20, 30, 40, 50):
         out = tmp_path / str(step)
         (out / "checkpoints").mkdir(parents=True)
-        (out / f"checkpoints/step_{step}").symlink_to(whole / f"checkpoints/step_{step}")
+        (out / f"checkpoints/step_{step}").symlink_to(uninterrupted / f"checkpoints/step_{step}")
         run(out, "--steps", 60, "--resume-step", step, "--save-every", 60)
-        assert_same_end(out, whole, 60)
+        assert_same_end(out, uninterrupted, 60)
 
 
 def test_sigterm_saves_the_step_under_way(tmp_path: Path) -> None:
@@ -271,11 +273,11 @@ def test_sigterm_in_the_last_step_ends_the_run_well_and_cuts_its_pause(tmp_path:
     assert trainer.seen.splitlines()[-1].startswith("done step 2 loss ")
 
 
-def test_resume_at_the_last_step_makes_no_step(whole: Path, tmp_path: Path) -> None:
+def test_resume_at_the_last_step_makes_no_step(uninterrupted: Path, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints/step_60").symlink_to(whole / "checkpoints/step_60")
+    (tmp_path / "checkpoints/step_60").symlink_to(uninterrupted / "checkpoints/step_60")
     run(tmp_path, "--steps", 60, "--resume-step", 60, "--progress", tmp_path / "p.jsonl")
-    assert_same_end(tmp_path, whole, 60)
+    assert_same_end(tmp_path, uninterrupted, 60)
     assert records(tmp_path / "p.jsonl") == []
 
 
@@ -308,17 +310,20 @@ def damage(folder: Path, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [
-        ("no marker", "is incomplete: it has no COMPLETE marker"),
-        ("weights cut short", "cannot be read"),
-        ("weights altered", "cannot be read"),
-        ("weights empty", "cannot be read"),
-        ("no optimizer", "cannot be read"),
-        ("weights in place of moments", "does not hold the arrays of this model"),
-        ("state not JSON", "cannot be read"),
-        ("state of another step", "holds step 9, not step 10"),
-        ("absent", "no checkpoint at"),
-    ],
+    some_of(
+        [
+            ("no marker", "is incomplete: it has no COMPLETE marker"),
+            ("weights cut short", "cannot be read"),
+            ("weights altered", "cannot be read"),
+            ("weights empty", "cannot be read"),
+            ("no optimizer", "cannot be read"),
+            ("weights in place of moments", "does not hold the arrays of this model"),
+            ("state not JSON", "cannot be read"),
+            ("state of another step", "holds step 9, not step 10"),
+            ("absent", "no checkpoint at"),
+        ],
+        one_in=3,
+    ),
 )
 def test_refuses_a_checkpoint_it_cannot_trust_and_changes_nothing(tmp_path: Path, kind: str, message: str) -> None:
     run(tmp_path, "--steps", 10)
@@ -334,14 +339,17 @@ def test_refuses_a_checkpoint_it_cannot_trust_and_changes_nothing(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (("--steps", 20, "--seed", 1), "was made with --seed 0, not 1"),
-        (("--steps", 20, "--batch-size", 32), "was made with --batch-size 128, not 32"),
-        (("--steps", 9), "at step 10, past --steps 9"),
-        (("--steps", 0), "must be 1 or more"),
-        (("--keep", 0), "must be 1 or more"),
-        (("--seed", -1), "must be 0 or more"),
-    ],
+    some_of(
+        [
+            (("--steps", 20, "--seed", 1), "was made with --seed 0, not 1"),
+            (("--steps", 20, "--batch-size", 32), "was made with --batch-size 128, not 32"),
+            (("--steps", 9), "at step 10, past --steps 9"),
+            (("--steps", 0), "must be 1 or more"),
+            (("--keep", 0), "must be 1 or more"),
+            (("--seed", -1), "must be 0 or more"),
+        ],
+        one_in=3,
+    ),
 )
 def test_refuses_options_that_do_not_fit(tmp_path: Path, options: tuple[object, ...], message: str) -> None:
     run(tmp_path, "--steps", 10)
@@ -353,14 +361,17 @@ def test_refuses_options_that_do_not_fit(tmp_path: Path, options: tuple[object, 
 
 @pytest.mark.parametrize(
     ("how", "text"),
-    [
-        ("exit", "RuntimeError: training loop stopped unexpectedly"),
-        ("oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
-        ("files", "OSError: [Errno 24] Too many open files"),
-        ("disk", "OSError: [Errno 28] No space left on device"),
-        ("import", "ModuleNotFoundError: No module named 'flash_attn'"),
-        ("cuda", "RuntimeError: CUDA error: an illegal memory access was encountered"),
-    ],
+    some_of(
+        [
+            ("exit", "RuntimeError: training loop stopped unexpectedly"),
+            ("oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+            ("files", "OSError: [Errno 24] Too many open files"),
+            ("disk", "OSError: [Errno 28] No space left on device"),
+            ("import", "ModuleNotFoundError: No module named 'flash_attn'"),
+            ("cuda", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+        ],
+        one_in=3,
+    ),
 )
 def test_fault_strikes_in_place_of_its_step_and_only_once(tmp_path: Path, how: str, text: str) -> None:
     common = ("--steps", 8, "--save-every", 3, "--fail-at-step", 6, "--fail-how", how)

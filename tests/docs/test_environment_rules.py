@@ -16,25 +16,25 @@ def carried_out(folder: Path, **env: str) -> list[dict[str, str]]:
     (block,) = [one for one in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/aws.md").read_text(), re.DOTALL) if "gh secret set" in one]
     (folder / "bin").mkdir()
     (folder / "bin" / "gh").symlink_to(ROOT / "tests/fakes/gh")
-    told = folder / "told"
+    reported = folder / "told"
     path = os.pathsep.join((str(folder / "bin"), os.environ.get("PATH", os.defpath)))
-    given = {**os.environ, "PATH": path, "GH_TOLD": str(told), "PRIME_TRAIN_STORE": "https://x", "PRIME_TRAIN_MASTER_KEY": KEY, **env}
+    given = {**os.environ, "PATH": path, "GH_TOLD": str(reported), "PRIME_TRAIN_STORE": "https://x", "PRIME_TRAIN_MASTER_KEY": KEY, **env}
     subprocess.run(["bash", "-euc", block.replace("...", "offers")], env=given, cwd=folder, check=True, capture_output=True)
-    return [json.loads(line) for line in told.read_text().splitlines()]
+    return [json.loads(line) for line in reported.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(("name", "rule"), [("gpu", "reviewers"), ("gpu-watch", "deployment_branch_policy")])
 def test_the_rule_of_an_environment_is_there_before_its_key(name: str, rule: str, tmp_path: Path) -> None:
-    told = carried_out(tmp_path)
-    (put,) = [at for at, one in enumerate(told) if one["method"] == "PUT" and one["name"].endswith(f"/environments/{name}")]
-    (secret,) = [at for at, one in enumerate(told) if one["noun"] == "secret" and one["env"] == name]
-    assert rule in json.loads(told[put]["body"])
-    assert (put < secret, told[secret]["body"]) == (True, KEY)
+    reported = carried_out(tmp_path)
+    (put,) = [at for at, one in enumerate(reported) if one["method"] == "PUT" and one["name"].endswith(f"/environments/{name}")]
+    (secret,) = [at for at, one in enumerate(reported) if one["noun"] == "secret" and one["env"] == name]
+    assert rule in json.loads(reported[put]["body"])
+    assert (put < secret, reported[secret]["body"]) == (True, KEY)
     if name == "gpu-watch":
-        (branch,) = [at for at, one in enumerate(told) if one["name"].endswith("/gpu-watch/deployment-branch-policies")]
-        assert (put < branch < secret, told[branch]["body"]) == (True, "name=main")
+        (branch,) = [at for at, one in enumerate(reported) if one["name"].endswith("/gpu-watch/deployment-branch-policies")]
+        assert (put < branch < secret, reported[branch]["body"]) == (True, "name=main")
 
 
 def test_where_github_keeps_no_rules_no_key_is_brought(tmp_path: Path) -> None:
-    told = carried_out(tmp_path, GH_NO_RULES="1")
-    assert [one for one in told if one["body"] == KEY] == []
+    reported = carried_out(tmp_path, GH_NO_RULES="1")
+    assert [one for one in reported if one["body"] == KEY] == []

@@ -1,4 +1,4 @@
-"""README and the pages under docs/: short enough to read, their links lead somewhere, and their commands and configs are accepted."""
+"""README and the pages under docs/: short enough to read, links with existing targets, valid commands and configs."""
 
 import re
 import shlex
@@ -9,8 +9,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from prime_train.adapters.config_yaml import read_config
+from prime_train.cli.lazy import LazyCommand
 from prime_train.cli.verbs import app
+from prime_train.configs.parsing import read_config
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "consumer-repo" / "README.md")
@@ -18,7 +19,7 @@ README_LINES_MAX = 150
 
 
 def blocks(page: Path, *languages: str) -> Iterator[str]:
-    """The page's fenced blocks of these languages."""
+    """Yield the page's fenced blocks of these languages."""
     for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         if language in languages:
             yield text
@@ -34,7 +35,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub makes of the page's headings."""
+    """Return the anchors that GitHub makes of the page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -68,7 +69,8 @@ def test_every_command_is_one_that_prime_train_takes(page: str, command: str) ->
             return
         name, found, words = at.resolve_command(parent, words)
         assert found is not None, f"{page}: there is no {name}"
-        at = found
+        assert isinstance(found, LazyCommand)
+        at = found.loaded
     at.make_context(name, words, parent=parent)
 
 
@@ -80,3 +82,33 @@ def test_every_config_shown_is_a_valid_one(page: str, text: str, tmp_path: Path)
     file = tmp_path / f"{text.split()[1]}.yaml"
     file.write_text(text)
     assert read_config(file).findings == (), page
+
+
+def test_everything_that_the_page_on_extending_names_exists() -> None:
+    """Paths are relative to the repository or to src/prime_train; other names occur in the product."""
+    named = re.findall(r"`([^-`\s][^`\s]*)`", (ROOT / "docs" / "extending.md").read_text(encoding="utf-8"))
+    product = [
+        path.read_text(encoding="utf-8")
+        for top in ("src", "agent", "lambdas")
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in {".py", ".yaml"}
+    ]
+    lost = []
+    for name in named:
+        if "/" in name or name.endswith((".py", ".toml")):
+            pattern = name.rstrip("/") if "/" in name else f"**/{name}"
+            found = any(next(base.glob(pattern), None) for base in (ROOT, ROOT / "src" / "prime_train"))
+        else:
+            found = any(re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text) for text in product)
+        if not found:
+            lost.append(name)
+    assert lost == []
+    assert len(named) > 50
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
+    """Paths are relative to the repository, or to one of its packages."""
+    bases = (ROOT, ROOT / "src" / "prime_train", ROOT / "src" / "prime_train" / "control_plane", ROOT / "agent")
+    named = re.findall(r"`([\w*]+/[\w/*]+\.py)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any(next(base.glob(name), None) for base in bases)] == []

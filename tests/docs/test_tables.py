@@ -1,15 +1,15 @@
-"""The tables in the documentation are the code's."""
+"""The tables in the documentation equal those generated from the code."""
 
 from pathlib import Path
 
-from prime_train.core.tables import policy_markdown, transitions_markdown
+from prime_train.core.markdown_tables import policy_markdown, transitions_markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 TABLES = {"transitions": transitions_markdown, "policy": policy_markdown}
 
 
 def filled(text: str) -> str:
-    """The page with its tables read from the code."""
+    """Return the page with its tables generated from the code."""
     for name, table in TABLES.items():
         head, _, rest = text.partition(f"<!-- {name} -->\n")
         _, end, tail = rest.partition(f"<!-- /{name} -->")

@@ -1,9 +1,9 @@
-"""The steps of docs/aws.md, carried out by a shell as they stand there, by somebody who has an account of AWS and two keys of the provider.
+"""The steps of docs/aws.md, executed by a shell as written, for a reader who has an AWS account and two keys of the provider.
 
-What a step leaves to its reader, `NAME=...`, is filled in with what such a reader has: keys of his own, and the address that `deploy`
-printed. AWS is on loopback, so the functions are called where and in the region in which they are answered there, their code comes without
-what it depends on, and the provider's address is among the secrets. Who would be asked agrees, who would wait for the watcher's
-minute has it called, and whose functions are slow to start asks the doctor twice.
+What a step leaves to the reader, `NAME=...`, is filled in with what such a reader has: their own keys, and the address that `deploy`
+printed. AWS is on loopback, so the functions are called at the address and region where they answer, their code is deployed without its
+dependencies, and the provider's address is among the secrets. Questions are answered with yes, the watcher is invoked instead of waiting
+for its schedule, and the doctor is called twice because functions start slowly.
 """
 
 import json
@@ -18,11 +18,11 @@ from pathlib import Path
 from tests.fakes.aws import Aws
 from tests.fakes.s3_servers import REGION
 from tests.lambdas.deployed import BIN
+from tests.waiting import HANG_S
 
 DOC = Path(__file__).parents[2] / "docs" / "aws.md"
 GH = Path(__file__).parents[1] / "fakes" / "gh"
 SECTIONS = ("## Up in four steps", "## Three secrets, and a pull request")
-STEPS_S_MAX = 240
 SHELL = """\
 set -euo pipefail
 pip() { echo "pip $*"; }
@@ -48,7 +48,7 @@ client.invoke(FunctionName="prime-train-watcher", Payload=b'{"news": true}')
 
 
 def blocks() -> list[str]:
-    """The sections' commands, in order."""
+    """Return the commands of the page's sections, in order."""
     text = DOC.read_text()
     parts = [text.partition(f"{title}\n")[2].partition("\n## ")[0] for title in SECTIONS]
     assert all(parts), f"{DOC} has other sections than {SECTIONS}"
@@ -57,9 +57,9 @@ def blocks() -> list[str]:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of it. `set_up`: what GitHub was told."""
+    """The results. `set_up`: the settings that were made on GitHub."""
 
-    said: str
+    output: str
     set_up: tuple[Mapping[str, str], ...]
 
     @property
@@ -71,13 +71,15 @@ class Done:
         return [one["name"].rpartition("/")[2] for one in self.set_up if one["noun"] == "api" and one["method"] == "PUT"]
 
     def secrets(self, environment: str = "") -> dict[str, str]:
-        """What a job sees: the repository's, and those of its environment."""
+        """Return the secrets that a job sees: those of the repository, and those of its environment."""
         return {one["name"]: one["body"] for one in self.set_up if one["noun"] == "secret" and one["env"] in ("", environment)}
 
 
 def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], provider: Mapping[str, str]) -> Done:
-    """`has`: what the reader puts in place of three dots, by name. `provider`: where it is, and what its machines bring."""
-    told = folder / "gh.jsonl"
+    """Carry out the steps. `has`: what the reader fills in for three dots, by name. `provider`: its address, and what its machines
+    contain.
+    """
+    reported = folder / "gh.jsonl"
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
     keys = {name: value for name, value in cloud.env.items() if "REGION" not in name}
     (folder / "bin").mkdir()
@@ -92,7 +94,7 @@ def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], prov
         "PYTHON": sys.executable,
         "WATCH": WATCH,
         "LOOPBACK": cloud.url + "/_aws/lambda-url",
-        "GH_TOLD": str(told),
+        "GH_TOLD": str(reported),
     }
     filled = [_filled(block, {**has, "PRIME_TRAIN_STORE": "$(sed -n s/^PRIME_TRAIN_STORE=//p words)"}) for block in blocks()]
     done = subprocess.run(
@@ -101,15 +103,15 @@ def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], prov
         env=env,
         capture_output=True,
         text=True,
-        timeout=STEPS_S_MAX,
+        timeout=HANG_S,
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    said = f"{done.stdout}\n{done.stderr}"
-    assert done.returncode == 0, said
-    return Done(said, tuple(json.loads(line) for line in told.read_text().splitlines()))
+    output = f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, output
+    return Done(output, tuple(json.loads(line) for line in reported.read_text().splitlines()))
 
 
 def _filled(block: str, has: Mapping[str, str]) -> str:
-    """A name that such a reader does not have is a step that the page lacks."""
+    """Return the block with names filled in. A name that such a reader does not have shows that the page lacks a step."""
     return re.sub(r"(\w+)=\.\.\.", lambda found: f"{found[1]}={has[found[1]]}", block.replace("eu-central-1", REGION))

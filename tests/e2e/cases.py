@@ -1,7 +1,7 @@
-"""Which point of the kill matrix is tried on which kind of control plane.
+"""Which points of the kill matrix are tested on which kind of control plane.
 
-Each point is tried once, one in three on functions, so that every role and every victim is seen on both. With PRIME_TRAIN_MATRIX=all in
-the environment every point is tried on both, which takes twice as long.
+Each point is tested once, one in three on functions, so that every role and every victim occurs on both. With PRIME_TRAIN_MATRIX=all in the
+environment every point is tested on both, which takes twice as long.
 """
 
 import os
@@ -14,13 +14,13 @@ from tests.e2e.points import LAMBDA_POINTS, POINTS, Point
 from tests.fakes.prime import sshd_program
 
 ONE_IN = 3
-"""Points are on functions. They take half as long again there; and most points are pairs, so this number is odd."""
+"""One point in this many is on functions. They take half as long again there; the number is odd because most points are pairs."""
 ALL = os.environ.get("PRIME_TRAIN_MATRIX") == "all"
 
 
 class On(Enum):
     PROCESSES = "processes"
-    """`prime-train serve`, with SQLite and a folder; machines are this one's."""
+    """`prime-train serve`, with SQLite and a folder; machines are local."""
     LAMBDAS = "lambdas"
     """Two functions with DynamoDB and S3; machines are rented."""
 
@@ -33,7 +33,7 @@ SAME_ON_LAMBDAS = {
     "takeover-create",
     "teardown",
 }
-"""There it is the watcher's function that comes to these points, and each has a twin in which a watcher does."""
+"""Points that on functions are reached by the watcher's function; each has a twin in which a watcher reaches it."""
 
 DIFFERENT = [point for point in POINTS if point.name not in SAME_ON_LAMBDAS]
 
@@ -48,8 +48,8 @@ class Case:
 
 
 def cases(*, both: bool = ALL) -> Sequence[Case]:
-    """Where there can be no machines for rent, all is on processes. Those on functions come one after the other: to deploy takes as long as
-    a run, and is done by every worker that has one of them."""
+    """Return the cases. If no machines can be rented, all are on processes. Those on functions come one after the other, because a
+    deployment takes as long as a run and is made by every worker that has one of them."""
     if sys.platform != "linux" or sshd_program() is None:
         return [Case(point, On.PROCESSES) for point in POINTS]
     on_either = [Case(point, on) for on in On for point in POINTS if on in _on(point, both=both)]

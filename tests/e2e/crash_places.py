@@ -1,4 +1,5 @@
-"""Where points of the kill matrix are when bucket and provider are asked over a wire: a request tells what a file tells elsewhere."""
+"""Where the points of the kill matrix are if bucket and provider are reached over a network: a request identifies what a file identifies
+elsewhere."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +8,9 @@ from tests.e2e.points import Point
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request at one of the gates, or bytes of SSH. `done`: it takes effect, and whoever asked never hears of it. `after`: the first one
-    that follows a request of a machine's to this path."""
+class Requested:
+    """A request at one of the gates, or bytes of SSH. `done`: it takes effect, but the sender gets no response. `after`: the first request
+    that follows a request of a machine to this path."""
 
     gate: str
     method: str = ""
@@ -18,28 +19,28 @@ class Asked:
     after: str = ""
 
 
-OF_MACHINES: Mapping[tuple[str, str], Asked] = {
-    ("os.rename", r"/blobs/"): Asked("machines", "PUT", r"/blobs/"),
-    ("os.rename", r"/manifests/"): Asked("machines", "PUT", r"/manifests/"),
-    ("os.rename", r"latest\.json"): Asked("machines", "PUT", r"latest\.json"),
+OF_MACHINES: Mapping[tuple[str, str], Requested] = {
+    ("os.rename", r"/blobs/"): Requested("machines", "PUT", r"/blobs/"),
+    ("os.rename", r"/manifests/"): Requested("machines", "PUT", r"/manifests/"),
+    ("os.rename", r"latest\.json"): Requested("machines", "PUT", r"latest\.json"),
     # What is deleted is named in the body; manifests go before all else.
-    ("os.remove", r"/manifests/"): Asked("machines", "POST", r"\?delete"),
+    ("os.remove", r"/manifests/"): Requested("machines", "POST", r"\?delete"),
 }
-OF_WATCHER: Mapping[tuple[str, str], Asked] = {
-    ("os.rename", r"spec\.json"): Asked("watcher", "PUT", r"/spec\.json"),
-    ("open", r"/manifests/"): Asked("watcher", "GET", r"/manifests/\d"),
-    ("open", r"pod\.json"): Asked("provider", "POST", r"/pods/"),
-    ("subprocess.Popen", r"local_pod"): Asked("provider", "POST", r"/pods/", done=True),
-    ("open", r"ticket"): Asked("ssh"),
-    ("shutil.rmtree", r"local-"): Asked("provider", "DELETE", r"/pods/"),
+OF_WATCHER: Mapping[tuple[str, str], Requested] = {
+    ("os.rename", r"spec\.json"): Requested("watcher", "PUT", r"/spec\.json"),
+    ("open", r"/manifests/"): Requested("watcher", "GET", r"/manifests/\d"),
+    ("open", r"pod\.json"): Requested("provider", "POST", r"/pods/"),
+    ("subprocess.Popen", r"pod_process"): Requested("provider", "POST", r"/pods/", done=True),
+    ("open", r"ticket"): Requested("ssh"),
+    ("shutil.rmtree", r"local-"): Requested("provider", "DELETE", r"/pods/"),
 }
-OF_WEBHOOK: Mapping[tuple[str, str], Asked] = {
-    ("request", r"/commit"): Asked("webhook", "POST", "^/$", after=r"/commit$"),
-    ("answer", r"/commit"): Asked("webhook", "POST", "^/$", done=True, after=r"/commit$"),
+OF_WEBHOOK: Mapping[tuple[str, str], Requested] = {
+    ("request", r"/commit"): Requested("webhook", "POST", "^/$", after=r"/commit$"),
+    ("answer", r"/commit"): Requested("webhook", "POST", "^/$", done=True, after=r"/commit$"),
 }
 
 
-def place_of(point: Point) -> Asked | None:
-    """None: it is told by an event of the process, as on any machine."""
+def place_of(point: Point) -> Requested | None:
+    """Return the place of the point; None: it is identified by an event of the process, as on any machine."""
     of_role = {"plane": OF_WATCHER, "watcher": OF_WATCHER, "webhook": OF_WEBHOOK}
     return of_role.get(point.role, OF_MACHINES).get((point.event, point.pattern))

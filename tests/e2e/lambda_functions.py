@@ -1,15 +1,15 @@
-"""A control plane on two functions that serves many runs, and the wires to it at which a test may wait for a request.
+"""A control plane on two functions that serves many runs, with proxies in its connections at which a test can wait for a request.
 
-What machines and functions ask goes through proxies, for what a bucket of S3 and a provider are asked no file tells. The process that
-asks is found by the port from which it has connected, so it is killed in the middle of what it does. A function's next call then gets a
-new process.
+Requests of machines and functions go through proxies, because no file shows what is requested from S3 or a provider. The process that sends
+a request is found by the port from which it has connected, so it can be killed in the middle of its work. A function's next call then gets
+a new process.
 """
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,15 +21,15 @@ import psutil
 from prime_lambdas.homes import FOLDER_CHARS, ROOT
 from prime_train.adapters.bucket import open_bucket
 from prime_train.ports import Bucket, Store
-from tests.e2e.plane import await_true
 from tests.fakes.faulty_proxy import FaultyProxy
 from tests.lambdas.deployed import Deployed, deployed
+from tests.waiting import await_true
 
 
 @dataclass
 class Functions:
-    """A deployment, and the wires to it: of the machines to the bucket and the webhook, of the webhook to all that is AWS's, of the watcher
-    to the bucket, and of the watcher to the provider."""
+    """A deployment, and the proxies in its connections: from the machines to the bucket and the webhook, from the webhook to AWS, from the
+    watcher to the bucket, and from the watcher to the provider."""
 
     here: Deployed
     gates: Mapping[str, FaultyProxy]
@@ -44,24 +44,24 @@ class Functions:
         return open_bucket(f"s3://{self.here.outputs['Bucket']}", self.here.env)
 
     def look(self) -> str:
-        """Calls the watcher; why the call failed."""
+        """Invoke the watcher; return why the call failed."""
         answer = self.lambdas.invoke(FunctionName=self.here.outputs["Watcher"], Payload=b'{"news":true}')
         return answer["Payload"].read().decode() if "FunctionError" in answer else ""
 
     def worker(self, output: str) -> psutil.Process:
-        """The process that runs the function now. Other deployments of this test process have functions of the same name, and a child that
-        a function has just begun is for a moment like it."""
+        """Return the process that runs the function now. Other deployments of this test process have functions of the same name, and a
+        child that a function has just started looks like it for a moment."""
         mark = f"ministack-lambda-{self.here.outputs[output]}-"
         found = [process for process in psutil.Process(self.here.cloud.pid).children() if any(mark in word for word in _words(process))]
         assert len(found) == 1, f"{len(found)} processes run {output}"
         return found[0]
 
     def lose_disk(self) -> None:
-        """What the watcher has kept on the disk of its environment."""
+        """Delete what the watcher has kept on the disk of its environment."""
         shutil.rmtree(ROOT / hashlib.sha256(bytes.fromhex(self.here.key)).hexdigest()[:FOLDER_CHARS], ignore_errors=True)
 
     def bring(self, image: str) -> None:
-        """What machines have for a Python from now on."""
+        """Set the Python of machines from now on."""
         (self.here.code.parent / "python").write_text(image)
 
 
@@ -78,8 +78,8 @@ def functions(folder: Path) -> Iterator[Functions]:
 
 
 def _connect(here: Deployed, urls: Mapping[str, str]) -> None:
-    """By way of the gates from now on. The clock calls nobody any more: its call lasts for most of a minute, and here a function has one
-    process only, for which all others would wait."""
+    """Connect through the gates from now on. The schedule is switched off: its invocation lasts for most of a minute, and here a function
+    has only one process, for which all others would wait."""
     scheduler = here.cloud.client("scheduler")
     for schedule in scheduler.list_schedules()["Schedules"]:
         scheduler.delete_schedule(Name=schedule["Name"])
@@ -99,16 +99,29 @@ def _change(here: Deployed, output: str, variables: Mapping[str, str]) -> None:
 
 
 def process_at(port: int) -> psutil.Process:
-    """Who has connected from that port of loopback."""
-    pids = {one.pid for one in psutil.net_connections("tcp4") if one.laddr and one.laddr.port == port} - {None, os.getpid()}
-    assert len(pids) == 1, f"{len(pids)} processes have connected from port {port}"
-    return psutil.Process(pids.pop())
+    """Return the process that has connected to this process from that port of loopback."""
+    # A port may be in use for several connections at once, each with another server.
+    ours = {each.laddr for each in psutil.Process().net_connections("tcp4") if each.raddr and each.raddr.port == port}
+    holders = {
+        process.pid: process for process in psutil.process_iter() if process.pid != os.getpid() and _is_connected(process, port, ours)
+    }
+    # A child that has not yet begun its own program shares the connections of its parent.
+    elders = [process for process in holders.values() if process.ppid() not in holders]
+    assert len(elders) == 1, f"{len(elders)} processes have connected from port {port}"
+    return elders[0]
+
+
+def _is_connected(process: psutil.Process, port: int, to: Collection[object]) -> bool:
+    try:
+        return any(each.laddr and each.laddr.port == port and each.raddr in to for each in process.net_connections("tcp4"))
+    except psutil.Error:  # it has ended, or is not ours
+        return False
 
 
 def kill(process: psutil.Process) -> None:
     process.kill()
     with suppress(psutil.NoSuchProcess):
-        await_true("it is dead", lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, limit_s=10)
+        await_true("it is dead", lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
 
 
 def _words(process: psutil.Process) -> Sequence[str]:

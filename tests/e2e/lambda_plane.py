@@ -1,4 +1,4 @@
-"""One run whose control plane is two functions and whose machines are rented, and what is taken away from it."""
+"""One run whose control plane is two functions and whose machines are rented, with parts that are killed."""
 
 import json
 import shlex
@@ -13,21 +13,22 @@ import psutil
 from prime_train.core.breaker import Watch
 from prime_train.core.run import HistoryEvent, Run
 from prime_train.ports import Bucket, Store
-from tests.e2e.crash_places import Asked, place_of
+from tests.e2e.crash_places import Requested, place_of
 from tests.e2e.lambda_functions import Functions, kill, process_at
-from tests.e2e.plane import CONFIG, CRASH, RUN_S_MAX, await_saved, await_true, is_left_alone
+from tests.e2e.plane import CONFIG, CRASH, await_saved, is_left_alone
 from tests.e2e.points import Point
 from tests.e2e.strikes import Strikes
 from tests.fakes.faulty_proxy import Strike
 from tests.fakes.prime import MARKER
-from tests.lambdas.deployed import prime_train, said
+from tests.lambdas.deployed import output, prime_train
+from tests.waiting import await_true
 
 LOOKS_EACH_S = 1.5
-"""The watcher is called more often than its schedule would: a test cannot wait for minutes."""
+"""Seconds between invocations of the watcher, which are more frequent than by its schedule, because a test cannot wait for minutes."""
 SSH_BYTES = 9000
-"""When so many have passed, the agent is half there."""
+"""Number of transferred bytes at which only a part of the agent has arrived."""
 LAMBDA_CONFIG = CONFIG.replace("overdue_s: 3, silence_s: 5, first_heartbeat_s: 10", "overdue_s: 5, silence_s: 8, first_heartbeat_s: 60")
-"""The first answer of a function takes a second or two."""
+"""The config, with longer limits because the first response of a function takes a second or two."""
 
 
 @dataclass
@@ -54,23 +55,23 @@ class LambdaPlane:
 
     @property
     def started(self) -> str:
-        """How often the functions' processes were, as far as this run has to do with it."""
+        """Return how often the functions' processes were started for this run."""
         return "+".join(str(1 + times) for times in self.killed.values())
 
     def launch(self, config: Path) -> str:
-        return said(self.functions.here.operator, "run", str(config)).split()[0]
+        return output(self.functions.here.operator, "run", str(config)).split()[0]
 
     def run(self, run_id: str) -> Run:
-        held = self.store.load(run_id)
-        assert held is not None
-        return held.run
+        record = self.store.load(run_id)
+        assert record is not None
+        return record.run
 
     def history(self, run_id: str) -> list[HistoryEvent]:
         return list(self.store.history(run_id))
 
     def await_end(self, run_id: str) -> Run:
-        """Until the run is over, every attempt settled, every machine gone, and nothing left to be done."""
-        await_true(f"{run_id} is over", lambda: self._is_over(run_id), limit_s=RUN_S_MAX, every_s=LOOKS_EACH_S)
+        """Wait until the run is over, every attempt settled, every machine gone, and nothing is left to do."""
+        await_true(f"{run_id} is over", lambda: self._is_over(run_id), every_s=LOOKS_EACH_S)
         assert not self.broken, self.broken
         return self.run(run_id)
 
@@ -97,21 +98,21 @@ class LambdaPlane:
         self.arm(name)
 
     def arm(self, needs: str) -> None:
-        """Has points that are at a gate meet what they want, from now on."""
+        """Make points at a gate effective from now on."""
         for point in self.points:
             at = place_of(point)
             if at is not None and point.needs == needs:
                 arm = self._arm_after if at.after else self._arm
                 arm(point, at)
 
-    def _arm_after(self, point: Point, at: Asked) -> None:
+    def _arm_after(self, point: Point, at: Requested) -> None:
         def follows(port: int) -> bool:
             self._arm(point, at)
             return False
 
         self.functions.gates["machines"].fail(Strike(follows), path=at.after)
 
-    def _arm(self, point: Point, at: Asked) -> None:
+    def _arm(self, point: Point, at: Requested) -> None:
         def strike(port: int) -> bool:
             try:
                 return self._strike(point, port)
@@ -125,7 +126,7 @@ class LambdaPlane:
             self.functions.gates[at.gate].fail(Strike(strike, at.done), method=at.method, path=at.path, first=point.nth)
 
     def _strike(self, point: Point, port: int) -> bool:
-        """Whether whoever asked is gone."""
+        """Strike, and return whether the sender of the request is gone."""
         asks = process_at(port)
         (self.fired / point.name).touch()
         match point.victim:
@@ -146,7 +147,7 @@ class LambdaPlane:
         self.functions.here.fake.preempt(pod)
 
     def kill(self, output: str) -> None:
-        """The function's process, wherever it stands."""
+        """Kill the function's process, wherever it is in its work."""
         self.killed[output] += 1
         kill(self.functions.worker(output))
         if output == "Watcher":
@@ -155,7 +156,7 @@ class LambdaPlane:
 
 @contextmanager
 def lambda_plane(on: Functions, folder: Path, points: Sequence[Point]) -> Iterator[LambdaPlane]:
-    """Nothing of the run is left when it ends, whatever became of it."""
+    """Yield the control plane; nothing of the run is left at the end, whatever its result."""
     here = LambdaPlane(on, folder, points)
     here.fired.mkdir(parents=True)
     takes = {"machine": here.take_machine, "plane": lambda _: here.kill("Webhook"), "watcher": lambda _: here.kill("Watcher")}
@@ -172,7 +173,8 @@ def lambda_plane(on: Functions, folder: Path, points: Sequence[Point]) -> Iterat
 
 
 def _forget_earlier_runs(store: Store) -> None:
-    """A machine of another case that fell silent minutes ago would make one of this case a cohort with it, which is left alone for long."""
+    """Make earlier runs unknown to the breakers: a machine of another case that fell silent minutes ago would form a cohort with one of
+    this case, which is then left alone for long."""
 
     def forget() -> bool:
         known = store.watch()
@@ -182,7 +184,7 @@ def _forget_earlier_runs(store: Store) -> None:
 
 
 def _end_all(on: Functions) -> None:
-    """Of a run that went well there is nothing to end."""
+    """End everything. For a run that succeeded there is nothing to end."""
     left = [run.run_id for run in on.store.list_runs() if not run.is_over]
     for run_id in left:
         prime_train(on.here.operator, "stop", run_id, "--now")
@@ -193,7 +195,7 @@ def _end_all(on: Functions) -> None:
 
 
 def _image(rows: Sequence[Mapping[str, object]]) -> str:
-    """A machine's Python that strikes itself: even where it is to load nothing of its user's, it loads what lies here."""
+    """Return a machine's Python that strikes itself: it loads these files even in isolated mode."""
     settings = {"PYTHONPATH": str(CRASH), "PT_CRASH": json.dumps(rows)}
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
     return f'#!/bin/sh\n{exports}[ "$1" != -I ] || shift\nexec {shlex.quote(sys.executable)} "$@"\n'

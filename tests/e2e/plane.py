@@ -1,4 +1,4 @@
-"""A control plane of real processes, kept running as an init system would keep it, and one training run on it."""
+"""A control plane of real processes, restarted like services of an init system, and one training run on it."""
 
 import json
 import os
@@ -6,8 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,14 +20,14 @@ from prime_train.core.run import HistoryEvent, Run
 from prime_train.ports import Bucket, Store
 from tests.e2e.points import LOSE_FIRST, SAVED_STEP, Point
 from tests.e2e.strikes import Strikes, Take
+from tests.waiting import HANG_S, await_true
 
 BIN = Path(sys.executable).parent
 CRASH = Path(__file__).parent / "crash"
-RUN_S_MAX = 600
-"""A net under what hangs: far beyond what a busy machine needs."""
+"""Folder of the module that kills processes at exact points of their work; to be put on PYTHONPATH."""
 STEPS = 80
 MATRIX_ROW = "kill matrix"
-"""Name of the property under which a test hands its figures to the summary."""
+"""Name of the property under which a test passes its figures to the summary."""
 
 CONFIG = """\
 name: kill
@@ -55,27 +54,17 @@ budget: {usd: 5, restarts_without_progress: 6}
 """
 
 
-def await_true(what: str, question: Callable[[], object], *, limit_s: float = RUN_S_MAX, every_s: float = 0.05) -> None:
-    """Returns when `question`, asked `every_s`, is answered truthfully; fails with `what` after `limit_s`."""
-    end_s = time.monotonic() + limit_s
-    pause = threading.Event()
-    while not question():
-        if time.monotonic() > end_s:
-            raise AssertionError(f"after {limit_s:.0f} s still not: {what}")
-        pause.wait(every_s)
-
-
 def is_left_alone(run: Run, now_s: int) -> bool:
-    """It is over, its machines are gone, and whoever watches has nothing to do for it now."""
+    """Return whether the run is over, its machines are gone, and watchers have nothing to do for it now."""
     return run.is_at_rest and (run.next_check_s is None or run.next_check_s > now_s)
 
 
 def await_saved(store: Store, point: str) -> None:
-    """Where the first machine is to be taken: until the only run that lives can be resumed."""
+    """Wait for the moment to take the first machine: when the only active run can be resumed."""
 
     def is_saved() -> bool:
-        held = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
-        return any(one is not None and one.lease.committed_step >= SAVED_STEP for one in held)
+        record = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
+        return any(one is not None and one.lease.committed_step >= SAVED_STEP for one in record)
 
     if point == LOSE_FIRST.name:
         await_true("a checkpoint is durable", is_saved)
@@ -89,7 +78,7 @@ def free_port() -> int:
 
 @dataclass
 class Kept:
-    """A process that is started again whenever it dies."""
+    """A process that is restarted whenever it dies."""
 
     name: str
     command: Sequence[str]
@@ -114,17 +103,17 @@ class Kept:
             self.process.wait()
 
     def take(self, pod: str) -> None:
-        """Kills it, as a system does that has no memory left; from whatever machine that is wished."""
+        """Kill it, as a system without free memory would."""
         assert self.process is not None
         self.process.kill()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """It does not run in this block, and is started again after it."""
+    def record(self) -> Iterator[None]:
+        """Keep it stopped during the block, and start it again afterwards."""
         self.may_run.clear()
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(60)
+            self.process.wait(HANG_S)
         try:
             yield
         finally:
@@ -136,12 +125,12 @@ class Kept:
         if self.process is not None:
             self.process.terminate()
         if self.thread is not None:
-            self.thread.join(30)
+            self.thread.join(HANG_S)
 
 
 @dataclass
 class Plane:
-    """The home of one control plane, and what runs on it."""
+    """The home of one control plane, and its processes."""
 
     home: Path
     env: dict[str, str]
@@ -149,12 +138,12 @@ class Plane:
 
     @property
     def folder(self) -> Path:
-        """Where whoever tries it may put things."""
+        """Return the folder for files of the test."""
         return self.home.parent
 
     @property
     def started(self) -> str:
-        """How often its processes were."""
+        """Return how often its processes were started."""
         return "+".join(str(kept.starts) for kept in self.kept)
 
     @property
@@ -171,7 +160,7 @@ class Plane:
 
     def cli(self, *args: str) -> subprocess.CompletedProcess[str]:
         env = {k: v for k, v in self.env.items() if k not in ("PT_CRASH", "PYTHONPATH")}
-        return subprocess.run([str(BIN / "prime-train"), *args], env=env, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run([str(BIN / "prime-train"), *args], env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
 
     def launch(self, config: Path) -> str:
         done = self.cli("run", str(config))
@@ -179,15 +168,15 @@ class Plane:
         return self.store.list_runs()[0].run_id
 
     def run(self, run_id: str) -> Run:
-        held = self.store.load(run_id)
-        assert held is not None
-        return held.run
+        record = self.store.load(run_id)
+        assert record is not None
+        return record.run
 
     def history(self, run_id: str) -> list[HistoryEvent]:
         return self.store.history(run_id)
 
-    def await_end(self, run_id: str, *, limit_s: float = RUN_S_MAX) -> Run:
-        """Until the run is over, every attempt settled and every pod gone."""
+    def await_end(self, run_id: str, *, limit_s: float = HANG_S) -> Run:
+        """Wait until the run is over, every attempt settled and every pod gone."""
         await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=limit_s, every_s=0.2)
         # Looked at, not listed: who asks the provider makes it clear away what is dead, and that is the watchers' to do.
         await_true("every pod is gone", lambda: not self.processes() and not list((self.home / "pods").glob("local-*")))
@@ -195,12 +184,12 @@ class Plane:
         return self.run(run_id)
 
     def processes(self) -> list[int]:
-        """Processes of this plane's pods that still live."""
+        """Return the living processes of this control plane's pods."""
         marks = [path.name for path in (self.home / "pods").glob("local-*")] if (self.home / "pods").exists() else []
         return [p.pid for p in psutil.process_iter() if _mark(p).startswith("local-") and (_mark(p) in marks or str(self.home) in _home(p))]
 
     def evidence(self) -> str:
-        """What a person would want to see when it went wrong."""
+        """Return what a person needs to analyse a failure."""
         parts = [f"== {path}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.home.parent.glob("*.log"))]
         parts += [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in sorted((self.home / "pods").rglob("*.log"))]
         for run in self.store.list_runs():
@@ -234,7 +223,7 @@ def plane(
     settings: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> Iterator[Plane]:
-    """`prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), kept running until the end.
+    """Run `prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), restarted until the end.
 
     `settings`: environment variables of the control plane. `prefix`: a command that becomes `serve`, as `exec` does.
     """
@@ -253,7 +242,7 @@ def plane(
         env["PT_CRASH"] = json.dumps([point.row(fired, strikes.port) for point in points])
         kept[0].start()
         try:
-            await_true("serve is up", (home / "serve.json").exists, limit_s=30)
+            await_true("serve is up", (home / "serve.json").exists)
             for other in kept[1:]:
                 other.start()
             yield here
@@ -265,7 +254,7 @@ def plane(
 
 
 def write_config(folder: Path, text: str = CONFIG, *, step_s: float = 0.02) -> Path:
-    """The config and the working tree it trains in."""
+    """Write the config and the working tree."""
     tree = folder / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     (tree / "data.json").write_text(json.dumps({"rows": ["a row of data"] * 20}))

@@ -1,4 +1,4 @@
-"""The kill matrix: where something is taken away, and what.
+"""The kill matrix: where something is killed, and what.
 
 A row is a point in the work of one process (an audit event of its interpreter) and the victims that are tried there.
 """
@@ -16,7 +16,8 @@ ROLES = {
 
 @dataclass(frozen=True)
 class Point:
-    """`needs` names a point that must have struck before: `lose-first` takes the first machine at a step, so that the second restores."""
+    """A point. `needs` names a point that must have struck before: `lose-first` takes the first machine at a step, so that the second
+    restores."""
 
     name: str
     role: str
@@ -26,22 +27,22 @@ class Point:
     nth: int = 1
     needs: str = ""
     step_s: float = 0.04
-    """Of the trainer: long enough for several commits, where the point comes only after them."""
+    """Seconds per step of the trainer: long enough for several commits if the point comes only after them."""
 
     def row(self, fired: Path, port: int) -> dict[str, object]:
-        """For PT_CRASH, see crash/sitecustomize.py."""
+        """Return the point as an entry of PT_CRASH, see crash/sitecustomize.py."""
         return {**asdict(self), "self": self.role, "role": ROLES[self.role], "dir": str(fired), "port": port}
 
 
 SAVED_STEP = 25
-"""Of the checkpoint that must be durable when the first machine is taken, or the second would have nothing to restore."""
+"""Step of the checkpoint that must be durable when the first machine is taken; without one the second would have nothing to restore."""
 LOSE_FIRST = Point("lose-first", "trainer", "open", r"step_50/COMPLETE", "machine")
 
 
 def _both(
     name: str, role: str, event: str, pattern: str, *, nth: int = 1, needs: str = "", step_s: float = 0.04, alone: str
 ) -> list[Point]:
-    """The same point with the process alone as victim, and with the whole machine."""
+    """Return the same point with the process alone as victim, and with the entire machine."""
     return [Point(f"{name}-{victim}", role, event, pattern, victim, nth, needs, step_s) for victim in (alone, "machine")]
 
 
@@ -72,20 +73,20 @@ TRAINER_POINTS = [
 PLANE_POINTS = [
     Point("before-launch-intent", "plane", "os.rename", r"spec\.json", "plane"),
     Point("create-writes-registry", "plane", "open", r"pod\.json", "plane"),
-    Point("create-starts-machine", "plane", "subprocess.Popen", r"local_pod", "plane"),
+    Point("create-starts-machine", "plane", "subprocess.Popen", r"pod_process", "plane"),
     Point("put-agent", "plane", "open", r"ticket", "plane"),
     Point("takeover-lists-manifests", "plane", "open", r"/manifests/", "plane", needs="lose-first"),
     Point("before-takeover-intent", "plane", "os.rename", r"spec\.json", "plane", needs="lose-first"),
-    Point("takeover-create", "plane", "subprocess.Popen", r"local_pod", "plane", needs="lose-first"),
+    Point("takeover-create", "plane", "subprocess.Popen", r"pod_process", "plane", needs="lose-first"),
     Point("takeover-put-agent", "plane", "open", r"ticket", "plane", needs="lose-first"),
     Point("teardown", "plane", "shutil.rmtree", r"local-", "plane"),
 ]
 WATCHER_POINTS = [
     Point("watcher-before-launch-intent", "watcher", "os.rename", r"spec\.json", "watcher"),
-    Point("watcher-create", "watcher", "subprocess.Popen", r"local_pod", "watcher"),
+    Point("watcher-create", "watcher", "subprocess.Popen", r"pod_process", "watcher"),
     Point("watcher-put-agent", "watcher", "open", r"ticket", "watcher"),
     Point("watcher-takeover-lists", "watcher", "open", r"/manifests/", "watcher", needs="lose-first"),
-    Point("watcher-takeover-create", "watcher", "subprocess.Popen", r"local_pod", "watcher", needs="lose-first"),
+    Point("watcher-takeover-create", "watcher", "subprocess.Popen", r"pod_process", "watcher", needs="lose-first"),
     Point("watcher-teardown", "watcher", "shutil.rmtree", r"local-", "watcher"),
 ]
 WEBHOOK_POINTS = [
@@ -103,4 +104,4 @@ LAMBDA_POINTS = [
     Point("webhook-commit-unsaid", "webhook", "answer", r"/commit", "plane"),
     Point("webhook-commit-unsaved", "webhook", "request", r"/commit", "plane"),
 ]
-"""Between the webhook and its table, where in one process there is nothing to be cut."""
+"""Points between the webhook and its table, which do not exist if both are in one process."""

@@ -1,4 +1,4 @@
-"""A control plane of real processes that rents from a fake Prime Intellect and trains with a fake prime-rl, over a real SSH."""
+"""A control plane of real processes that rents from a fake Prime Intellect and trains with a fake prime-rl, over real SSH."""
 
 import os
 import shlex
@@ -11,16 +11,16 @@ from pathlib import Path
 import yaml
 
 from prime_train.core.run import Run, RunState
-from tests.e2e.plane import Plane, await_true, plane
+from tests.e2e.plane import Plane, plane
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import EXAMPLES, SPOT, FakePrime, GpuRow
 from tests.fakes.prime.pods import Pod
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
+from tests.waiting import await_true
 
 STEPS = 20
 STEP_S = 0.2
-RUN_S_MAX = 600.0
 
 SECOND_SPOT = SPOT.model_copy(
     update={"cloudId": "a100-other", "dataCenter": "OTHER-1", "prices": SPOT.prices.model_copy(update={"onDemand": 0.7})}
@@ -60,7 +60,7 @@ env.taskset.id = "sums"
 
 @dataclass
 class PrimePlane:
-    """A control plane, whom it rents from, and what trainers are told to do (`FAKE_RL_...`)."""
+    """A control plane, its provider, and the instructions for the fake trainers (`FAKE_RL_...`)."""
 
     plane: Plane
     fake: FakePrime
@@ -68,35 +68,39 @@ class PrimePlane:
     trainer: Mapping[str, str]
 
     def launch(self, **sections: object) -> str:
-        """Puts a config and a working tree into the folder and launches it."""
+        """Write a config and a working tree into the folder, and launch the config."""
         return self.plane.launch(write_run(self.folder, self.trainer, **sections))
 
     def run(self, run_id: str) -> Run:
         return self.plane.run(run_id)
 
     def await_step(self, run_id: str, step: int) -> Pod:
-        """Until so many steps are made and a checkpoint is durable; the machine they are made on."""
+        """Wait until this many steps are made and a checkpoint is durable. Return the machine that made them."""
 
         def is_there() -> bool:
-            held = self.plane.store.load(run_id)
-            heartbeat = held.lease.heartbeat if held is not None else None
+            record = self.plane.store.load(run_id)
+            heartbeat = record.lease.heartbeat if record is not None else None
             return (
-                held is not None and held.lease.open and held.lease.committed_step >= 5 and heartbeat is not None and heartbeat.step >= step
+                record is not None
+                and record.lease.open
+                and record.lease.committed_step >= 5
+                and heartbeat is not None
+                and heartbeat.step >= step
             )
 
-        await_true(f"step {step} is made", is_there, limit_s=RUN_S_MAX)
+        await_true(f"step {step} is made", is_there)
         (pod,) = self.fake.alive
         return pod
 
     def await_end(self, run_id: str) -> Run:
-        """Until the run is over, no pod is paid for, and the ledger is settled."""
-        await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=RUN_S_MAX)
+        """Wait until the run is over, no pod is paid for, and the ledger is settled."""
+        await_true(f"{run_id} is over", lambda: self.run(run_id).is_over)
         await_true("no pod is left", lambda: not self.fake.alive)
         await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
         return self.run(run_id)
 
     def await_success(self, run_id: str) -> Run:
-        """As `await_end`, and it went well: the last step is in the bucket, and no attempt began before what was durable."""
+        """Wait as `await_end` does, and check the success: the last step is in the bucket, and no attempt began before a durable step."""
         try:
             run = self.await_end(run_id)
             assert run.state is RunState.SUCCEEDED, run.why
@@ -111,15 +115,15 @@ class PrimePlane:
         return [line.kind for line in self.plane.history(run_id)]
 
     def evidence(self) -> str:
-        """What a person would want to see when it went wrong."""
+        """Return what a person needs to analyse a failure."""
         logs = [path for folder in self.folder.glob("prime/*/disk") for path in folder.rglob("*.log")]
         parts = [f"== {path}\n{path.read_text(errors='replace')[-2000:]}" for path in logs]
-        asked = [f"{request.method} {request.path} {request.status}" for request in self.fake.requests[-40:]]
-        return "\n".join([self.plane.evidence(), *parts, *asked])
+        requested = [f"{request.method} {request.path} {request.status}" for request in self.fake.requests[-40:]]
+        return "\n".join([self.plane.evidence(), *parts, *requested])
 
 
 def write_run(folder: Path, trainer: Mapping[str, str], **sections: object) -> Path:
-    """The config, beside the working tree it trains in."""
+    """Write the config beside the working tree."""
     tree = folder / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     (tree / "rl.toml").write_text(CONFIG)
@@ -150,16 +154,16 @@ def _config(folder: Path, tree: Path, trainer: Mapping[str, str]) -> dict[str, o
 
 
 def python(path: Path, env: Mapping[str, str]) -> Path:
-    """The Python that a machine's image brings, with the agent in it and a driver beside it."""
-    said = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
-    path.write_text(f'#!/bin/sh\n{said}exec {shlex.quote(sys.executable)} "$@"\n')
+    """Return the Python of a machine's image, with the agent in it and a driver beside it."""
+    output = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())
+    path.write_text(f'#!/bin/sh\n{output}exec {shlex.quote(sys.executable)} "$@"\n')
     path.chmod(0o755)
     return path
 
 
 @contextmanager
 def prime_plane(folder: Path, trainer: Mapping[str, str] | None = None, *, driver: Driver | None = None) -> Iterator[PrimePlane]:
-    """`trainer`: variables for the fake prime-rl. `driver`: what the machines' GPUs are like."""
+    """Run the control plane. `trainer`: variables for the fake prime-rl. `driver`: describes the machines' GPUs."""
     with FakePrime(folder / "prime", running=True) as fake:
         fake.rows = ROWS
         settings = {

@@ -1,62 +1,50 @@
-"""Where a process tells at which point it stands, and waits until what is to be taken away there is gone (crash/sitecustomize.py)."""
+"""A server to which a process reports the point it has reached, and where it waits until the victim is gone (crash/sitecustomize.py)."""
 
 import json
-import socketserver
-import threading
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Self
 
+from tests.fakes.http import ConnectionServer
+
 ORDER_BYTES_MAX = 4096
 
 Take = Callable[[str], object]
-"""Takes it away, and returns when it is gone. It is given the id of the machine on which the process is that tells; empty: on none."""
+"""A function that kills the victim, and returns when it is gone. Its argument is the id of the machine of the reporting process; empty:
+none."""
 
 
 class Strikes:
-    """Use as a context manager. `takes`: by the victim's name. `struck` is told of each point before anything is taken, while whoever has
-    told of it stands still."""
+    """Use as a context manager. `takes`: functions by the victim's name. `struck` is called for each point before anything is killed, while
+    the reporting process waits."""
 
     def __init__(self, takes: Mapping[str, Take], struck: Callable[[str], object]) -> None:
         self._takes, self._struck = takes, struck
         self.broken: list[str] = []
-        self._front = _Front(self)
-        self._thread = threading.Thread(target=self._front.serve_forever, kwargs={"poll_interval": 0.02}, name="strikes")
+        self._server = ConnectionServer(self._serve)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._front.shutdown()
-        self._thread.join()
-        self._front.server_close()
-        assert not self.broken, f"what was to be taken away could not be: {self.broken}"
+        self._server.close(socket.SHUT_RD)
+        broken = self.broken + self._server.broken
+        assert not broken, f"what was to be taken away could not be: {broken}"
 
     @property
     def port(self) -> int:
-        return int(self._front.server_address[1])
+        return self._server.port
 
-    def carry_out(self, order: Mapping[str, str]) -> None:
-        self._struck(order["name"])
-        self._takes[order["victim"]](order["pod"])
-
-
-class _Order(socketserver.StreamRequestHandler):
-    server: "_Front"
-
-    def handle(self) -> None:
-        order = json.loads(self.rfile.readline(ORDER_BYTES_MAX))
+    def _serve(self, sock: socket.socket) -> None:
+        with sock.makefile("rb") as lines:
+            order = json.loads(lines.readline(ORDER_BYTES_MAX))
         try:
-            self.server.strikes.carry_out(order)
-        except Exception as error:  # of whatever kind: the test is told at its end
-            self.server.strikes.broken.append(f"{order}: {error!r}")
-        # Whoever has told may be gone with what was taken.
+            self._struck(order["name"])
+            self._takes[order["victim"]](order["pod"])
+        except Exception as error:  # of whatever kind: the test fails at its end
+            self.broken.append(f"{order}: {error!r}")
+        # Whoever has reported may be gone with what was taken.
         with suppress(OSError):
-            self.wfile.write(b".")
-
-
-class _Front(socketserver.ThreadingTCPServer):
-    def __init__(self, strikes: Strikes) -> None:
-        super().__init__(("127.0.0.1", 0), _Order)
-        self.strikes = strikes
+            sock.sendall(b".")

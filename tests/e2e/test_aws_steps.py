@@ -1,4 +1,4 @@
-"""Somebody new: an account of AWS, the page's steps, three secrets, one pull request, one run that trains to its end."""
+"""A new user: an AWS account, the page's steps, three secrets, one pull request, one run that trains to its end."""
 
 import json
 import sys
@@ -10,9 +10,8 @@ import pytest
 
 from prime_train.core.run import RunState
 from tests.e2e import aws_steps
-from tests.e2e.github_place import OFFERS_ONLY, Place, Plane, place
-from tests.e2e.plane import await_true
-from tests.e2e.prime_plane import RUN_S_MAX, python
+from tests.e2e.github_repository import OFFERS_ONLY, Place, Plane, place
+from tests.e2e.prime_plane import python
 from tests.e2e.test_github_story import CONFIG, GOOD_RL, RL, STEPS, config
 from tests.fakes.aws import aws
 from tests.fakes.nvml import Driver
@@ -20,6 +19,7 @@ from tests.fakes.prime import FakePrime, needs_sshd
 from tests.github.act import needs_act
 from tests.lambdas.deployed import Deployed, code_in
 from tests.lambdas.test_story import watched
+from tests.waiting import await_true
 
 pytestmark = [pytest.mark.slow, needs_act, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
@@ -29,7 +29,7 @@ FEW = 10
 
 @contextmanager
 def newcomer(folder: Path, driver: Driver) -> Iterator[tuple[Deployed, aws_steps.Done]]:
-    """The stack that the page's steps have made, and what came of them."""
+    """Carry out the page's steps, and return the stack and their results."""
     folder.mkdir()
     with aws(folder / "aws") as cloud, FakePrime(folder / "prime", running=True) as fake:
         fake.world.api_keys[OFFERS_KEY] = OFFERS_ONLY
@@ -38,12 +38,13 @@ def newcomer(folder: Path, driver: Driver) -> Iterator[tuple[Deployed, aws_steps
         done = aws_steps.carry_out(folder, cloud, code, {"PRIME_API_KEY": fake.api_key, "PRIME_OFFERS_KEY": OFFERS_KEY}, provider)
         outputs = json.loads((folder / "home" / "aws-prime-train.json").read_text())
         key = done.secrets("gpu")["PRIME_TRAIN_MASTER_KEY"]
-        yield Deployed(cloud, fake, {**cloud.env}, outputs, key, done.said, code), done
+        yield Deployed(cloud, fake, {**cloud.env}, outputs, key, done.output, code), done
 
 
+@pytest.mark.exhaustive
 def test_the_pages_steps_lead_to_a_run_that_trains_to_its_end(tmp_path: Path, driver: Driver) -> None:
     with newcomer(tmp_path / "new", driver) as (stack, done):
-        assert "well   webhook" in done.said
+        assert "well   webhook" in done.output
         assert done.environments == ["gpu", "gpu-watch"]
         assert (set(done.secrets()), set(done.variables)) == ({"PRIME_OFFERS_KEY"}, {"PRIME_TRAIN_URL"})
         assert done.variables["PRIME_TRAIN_URL"] == stack.url
@@ -54,8 +55,8 @@ def test_the_pages_steps_lead_to_a_run_that_trains_to_its_end(tmp_path: Path, dr
             with watched(stack):
                 a_dispatched_run_trains_to_its_end(here, done)
             what_became_of_it_stands_on_the_pull_request(here, done)
-        secrets, told = {**here.all_secrets(), "the key that rents": stack.fake.api_key}, here.everything_told() + done.said
-        assert [name for name, secret in secrets.items() if secret in told] == []
+        secrets, reported = {**here.all_secrets(), "the key that rents": stack.fake.api_key}, here.everything_told() + done.output
+        assert [name for name, secret in secrets.items() if secret in reported] == []
 
 
 def a_pull_request_is_checked_and_priced(here: Place, done: aws_steps.Done, text: str) -> None:
@@ -64,24 +65,24 @@ def a_pull_request_is_checked_and_priced(here: Place, done: aws_steps.Done, text
     here.push({CONFIG: text, RL: GOOD_RL})
     here.github.add_pull("acme/models", "sums", author="ann")
     ran = here.run("validate.yml", "pull_request")
-    assert ran.jobs == {"validate": "success"}, ran.told
+    assert ran.jobs == {"validate": "success"}, ran.reported
     for words in ("2x A100_80GB spot", "full run", "Budget: "):
         assert words in here.comment("validate"), here.comment("validate")
 
 
 def a_dispatched_run_trains_to_its_end(here: Place, done: aws_steps.Done) -> None:
-    """The job only asks for it: it is the functions that rent."""
+    """The job only requests the run; the functions rent the machine."""
     here.secrets = done.secrets("gpu")
     ran = here.dispatch("ann", "launch.yml", {"config": CONFIG}, ref="sums")
-    assert ran.jobs == {"validate": "success", f"launch {CONFIG}": "success"}, ran.told
-    await_true("it is over", lambda: here.held.run.is_over, limit_s=RUN_S_MAX)
+    assert ran.jobs == {"validate": "success", f"launch {CONFIG}": "success"}, ran.reported
+    await_true("it is over", lambda: here.record.run.is_over)
     await_true("no machine is left", lambda: not here.prime.alive)
-    run = here.held.run
+    run = here.record.run
     assert (run.state, run.durable_step) == (RunState.SUCCEEDED, FEW), run.why
 
 
 def what_became_of_it_stands_on_the_pull_request(here: Place, done: aws_steps.Done) -> None:
     here.secrets = done.secrets("gpu-watch")
     ran = here.tick()
-    assert ran.jobs == {"watch": "success"}, ran.told
+    assert ran.jobs == {"watch": "success"}, ran.reported
     assert "succeeded" in here.comment("run"), here.comment("run")

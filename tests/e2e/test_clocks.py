@@ -1,4 +1,4 @@
-"""Real processes whose clocks are wrong, and are set while they run: nobody's run may notice."""
+"""Real processes whose clocks are wrong, and are set while they run: no run may be affected."""
 
 import os
 import signal
@@ -14,18 +14,18 @@ from prime_train.core.causes import Cause
 from prime_train.core.ledger import totals
 from prime_train.core.run import CHECK_S_MAX, Run, RunState
 from tests.cli.shell import CONFIG, Shell
-from tests.e2e.plane import await_true
+from tests.waiting import await_true
 
 HERE = Path(__file__).parent
 HOUR_S, DAY_S = 3600, 86_400
 SKEWS_S = (-DAY_S, 285, HOUR_S, DAY_S)
 ROUNDING_S = 5
-"""What an attempt's ledger may be off by: each moment in it is a whole second, of the look at which it was seen."""
+"""Tolerance in seconds for an attempt's ledger: each time in it is a full second, that of the check at which the event was observed."""
 PACED = CONFIG.replace("--batch-size 8", "--batch-size 8 --step-seconds 0.25").replace("hours: 2", "hours: 0.5")
 
 
 class Clocks:
-    """The wall clocks of processes, by name; each can be set at any moment."""
+    """The wall clocks of processes, by name; each can be set at any time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -63,7 +63,7 @@ def await_state(shell: Shell, state: RunState) -> None:
 
 
 def await_end(shell: Shell) -> None:
-    """Until the run is over and nothing of it is paid for."""
+    """Wait until the run is over and nothing of it is paid for."""
     await_true("the run is over and settled", lambda: the_run(shell).is_over and all(a.ended_s for a in the_run(shell).attempts))
 
 
@@ -89,6 +89,7 @@ def test_no_watcher_with_a_wrong_clock_and_no_step_of_the_servers_changes_what_b
     assert all(a.launched_s <= (a.fenced_s or 0) <= (a.ended_s or 0) for a in run.attempts)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_back(shell: Shell, clocks: Clocks) -> None:
     with shell.started("serve", "--port", "0", "--interval", "0.5", until="serving ", **clocks.env("server")):
@@ -105,9 +106,11 @@ def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_bac
     assert next(a.cause for a in the_run(shell).attempts if a.cause is not None) in (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_server_that_was_suspended_takes_nobodys_silence_for_death(shell: Shell) -> None:
-    """Longer than a machine may be silent. The agents could not be heard meanwhile, and send heartbeats again when it goes on."""
+    """The server is suspended for longer than a machine's silence limit. The agents' heartbeats could not be received meanwhile, and arrive
+    again afterwards."""
     silent_s = 12
     config = CONFIG.replace("--batch-size 8", "--batch-size 8 --step-seconds 1").replace(
         "overdue_s: 10, silence_s: 20", f"overdue_s: 5, silence_s: {silent_s - 4}"
@@ -119,11 +122,12 @@ def test_a_server_that_was_suspended_takes_nobodys_silence_for_death(shell: Shel
         threading.Event().wait(silent_s)
         os.kill(server.pid, signal.SIGCONT)
         await_true("the run is over", lambda: the_run(shell).is_over)
-        assert "this process stood still" in shell.said
+        assert "this process was suspended" in shell.output
     assert (the_run(shell).state, the_run(shell).attempt) == (RunState.SUCCEEDED, 1)
     assert all("silent" not in line.kind for line in SqliteStore(shell.home / "control.sqlite").history(the_run(shell).run_id))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("ahead_s", [-DAY_S, DAY_S])
 def test_a_laptop_with_a_wrong_clock_works_with_a_control_plane_elsewhere(
@@ -131,13 +135,13 @@ def test_a_laptop_with_a_wrong_clock_works_with_a_control_plane_elsewhere(
 ) -> None:
     clocks.set("laptop", ahead_s)
     with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
-        told = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        reported = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         folder = tmp_path / "laptop"
         folder.mkdir()
         laptop = Shell(folder)
         before_s = SqliteStore(shell.home / "control.sqlite").now_s()
-        done = laptop.run("run", laptop.config(), **told, **clocks.env("laptop"))
+        done = laptop.run("run", laptop.config(), **reported, **clocks.env("laptop"))
         assert done.returncode == 0, done.stderr
         store = SqliteStore(shell.home / "control.sqlite")
         assert before_s - 1 <= the_run(shell).created_s <= store.now_s() + 1
-        assert laptop.run("stop", the_run(shell).run_id, **told, **clocks.env("laptop")).returncode == 0
+        assert laptop.run("stop", the_run(shell).run_id, **reported, **clocks.env("laptop")).returncode == 0

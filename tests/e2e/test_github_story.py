@@ -1,6 +1,6 @@
-"""The whole story of a run that lives on GitHub, no part of it patched: a bad config, a good one, a launch, a lost machine, a stop.
+"""The complete story of a run on GitHub, without any patched part: a bad config, a good one, a launch, a lost machine, a stop.
 
-What is not real is other people's: GitHub, Prime Intellect and prime-rl are fakes of their own, and act stands in for GitHub's runners.
+Only other parties are replaced: GitHub, Prime Intellect and prime-rl are fakes, and act replaces GitHub's runners.
 """
 
 import json
@@ -13,8 +13,7 @@ import yaml
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import DesiredState, RunState
-from tests.e2e.github_place import Place, Planes, on_lambdas, place, served
-from tests.exhaustive import some_of
+from tests.e2e.github_repository import Place, Planes, on_lambdas, place, served
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import needs_sshd
 from tests.fakes.prime_rl import uv_in
@@ -27,7 +26,7 @@ pytestmark = [pytest.mark.slow, needs_act, needs_sshd, pytest.mark.skipif(sys.pl
 CONFIG = "configs/sums.yaml"
 RL = "configs/sums/rl.toml"
 STEPS = 2000
-"""More than are made before somebody stops it."""
+"""Number of steps, more than are made before the run is stopped."""
 GOOD_RL = """\
 [model]
 name = "Qwen/Qwen3-0.6B"
@@ -62,7 +61,7 @@ HEALTH = {
 
 
 def config(folder: Path) -> str:
-    """Of a run on two GPUs, whose prime-rl is the fake in `folder`."""
+    """Return the config of a run on two GPUs, whose prime-rl is the fake in `folder`."""
     upstream, commits = upstream_in(folder / "upstream")
     uv = uv_in(folder / "bin")
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -86,8 +85,8 @@ def line_of(text: str, start: str) -> int:
 
 
 def did(ran: Ran, jobs: dict[str, str], job: str, step: str) -> Step:
-    """The step, where just these jobs ran, and ended so."""
-    assert ran.jobs == jobs, ran.told
+    """Return the step, after checking that just these jobs ran, with these results."""
+    assert ran.jobs == jobs, ran.reported
     return ran.step(job, step)
 
 
@@ -96,8 +95,9 @@ def states(here: Place) -> list[str]:
     return [status["state"] for status in deployment["statuses"]]
 
 
-@pytest.mark.parametrize("planes", some_of([on_lambdas, served], one_in=2))
-def test_the_whole_story(planes: Planes, tmp_path: Path, driver: Driver) -> None:
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("planes", [on_lambdas, served])
+def test_the_complete_story(planes: Planes, tmp_path: Path, driver: Driver) -> None:
     with planes(tmp_path / "plane", driver) as plane, place(tmp_path, plane) as here:
         for name, role in (("ann", "write"), ("bob", "read")):
             here.github.add_user(name, repo=REPO, role=role)
@@ -110,7 +110,7 @@ def test_the_whole_story(planes: Planes, tmp_path: Path, driver: Driver) -> None
         a_machine_that_is_taken_away_is_replaced(here)
         nobody_stops_it_who_may_not_write(here)
         who_may_write_stops_it(here)
-        assert here.held.run.run_id == run_id
+        assert here.record.run.run_id == run_id
         nothing_is_left(here)
         no_secret_is_told(here)
 
@@ -122,8 +122,8 @@ def a_bad_config_is_told_of_at_its_lines(here: Place, bad: str) -> None:
     ran = here.run("validate.yml", "pull_request")
     step = did(ran, {"validate": "failure"}, "validate", "validate")
     assert step.outputs["valid"] == "false"
-    told = {(note.level, note.file, note.line) for note in ran.step("validate", "validate/verb").annotations}
-    assert {("error", CONFIG, line_of(bad, "disk_gib")), ("warning", RL, line_of(BAD_RL, "group_sise"))} <= told, ran.told
+    reported = {(note.level, note.file, note.line) for note in ran.step("validate", "validate/verb").annotations}
+    assert {("error", CONFIG, line_of(bad, "disk_gib")), ("warning", RL, line_of(BAD_RL, "group_sise"))} <= reported, ran.reported
     comment = here.comment("validate")
     assert comment.index(f"| error | `{CONFIG}:{line_of(bad, 'disk_gib')}`") < comment.index("| warning |") < comment.index("| note |")
 
@@ -134,10 +134,10 @@ def mended_it_is_priced_in_the_same_comment(here: Place, good: str) -> None:
     step = did(here.run("validate.yml", "pull_request"), {"validate": "success"}, "validate", "validate")
     assert json.loads(step.outputs["configs"]) == [CONFIG]
     assert [each["id"] for each in here.github.comments(REPO, 1)] == before
-    told = here.comment("validate")
-    for words in ("GPU memory", "2x A100_80GB spot", "full run", "Budget: ", "base branch has no such config"):
-        assert words in told, told
-    assert "group_sise" not in told
+    reported = here.comment("validate")
+    for words in ("GPU memory", "2x A100_80GB spot", "full run", "Budget: ", "base branch does not have this config"):
+        assert words in reported, reported
+    assert "group_sise" not in reported
 
 
 def a_dispatch_launches_one_run_however_often_it_is_made(here: Place) -> str:
@@ -149,13 +149,13 @@ def a_dispatch_launches_one_run_however_often_it_is_made(here: Place) -> str:
         for _ in range(2)
     )
     assert (first.outputs["created"], again.outputs["created"]) == ("true", "false")
-    assert first.outputs["run"] == again.outputs["run"] == here.held.run.run_id
-    assert len(here.prime.asked("POST", "/pods/")) == len(here.prime.alive) == 1
+    assert first.outputs["run"] == again.outputs["run"] == here.record.run.run_id
+    assert len(here.prime.requests_to("POST", "/pods/")) == len(here.prime.alive) == 1
     (deployment,) = here.github.deployments(REPO)
     assert deployment["environment"] == f"prime-train/{first.outputs['run']}"
     assert str(deployment["id"]) == first.outputs["deployment"]
-    assert here.held.run.origin is not None
-    assert here.held.run.origin.actor == "ann"
+    assert here.record.run.origin is not None
+    assert here.record.run.origin.actor == "ann"
     assert first.outputs["run"] in here.comment("run")
     return first.outputs["run"]
 
@@ -163,15 +163,15 @@ def a_dispatch_launches_one_run_however_often_it_is_made(here: Place) -> str:
 def the_schedule_puts_the_agent_on(here: Place) -> None:
     ran = here.tick()
     did(ran, {"watch": "success"}, "watch", "watch")
-    assert here.held.run.state in (RunState.STARTING, RunState.TRAINING), ran.told
+    assert here.record.run.state in (RunState.STARTING, RunState.TRAINING), ran.reported
     assert states(here)[-1] == "in_progress"
 
 
 def a_laptop_gets_in_where_a_job_has_put_the_agent(here: Place) -> None:
     here.await_step(12)
-    run_id = here.held.run.run_id
+    run_id = here.record.run.run_id
     assert here.laptop("ssh", run_id, "pwd; echo inside").splitlines()[-1] == "inside"
-    assert "the agent is there" in here.laptop("logs", run_id)
+    assert "the agent is installed" in here.laptop("logs", run_id)
 
 
 def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
@@ -182,48 +182,48 @@ def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
     here.await_quiet()
     did(here.tick(), {"watch": "success"}, "watch", "watch")
 
-    run = here.held.run
+    run = here.record.run
     first, second = run.attempts
     assert (first.cause, second.resumed_step) == (Cause.PREEMPTED, durable)
     assert first.offer.offer_id != second.offer.offer_id
-    told = here.comment("run")
-    for words in ("1: machine taken away", "Spent", "attempt 2", "the provider says it is gone"):
-        assert words in told, told
+    reported = here.comment("run")
+    for words in ("1: machine preempted", "Spent", "attempt 2", "the provider reports that the machine is gone"):
+        assert words in reported, reported
     (found,) = here.github.deployments(REPO)
-    assert "1 restart: machine taken away" in found["statuses"][-1]["description"]
+    assert "1 restart: machine preempted" in found["statuses"][-1]["description"]
     new = here.await_step(durable + 6)
     assert new.pod_id != lost.pod_id
 
 
 def nobody_stops_it_who_may_not_write(here: Place) -> None:
-    told = here.comment("run")
+    reported = here.comment("run")
     # No job starts for a stranger: it would hold the keys. Whether a collaborator may write, GitHub is asked.
     assert here.say("mallory", "/prime-train stop").jobs == {}
     step = did(here.say("bob", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
     assert step.outputs["did"] == "nothing"
-    assert here.held.run.want is DesiredState.RUN
-    assert here.comment("run") == told
+    assert here.record.run.desired is DesiredState.RUN
+    assert here.comment("run") == reported
 
 
 def who_may_write_stops_it(here: Place) -> None:
     step = did(here.say("ann", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
-    run = here.held.run
+    run = here.record.run
     assert (step.outputs["did"], step.outputs["state"]) == ("stop", "stopped")
     assert (run.state, run.cause) == (RunState.STOPPED, Cause.DRAINED)
     assert run.durable_step == here.newest_step > run.attempts[1].resumed_step
-    assert "was stopped, as asked" in here.comment("run")
+    assert "was stopped at the user's request" in here.comment("run")
     assert states(here)[-1] == "inactive"
 
 
 def nothing_is_left(here: Place) -> None:
-    """Of two machines there were, none is paid for, the ledger knows it, and the next sweep finds nothing to do."""
+    """Check that of the two machines none is paid for, that the ledger has both, and that the next sweep finds nothing to do."""
     step = did(here.tick(), {"watch": "success"}, "watch", "watch")
     assert (step.outputs["looked-at"], step.outputs["stale"]) == ("0", "false")
-    assert len(here.prime.asked("POST", "/pods/")) == 2
+    assert len(here.prime.requests_to("POST", "/pods/")) == 2
     assert here.prime.alive == []
-    assert all(attempt.ended_s is not None for attempt in here.held.run.attempts)
+    assert all(attempt.ended_s is not None for attempt in here.record.run.attempts)
 
 
 def no_secret_is_told(here: Place) -> None:
-    told = here.everything_told()
-    assert [name for name, secret in here.all_secrets().items() if secret in told] == []
+    reported = here.everything_told()
+    assert [name for name, secret in here.all_secrets().items() if secret in reported] == []

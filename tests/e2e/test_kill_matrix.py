@@ -1,4 +1,4 @@
-"""Something is taken away at every point that matters; the run ends as if nothing had happened."""
+"""Something is killed at every point that matters, and the run ends as if nothing had happened."""
 
 import json
 import subprocess
@@ -22,11 +22,12 @@ from tests.e2e.lambda_plane import LAMBDA_CONFIG, LambdaPlane, lambda_plane
 from tests.e2e.plane import CONFIG, MATRIX_ROW, STEPS, Plane, plane, write_config
 from tests.e2e.points import LOSE_FIRST, POINTS
 from tests.exhaustive import some_of
+from tests.waiting import HANG_S
 
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The weights' hash after an uninterrupted run of the same command, without any of our machinery."""
+    """Return the hash of the weights after an uninterrupted run of the same command without prime-train."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     command = [
         sys.executable,
@@ -41,7 +42,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
         "--batch-size",
         "16",
     ]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=HANG_S)
     return str(json.loads((folder / "final.json").read_text())["sha256"])
 
 
@@ -56,7 +57,7 @@ def test_each_point_is_tried_and_every_role_and_victim_is_on_both_kinds_of_contr
 
 @pytest.fixture(scope="session")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Functions]:
-    """One for all points that are tried on functions: to deploy takes as long as a run."""
+    """Return one deployment for all points on functions, because a deployment takes as long as a run."""
     with functions(tmp_path_factory.mktemp("deployment")) as it:
         yield it
 
@@ -73,7 +74,7 @@ def placed(case: Case, folder: Path, request: pytest.FixtureRequest) -> Iterator
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", some_of(cases(), one_in=5), ids=str)
+@pytest.mark.parametrize("case", some_of(cases(), one_in=18), ids=str)
 def test_the_run_ends_as_if_nothing_had_happened(
     case: Case, reference: str, tmp_path: Path, record_property: Callable[[str, object], None], request: pytest.FixtureRequest
 ) -> None:
@@ -94,7 +95,9 @@ def test_the_run_ends_as_if_nothing_had_happened(
 
 
 def final_hash(here: Plane | LambdaPlane, run_id: str) -> str:
-    """The hash the trainer itself printed for the weights of its last checkpoint, as restored from the bucket's newest manifest."""
+    """Return the hash that the trainer itself printed for the weights of its last checkpoint, restored from the bucket's newest
+    manifest.
+    """
     sizes = {stat.key: stat.size for stat in here.bucket.list(blob_prefix(run_id))}
     newest = max(read_manifests(here.bucket, run_id), key=lambda m: (m.step, m.attempt))
     assert newest.step == STEPS
@@ -103,7 +106,7 @@ def final_hash(here: Plane | LambdaPlane, run_id: str) -> str:
 
 
 def weights_hash(here: Plane | LambdaPlane, run_id: str, key: str) -> str:
-    """Restores a checkpoint from the bucket and lets the trainer's own code load it."""
+    """Restore a checkpoint from the bucket, and return the hash of its weights as loaded by the trainer's own code."""
     place = parse_manifest_key(run_id, key)
     assert place is not None
     into = here.folder / "restored"
@@ -112,7 +115,7 @@ def weights_hash(here: Plane | LambdaPlane, run_id: str, key: str) -> str:
 
 
 def no_durable_step_was_lost(here: Plane | LambdaPlane, run_id: str) -> None:
-    """What an attempt restores is never older than what an earlier one had been told was committed."""
+    """Check that an attempt never restores less than what was confirmed as committed to an earlier one."""
     run = here.run(run_id)
     for earlier, later in zip(run.attempts, run.attempts[1:], strict=False):
         assert later.resumed_step >= earlier.durable_step, (
@@ -121,7 +124,7 @@ def no_durable_step_was_lost(here: Plane | LambdaPlane, run_id: str) -> None:
 
 
 def only_one_attempt_committed_at_a_time(here: Plane | LambdaPlane, run_id: str) -> None:
-    """No attempt has a checkpoint committed after its fence, and steps never go back."""
+    """Check that no attempt has a checkpoint committed after its fence, and that steps never decrease."""
     lines = here.history(run_id)
     resumed = [line.step for line in lines if line.kind == "resume_chosen"]
     assert resumed == sorted(resumed)
@@ -130,7 +133,7 @@ def only_one_attempt_committed_at_a_time(here: Plane | LambdaPlane, run_id: str)
 
 
 def figures(case: Case, here: Plane | LambdaPlane, run_id: str) -> str:
-    """A row of the table that the end of the test run prints (see conftest.py)."""
+    """Return a row of the table that is printed at the end of the test run (see conftest.py)."""
     run = here.run(run_id)
     spent = totals(run, run.ended_s or 0)
     causes = [a.cause.value for a in run.attempts if a.cause is not None]

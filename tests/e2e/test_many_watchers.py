@@ -13,8 +13,8 @@ from prime_train.core.keys import pod_name
 from prime_train.core.run import DesiredState, Run, RunState
 from prime_train.core.verdict import PodStatus
 from tests.builders import spec
-from tests.e2e.plane import await_true
 from tests.exhaustive import some_of
+from tests.waiting import HANG_S, await_true
 
 WATCHERS = 20
 RUNS = 3
@@ -56,6 +56,7 @@ def living(home: Path) -> list[str]:
     return sorted(pod.name for pod in LocalPods(home / "pods").list() if pod.status is not PodStatus.GONE)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_twenty_watchers_at_once_rent_one_machine_for_each_run(home: Path) -> None:
     crowd = [watcher(home, 1000) for _ in range(WATCHERS)]
@@ -63,7 +64,7 @@ def test_twenty_watchers_at_once_rent_one_machine_for_each_run(home: Path) -> No
         for one in crowd:
             assert one.stdout is not None
             assert one.stdout.readline() == "ready\n"
-        outcomes = [one.communicate("go\n", timeout=120) for one in crowd]
+        outcomes = [one.communicate("go\n", timeout=HANG_S) for one in crowd]
         assert [one.returncode for one in crowd] == [0] * WATCHERS, "\n".join(err for _, err in outcomes if err)
         runs = SqliteStore(home / "control.sqlite").list_runs()
         assert living(home) == sorted(pod_name(run.run_id, 1, run.attempts[0].identity) for run in runs)
@@ -92,30 +93,30 @@ def test_a_control_plane_killed_anywhere_in_a_launch_leaves_one_machine_for_each
     first = subprocess.Popen(
         [sys.executable, "-c", dying, str(home), "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    first.communicate("go\n", timeout=60)
+    first.communicate("go\n", timeout=HANG_S)
     assert first.returncode == -signal.SIGKILL, "it was not killed in its work"
     try:
         for now_s in (1003, 1006, 1025, 1045):
             again = watcher(home, now_s)
-            _, errors = again.communicate("go\n", timeout=60)
+            _, errors = again.communicate("go\n", timeout=HANG_S)
             assert again.returncode == 0, errors
         names = living(home)
         assert [name.rsplit("-e", 1)[0] for name in names] == [f"pt-many-{number}" for number in range(RUNS)], names
         stop_all(home, 1050)
-        await_true("no machine is left", lambda: not living(home), limit_s=30)
+        await_true("no machine is left", lambda: not living(home))
     finally:
         for pod in LocalPods(home / "pods").list():
             LocalPods(home / "pods").terminate(pod.pod_id)
 
 
 def stop_all(home: Path, now_s: int) -> None:
-    from prime_train.core.change import wished
+    from prime_train.core.change import requested
 
     store = SqliteStore(home / "control.sqlite")
     for run in store.list_runs():
-        held = store.load(run.run_id)
-        assert held is not None
-        assert store.save(wished(held.run, DesiredState.CANCEL, now_s))
+        record = store.load(run.run_id)
+        assert record is not None
+        assert store.save(requested(record.run, DesiredState.CANCEL, now_s))
     last = watcher(home, now_s)
-    _, errors = last.communicate("go\n", timeout=60)
+    _, errors = last.communicate("go\n", timeout=HANG_S)
     assert last.returncode == 0, errors

@@ -1,5 +1,5 @@
-"""The kill matrix where machines are rented from Prime Intellect and prime-rl trains on them: each loss ends as the design says, with its
-cause in the run's history, and no machine is left that anybody pays for."""
+"""The kill matrix with machines rented from Prime Intellect and trained on by prime-rl: each loss ends as designed, with its cause in the
+run's history, and no machine stays paid."""
 
 import json
 import sys
@@ -12,11 +12,13 @@ import pytest
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import totals
 from prime_train.core.run import Run, RunState
-from tests.e2e.plane import MATRIX_ROW, await_true
+from tests.e2e.plane import MATRIX_ROW
 from tests.e2e.prime_plane import HEALTH, TWO_GPU_MACHINE, prime_plane
 from tests.exhaustive import some_of
+from tests.fakes.http import LoseResponse
 from tests.fakes.nvml import Driver
-from tests.fakes.prime import End, LoseAnswer, Plan, needs_sshd
+from tests.fakes.prime import End, Plan, needs_sshd
+from tests.waiting import await_true
 
 pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
@@ -53,6 +55,7 @@ def test_a_machine_that_is_taken_away_without_notice(seen_as: End, tmp_path: Pat
         noted(record_property, f"preempted, seen as {seen_as.value}", run)
 
 
+@pytest.mark.exhaustive
 def test_a_machine_whose_installation_fails(tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path) as here:
         here.fake.plan = Plan(install_failure="cuda driver mismatch")
@@ -75,6 +78,7 @@ def test_a_connection_that_drops_while_the_agent_is_brought(after_bytes: int, tm
         noted(record_property, f"SSH cut after {after_bytes} bytes", run)
 
 
+@pytest.mark.exhaustive
 def test_a_machine_that_comes_dearer_than_it_was_offered(tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path) as here:
         here.fake.plan = Plan(usd_per_hour=2.0)
@@ -83,19 +87,20 @@ def test_a_machine_that_comes_dearer_than_it_was_offered(tmp_path: Path, record_
         here.fake.plan = Plan()
         run = here.await_success(run_id)
         assert causes(run) == [Cause.NO_CAPACITY, Cause.FINISHED]
-        assert "given back" in run.attempts[0].detail
+        assert "terminated" in run.attempts[0].detail
         noted(record_property, "dearer than offered", run)
 
 
 def test_a_create_call_that_takes_effect_and_is_answered_by_silence_is_one_machine(tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path) as here:
-        here.fake.fail(LoseAnswer(), method="POST", path="/pods/")
+        here.fake.fail(LoseResponse(), method="POST", path="/pods/")
         run = here.await_success(here.launch())
         assert causes(run) == [Cause.FINISHED]
         assert len(here.fake.world.pods) == 1
         noted(record_property, "create answered by silence", run)
 
 
+@pytest.mark.exhaustive
 def test_a_wallet_that_runs_dry(tmp_path: Path, record_property: Note) -> None:
     # The wallet is looked at twice a minute; then there is no more to wait for.
     with prime_plane(tmp_path, {"FAKE_RL_STEP_S": "3", "FAKE_RL_HURRIES": str(tmp_path / "enough")}) as here:
@@ -110,9 +115,10 @@ def test_a_wallet_that_runs_dry(tmp_path: Path, record_property: Note) -> None:
         run = here.await_success(run_id)
         assert causes(run) == [Cause.NO_FUNDS, Cause.FINISHED]
         assert "funds" in here.kinds(run_id)
-        noted(record_property, "wallet runs dry", run)
+        noted(record_property, "wallet is running empty", run)
 
 
+@pytest.mark.exhaustive
 def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(tmp_path: Path, record_property: Note) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_DIES": "save@10", "FAKE_RL_ONCE": str(tmp_path / "died")}) as here:
         run = here.await_success(here.launch())
@@ -136,7 +142,7 @@ def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("death", "idle", "cause"),
-    [("vllm@8", ("gpu0",), Cause.INFERENCE_FAILED), ("hang@8", ("gpu0", "gpu1"), Cause.GPU_IDLE)],
+    some_of([("vllm@8", ("gpu0",), Cause.INFERENCE_FAILED), ("hang@8", ("gpu0", "gpu1"), Cause.GPU_IDLE)], one_in=2),
     ids=["inference dead, trainer waits", "hang with idle GPUs"],
 )
 def test_gpus_that_do_nothing_are_named_with_the_step(
@@ -169,5 +175,5 @@ def test_nothing_of_an_account_that_is_not_ours_is_touched(tmp_path: Path) -> No
         here.fake.world.pods["theirs"] = theirs
         await_true(f"{run_id} is over", lambda: here.run(run_id).is_over)
         await_true("only theirs is left", lambda: [alive.pod_id for alive in here.fake.alive] == ["theirs"])
-        assert not here.fake.asked("DELETE", "/pods/theirs")
+        assert not here.fake.requests_to("DELETE", "/pods/theirs")
         del here.fake.world.pods["theirs"]

@@ -1,4 +1,4 @@
-"""The store is restored from an older copy as the runbook says, with real processes: what the bucket knows better is taken up."""
+"""The store is restored from an older copy by the runbook, with real processes: newer states in the bucket are adopted."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from prime_train.core.run import Run, RunState
-from tests.e2e.plane import STEPS, Kept, Plane, await_true, plane, write_config
+from tests.e2e.plane import STEPS, Kept, Plane, plane, write_config
+from tests.waiting import await_true
 
 STEP_S = 0.1
 
@@ -23,13 +24,13 @@ def launched(here: Plane, tmp_path: Path) -> str:
 
 
 def durable_step(here: Plane, run_id: str) -> int:
-    held = here.store.load(run_id)
-    assert held is not None
-    return held.lease.committed_step
+    record = here.store.load(run_id)
+    assert record is not None
+    return record.lease.committed_step
 
 
 def back_up(here: Plane, copy: Path) -> None:
-    """While it is in use: `sqlite3 control.sqlite ".backup copy.sqlite"`."""
+    """Copy the store while it is in use: `sqlite3 control.sqlite ".backup copy.sqlite"`."""
     with sqlite3.connect(here.home / "control.sqlite") as source, sqlite3.connect(copy) as target:
         source.backup(target)
     target.close()
@@ -41,7 +42,7 @@ def stop_serving(here: Plane) -> None:
 
 
 def restore(here: Plane, copy: Path) -> None:
-    """Puts the copy back, while nothing serves."""
+    """Restore the copy while no control plane runs."""
     for path in here.home.glob("control.sqlite*"):
         path.unlink()
     (here.home / "control.sqlite").write_bytes(copy.read_bytes())
@@ -54,7 +55,7 @@ def serve_again(here: Plane) -> None:
 
 
 def two_attempts(here: Plane, run_id: str, copy: Path) -> Run:
-    """The store is copied while attempt 1 trains; the run, once attempt 2 has made more durable than attempt 1 had."""
+    """Copy the store while attempt 1 trains. Return the run once attempt 2 has made more steps durable than attempt 1 had."""
     await_true("attempt 1 has saved", lambda: durable_step(here, run_id) >= 25)
     back_up(here, copy)
     here.pods.preempt(here.run(run_id).attempts[-1].pod_id or "")
@@ -76,6 +77,7 @@ def test_a_machine_that_the_restored_store_does_not_know_keeps_its_run(here: Pla
     assert [line.kind for line in here.history(run_id)].count("restored") == 1
 
 
+@pytest.mark.exhaustive
 def test_a_run_whose_later_machines_are_gone_goes_on_from_what_they_had_made_durable(here: Plane, tmp_path: Path) -> None:
     run_id = launched(here, tmp_path)
     second = two_attempts(here, run_id, tmp_path / "copy.sqlite")

@@ -1,4 +1,5 @@
-"""The loop with a bucket that is none of the machine's: what the pods need for it reaches them, and nothing else of theirs changes."""
+"""A complete run with a bucket that is not on the machine: the pods get what they need for it, and nothing else of their environment
+changes."""
 
 import secrets
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.fakes.s3_servers import S3Server
 __all__ = ["reference"]
 
 SECRET = "nobody-may-read-this-0123456789"
-"""This server takes any."""
+"""A key; this server accepts any."""
 
 
 @pytest.mark.slow
@@ -32,5 +33,5 @@ def test_a_run_that_loses_its_machine_goes_on_from_a_bucket_in_s3(tmp_path: Path
         listed = here.cli("checkpoints", run_id)
         assert listed.returncode == 0, listed.stderr
         assert "80" in listed.stdout
-        said = "\n".join(path.read_text(errors="replace") for path in tmp_path.rglob("*.log"))
-        assert SECRET not in said
+        output = "\n".join(path.read_text(errors="replace") for path in tmp_path.rglob("*.log"))
+        assert SECRET not in output

@@ -1,4 +1,4 @@
-"""What a preemption costs and how often to save: against brute force, and against runs that are played through."""
+"""The cost of a preemption and the best checkpoint interval, compared with brute force and with simulated runs."""
 
 import math
 import random
@@ -40,7 +40,7 @@ PACES = st.builds(
     step_s=st.sampled_from([None, 0.3, 7.0, 400.0]),
     interval_s=st.floats(1, 50_000),
 )
-"""Odd ones too: uploads longer than the time between preemptions, steps longer than the best interval."""
+"""Paces, including unusual ones: uploads longer than the time between preemptions, steps longer than the best interval."""
 
 
 def given_advice(pace: Pace, usd_per_hour: float = 3.0) -> Advice:
@@ -50,7 +50,8 @@ def given_advice(pace: Pace, usd_per_hour: float = 3.0) -> Advice:
 
 
 def played_share(pace: Pace, interval_s: float) -> float:
-    """Share of the paid time that is lost when machines live for exponential times, save on schedule and skip saves during an upload."""
+    """Return the share of the paid time that is lost if machines live for exponentially distributed times, save on schedule and skip saves
+    during an upload."""
     dice = random.Random(1974)
     apart = max(1, math.ceil(pace.upload_s / interval_s))
     paid_s = useful_s = 0.0
@@ -63,7 +64,7 @@ def played_share(pace: Pace, interval_s: float) -> float:
 
 
 def exact_share(stall_s: float, mtbf_s: float, interval_s: float) -> float:
-    """Daly's complete model, restarts left out: the share that is lost with exponential failures, at any time."""
+    """Return the lost share by Daly's complete model, without restarts, with exponential failures at any time."""
     return 1 - (interval_s - stall_s) / (mtbf_s * math.expm1(interval_s / mtbf_s))
 
 
@@ -175,7 +176,7 @@ def test_where_a_save_costs_nothing_uploads_follow_one_another() -> None:
 
 
 @pytest.mark.parametrize(("step_s", "steps"), [(1200, 2), (1800, 1), (10_000, 1)])
-def test_the_best_interval_is_of_so_many_whole_steps_as_lose_least(step_s: float, steps: int) -> None:
+def test_the_best_interval_is_of_so_many_complete_steps_as_lose_least(step_s: float, steps: int) -> None:
     pace = Pace(stall_s=30, upload_s=60, mtbf_s=24 * HOUR_S, step_s=step_s)
     assert best_interval_s(pace) == steps * step_s + 30
 
@@ -223,12 +224,12 @@ def test_the_lag_is_the_age_of_the_newest_committed_step_and_never_negative(save
 # --------------------------------------------------------------------------------------------------------------------- advice
 
 
-def test_a_trainer_that_saves_too_seldom_is_told_what_it_would_gain() -> None:
+def test_a_trainer_that_saves_too_seldom_is_reported_what_it_would_gain() -> None:
     pace = Pace(stall_s=7, upload_s=90, mtbf_s=10 * HOUR_S, interval_s=HOUR_S)
     assert given_advice(pace).text == "saving every 12 min would lose 3.9 % instead of 7.1 %"
 
 
-def test_a_trainer_that_saves_too_often_is_told_in_steps_where_its_steps_are_known() -> None:
+def test_a_trainer_that_saves_too_often_is_reported_in_steps_where_its_steps_are_known() -> None:
     pace = Pace(stall_s=30, upload_s=60, mtbf_s=24 * HOUR_S, step_s=6, interval_steps=20)
     advice = given_advice(pace)
     assert advice.text == "saving every 38 min (374 steps) would lose 3.4 % instead of 20.9 %"
@@ -239,17 +240,17 @@ def test_a_trainer_that_saves_too_often_is_told_in_steps_where_its_steps_are_kno
     ("interval_s", "mtbf_h", "stall_s", "says"),
     [(600, 0.1, 0.5, "every 20 s "), (20, 4, 5, "every 6 min "), (600, 400, 120, "every 5.2 h ")],
 )
-def test_times_are_told_in_the_unit_that_suits_them(interval_s: float, mtbf_h: float, stall_s: float, says: str) -> None:
+def test_times_are_reported_in_the_unit_that_suits_them(interval_s: float, mtbf_h: float, stall_s: float, says: str) -> None:
     pace = Pace(stall_s=stall_s, upload_s=20, mtbf_s=mtbf_h * HOUR_S, restart_s=0, interval_s=interval_s)
     assert says in (given_advice(pace).text or "")
 
 
-def test_what_a_preemption_costs_is_told_in_seconds_and_dollars() -> None:
+def test_what_a_preemption_costs_is_reported_in_seconds_and_dollars() -> None:
     advice = given_advice(replace(PACE, interval_s=600), usd_per_hour=4.0)
     assert (advice.loss_s, advice.loss_usd) == (900, 1.0)
 
 
-def test_a_trainer_that_saves_at_about_the_best_interval_is_told_nothing() -> None:
+def test_a_trainer_that_saves_at_about_the_best_interval_is_sent_nothing() -> None:
     advice = given_advice(replace(PACE, interval_s=1500))
     assert advice.text is None
     assert advice.best_loss_share is not None
@@ -271,7 +272,7 @@ def test_a_gain_that_is_a_small_part_of_a_large_loss_is_not_worth_a_word() -> No
 
 
 @pytest.mark.parametrize("known", [{}, {"step_s": 6.0}, {"interval_steps": 20}])
-def test_nothing_is_said_while_the_interval_is_not_known(known: dict[str, Any]) -> None:
+def test_nothing_is_reported_while_the_interval_is_not_known(known: dict[str, Any]) -> None:
     assert advise(replace(PACE, **known), usd_per_hour=3.0) is None
 
 
@@ -315,6 +316,6 @@ def test_advice_that_is_given_is_always_worth_it(pace: Pace) -> None:
         {"interval_steps": 0},
     ],
 )
-def test_a_pace_that_can_not_be_is_refused_by_name(wrong: dict[str, Any]) -> None:
+def test_a_pace_that_cannot_be_is_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} is "):
         replace(PACE, **wrong)

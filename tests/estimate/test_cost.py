@@ -1,4 +1,4 @@
-"""Time and money of a stated amount of training."""
+"""Time and cost of a given amount of training."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prime_train.estimate.cost.duration import START_S, Between, Machine, Work, time_s, training_s, usd
 from prime_train.estimate.gpus import GPUS, PCIE
 from prime_train.estimate.memory.phases import Method
-from prime_train.estimate.models.table import MODELS, Model
+from prime_train.estimate.models.dimensions import MODELS, Model
 from tests.benchmarks.speed_rows import speed_told, speeds
 from tests.core.given import PROPERTY
 
@@ -36,9 +36,9 @@ def test_costs_of_published_trainings_lie_in_their_range() -> None:
     for row in SPEEDS:
         machine, done = Machine(row.gpu, row.gpus, 20.0, spot=False), row.done
         work = Work(1e12, done.seq_len, done.method, done.rl, done.micro_batch, done.recompute)
-        told = usd(training_s(row.model, work, machine), machine)
-        inside += told.low <= 1e12 / row.tokens_per_s / 3600 * 20.0 <= told.high
-        assert told.high / told.low <= 2
+        reported = usd(training_s(row.model, work, machine), machine)
+        inside += reported.low <= 1e12 / row.tokens_per_s / 3600 * 20.0 <= reported.high
+        assert reported.high / reported.low <= 2
     assert inside >= 0.9 * len(SPEEDS)
 
 
@@ -86,7 +86,7 @@ def test_spot_and_rl_never_make_it_shorter_and_lora_never_longer(model: Model, w
 
 @pytest.mark.parametrize("ends", [(2, 1), (-1, 1), (0, float("inf")), (float("nan"), 1)])
 def test_what_is_no_range_is_refused(ends: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match="no range"):
+    with pytest.raises(ValueError, match="not a range"):
         Between(*ends)
 
 

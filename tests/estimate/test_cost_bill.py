@@ -1,4 +1,4 @@
-"""What a run comes to, line by line."""
+"""The bill of a run, line by line."""
 
 from dataclasses import replace
 
@@ -30,8 +30,8 @@ def test_a_given_step_time_is_taken_as_it_is() -> None:
 
 def test_only_what_there_is_has_a_line() -> None:
     assert names(Amount(10, GIVEN), ON_DEMAND) == ["provisioning", "set-up", "training"]
-    whole = Amount(10, GIVEN, every_steps=5, smoke_steps=2, smoke_s_max=600)
-    assert names(whole, SPOT) == ["provisioning", "set-up", "smoke run", "training", "saving", "preemptions"]
+    complete = Amount(10, GIVEN, every_steps=5, smoke_steps=2, smoke_s_max=600)
+    assert names(complete, SPOT) == ["provisioning", "set-up", "smoke run", "training", "saving", "preemptions"]
 
 
 def test_the_lines_make_the_total() -> None:
@@ -40,7 +40,7 @@ def test_the_lines_make_the_total() -> None:
     assert bill.usd.high == pytest.approx(sum(bill.rate.usd(line.time).high for line in bill.lines))
 
 
-def test_a_smoke_run_costs_at_most_its_time_out_and_is_a_part_of_the_whole() -> None:
+def test_a_smoke_run_costs_at_most_its_time_out_and_is_a_part_of_the_complete() -> None:
     amount = Amount(1000, GIVEN, smoke_steps=50, smoke_s_max=120)
     smoke = smoke_run(amount, ON_DEMAND)
     assert smoke is not None
@@ -56,11 +56,11 @@ def test_seldom_checkpoints_make_preemptions_dearer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usd", "hours", "said"),
+    ("usd", "hours", "message"),
     [(1.0, None, "too small: $1.00"), (7.0, None, "may be too small"), (100.0, None, "enough"), (100.0, 0.5, "too few hours: 0.5 h")],
 )
-def test_a_budget_says_whether_it_is_enough_and_why(usd: float, hours: float | None, said: str) -> None:
-    assert full_run(Amount(360, GIVEN), ON_DEMAND).budget_says(usd, hours).startswith(said)
+def test_a_budget_says_whether_it_is_enough_and_why(usd: float, hours: float | None, message: str) -> None:
+    assert full_run(Amount(360, GIVEN), ON_DEMAND).budget_says(usd, hours).startswith(message)
 
 
 @PROPERTY

@@ -1,4 +1,4 @@
-"""How fast an inference server answers."""
+"""The speed of an inference server."""
 
 from dataclasses import replace
 
@@ -7,15 +7,15 @@ import pytest
 from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s, seconds
 from prime_train.estimate.gpus import GPUS
 from prime_train.estimate.memory.phases import GIB, Serving
-from prime_train.estimate.models.table import MODELS
+from prime_train.estimate.models.dimensions import MODELS
 from tests.benchmarks.serving_rows import served, served_told
 
 QWEN_8B = next(model for model in MODELS if model.name == "Qwen3-8B")
 ASKED = Requests(1000, 200, 200, 256)
 
 
-def took_s(asked: Requests = ASKED, gpu: str = "H100", gib: float = 79) -> float:
-    return seconds(QWEN_8B, Serving(), GPUS[gpu], 1, asked, gpu_bytes=gib * GIB, utilization=0.9)
+def took_s(requested: Requests = ASKED, gpu: str = "H100", gib: float = 79) -> float:
+    return seconds(QWEN_8B, Serving(), GPUS[gpu], 1, requested, gpu_bytes=gib * GIB, utilization=0.9)
 
 
 def test_nine_in_ten_published_speeds_lie_in_a_range_of_a_factor_of_two() -> None:

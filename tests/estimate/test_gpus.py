@@ -1,4 +1,4 @@
-"""What is known of GPUs, and by what names they go."""
+"""The data of GPUs, and their names."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_only_what_is_sure_is_linked() -> None:
     assert (linked.linked, card.linked) == (True, False)
 
 
-def test_a_kind_that_is_not_known_is_told_as_such() -> None:
+def test_a_kind_that_is_not_known_is_reported_as_such() -> None:
     assert facts("H1000_80GB") is None
     assert has_bf16("H1000_80GB")
     assert not has_bf16("V100_32GB")

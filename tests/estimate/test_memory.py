@@ -1,4 +1,4 @@
-"""GPU memory: what is counted, what is estimated, and what was measured."""
+"""GPU memory: counted parts, estimated parts, and measurements."""
 
 from dataclasses import replace
 
@@ -24,14 +24,14 @@ from prime_train.estimate.memory.phases import (
     training_need,
 )
 from prime_train.estimate.memory.serving import share
-from prime_train.estimate.memory.software import LEARNED, UNKNOWN_MARGIN, Learned, MadeWith, Measure, software
-from prime_train.estimate.models.lookup import sized, understand
-from prime_train.estimate.models.table import MODELS, Model
+from prime_train.estimate.memory.software_factors import LEARNED, UNKNOWN_MARGIN, Learned, MadeWith, Measure, software
+from prime_train.estimate.models.dimensions import MODELS, Model
+from prime_train.estimate.models.lookup import resolve_model, sized
 from tests.benchmarks.memory_fit import learn
-from tests.benchmarks.memory_held_out import halves, need_of, sources_left_out, told
+from tests.benchmarks.memory_held_out import halves, need_of, reported, sources_left_out
 from tests.benchmarks.memory_model import accelerate, covered, score, unsloth
+from tests.benchmarks.memory_row_parser import Row
 from tests.benchmarks.memory_rows import estimate, rows
-from tests.benchmarks.memory_said import Row
 from tests.core.given import PROPERTY
 
 PUBLISHED = rows()
@@ -39,7 +39,7 @@ TRAINED = [row for row in PUBLISHED if row.is_training]
 
 
 def model(name: str) -> Model:
-    found = understand(name)
+    found = resolve_model(name)
     assert found is not None
     return found
 
@@ -59,13 +59,13 @@ TRAINING = st.builds(
 )
 COUNT = st.integers(1, 64)
 SEVERAL = st.integers(4, 64)
-"""A single GPU gathers nothing."""
+"""Numbers of GPUs between which shards are gathered; a single GPU gathers none."""
 
 
 # --------------------------------------------------------------------------------------------------------------------- the band
 
 
-def test_published_peaks_are_told_as_closely_as_promised() -> None:
+def test_published_peaks_are_reported_as_closely_as_promised() -> None:
     found = score((estimate(row), row.peak) for row in PUBLISHED)
     assert found.rows == 166
     assert found.median <= 0.04
@@ -86,8 +86,8 @@ def left_out() -> list[tuple[Row, Learned]]:
     return list(sources_left_out(PUBLISHED))
 
 
-def test_peaks_of_trainers_that_nothing_was_learned_from_are_told_as_closely(left_out: list[tuple[Row, Learned]]) -> None:
-    found = score(told(left_out))
+def test_peaks_of_trainers_that_nothing_was_learned_from_are_reported_as_closely(left_out: list[tuple[Row, Learned]]) -> None:
+    found = score(reported(left_out))
     assert found.rows == 166
     assert found.median <= 0.08
     assert found.within_20 >= 0.9
@@ -97,7 +97,7 @@ def test_peaks_of_trainers_that_nothing_was_learned_from_are_told_as_closely(lef
 
 
 def test_half_of_the_peaks_tell_the_other_half() -> None:
-    found = score(pair for half in halves(PUBLISHED, splits=4) for pair in told(half))
+    found = score(pair for half in halves(PUBLISHED, splits=4) for pair in reported(half))
     assert found.median <= 0.06
     assert found.within_20 >= 0.92
     assert found.below_10 <= 0.05
@@ -113,28 +113,28 @@ def test_nine_in_ten_published_peaks_lie_in_the_band_whether_learned_from_or_not
 NEEDED_FIELDS = ("id", "kind", "source", "quality", "peak_gib")
 
 
-@pytest.mark.parametrize("field", sorted({field for row in PUBLISHED for field in row.said} - set(NEEDED_FIELDS)))
+@pytest.mark.parametrize("field", sorted({field for row in PUBLISHED for field in row.stated} - set(NEEDED_FIELDS)))
 @pytest.mark.parametrize("value", [None, "unknown", 0])
-def test_whatever_a_row_leaves_unsaid_it_is_still_told(field: str, value: object) -> None:
+def test_whatever_a_row_leaves_unsaid_it_is_still_reported(field: str, value: object) -> None:
     for row in PUBLISHED[::9]:
-        assert estimate(Row({**row.said, field: value})) > 0
+        assert estimate(Row({**row.stated, field: value})) > 0
 
 
-def test_a_row_that_says_only_its_model_is_told_as_full_training_in_16_bit() -> None:
+def test_a_row_that_says_only_its_model_is_reported_as_full_training_in_16_bit() -> None:
     row = Row({"id": "x", "kind": "memory-train", "model": "Qwen/Qwen3-8B", "peak_gib": 100, "source": "y"})
     assert estimate(row) > 2 * QWEN_8B.params + 2 * QWEN_8B.params + 8 * QWEN_8B.params
 
 
-@pytest.mark.parametrize("said", [{"method": "DoRA"}, {"method": "RL", "lora_rank": 8}, {"method": "SFT", "trainable_params": 10**7}])
-def test_a_row_of_any_adapter_is_no_full_training(said: dict[str, object]) -> None:
+@pytest.mark.parametrize("message", [{"method": "DoRA"}, {"method": "RL", "lora_rank": 8}, {"method": "SFT", "trainable_params": 10**7}])
+def test_a_row_of_any_adapter_is_no_full_training(message: dict[str, object]) -> None:
     row = {"id": "x", "kind": "memory-train", "model": "Qwen/Qwen3-8B", "params": 8_190_735_360, "peak_gib": 20, "source": "y"}
-    assert not Row({**row, **said}).is_full
+    assert not Row({**row, **message}).is_full
     assert Row({**row, "method": "SFT"}).is_full
 
 
-def test_what_is_estimated_of_an_unknown_trainer_is_told_with_a_margin() -> None:
+def test_what_is_estimated_of_an_unknown_trainer_is_reported_with_a_margin() -> None:
     unknown = software(MadeWith("a trainer of one's own"))
-    assert unknown.whole_logit_bytes == UNKNOWN_MARGIN * LEARNED.shared["wide"]
+    assert unknown.full_logit_bytes == UNKNOWN_MARGIN * LEARNED.shared["wide"]
     assert unknown.rest_gib == UNKNOWN_MARGIN * LEARNED.shared["reserved"]
 
 
@@ -216,8 +216,8 @@ def test_a_server_of_an_8b_model_needs_its_weights_a_cache_and_some_gib() -> Non
 )
 def test_what_is_divided_among_the_gpus(sharding: Sharding, weights: int, gradients: int, states: int) -> None:
     use = training_need(QWEN_8B, Training(sharding=sharding), 8).uses[0]
-    whole = QWEN_8B.params
-    assert (use.weights, use.gradients, use.optimizer) == (4 * whole / weights, 4 * whole / gradients, 8 * whole / states)
+    complete = QWEN_8B.params
+    assert (use.weights, use.gradients, use.optimizer) == (4 * complete / weights, 4 * complete / gradients, 8 * complete / states)
 
 
 def test_what_is_offloaded_takes_no_memory_of_the_gpu() -> None:
@@ -240,7 +240,7 @@ def test_embedding_and_head_stay_wide_where_the_rest_is_quantised() -> None:
     assert use.weights == 0.5 * (QWEN_8B.params - QWEN_8B.embedding_params) + 2 * QWEN_8B.embedding_params
 
 
-def test_a_trainer_that_loads_the_whole_model_first_has_its_peak_there() -> None:
+def test_a_trainer_that_loads_the_complete_model_first_has_its_peak_there() -> None:
     lora = Training(method=Method.LORA, weight_bytes=2, sharding=Sharding.FSDP1, seq_len=64, software=software(MadeWith("lit-gpt")))
     assert training_need(QWEN_8B, lora, 4).peak.phase is Phase.LOAD
     assert Phase.LOAD not in [use.phase for use in training_need(QWEN_8B, lora, 1).uses]
@@ -319,7 +319,7 @@ def test_a_training_of_nothing_is_refused(changes: dict[str, int]) -> None:
         Training(**changes)  # type: ignore[arg-type]
 
 
-def test_a_pipelines_stage_keeps_its_weights_and_gradients_whole_until_the_last_micro_batch() -> None:
+def test_a_pipelines_stage_keeps_its_weights_and_gradients_complete_until_the_last_micro_batch() -> None:
     staged = Training(sharding=Sharding.FSDP2, pipeline_parallel=4, micro_batch=4)
     use = training_need(QWEN_8B, staged, 16).uses[0]
     assert use.gathered == 6 * QWEN_8B.params / 4
@@ -337,7 +337,7 @@ def test_a_cap_on_logits_is_kept_for_their_gradient() -> None:
     assert capped - plain == 3 * 4096 * QWEN_8B.vocab
 
 
-def test_parts_are_told_one_by_one() -> None:
+def test_parts_are_reported_one_by_one() -> None:
     use = Use(Phase.LOSS, weights=1, logits=2)
     assert use.parts["weights"] == 1
     assert sum(use.parts.values()) == use.total == 3

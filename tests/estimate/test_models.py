@@ -1,16 +1,18 @@
-"""Which model a name stands for."""
+"""Which model a name refers to."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.estimate.models.lookup import sized, understand
-from prime_train.estimate.models.table import MODELS, SAME_AS, Model
+from prime_train.estimate.models.dimensions import MODELS, SAME_AS, Model
+from prime_train.estimate.models.lookup import resolve_model, sized
 from tests.core.given import PROPERTY
 
 
 def counted(model: Model) -> int:
-    """Parameters that a token passes, by the shape alone: embedding, attention and gated MLP, without norms, biases and routers."""
+    """Return the parameters that a token passes, by the shape alone: embedding, attention and gated MLP, without norms, biases and
+    routers.
+    """
     attention = 2 * model.hidden * (model.attention_width + model.kv_width)
     return model.embedding_params + model.layers * (attention + 3 * model.hidden * model.ffn)
 
@@ -48,7 +50,7 @@ def test_the_table_has_each_name_once() -> None:
     ],
 )
 def test_a_model_is_known_by_the_name_of_its_base(name: str, known: str) -> None:
-    found = understand(name)
+    found = resolve_model(name)
     assert found is not None
     assert (found.name, found.guessed) == (known, False)
 
@@ -65,7 +67,7 @@ def test_a_model_is_known_by_the_name_of_its_base(name: str, known: str) -> None
     ],
 )
 def test_another_name_is_understood_by_the_size_in_it(name: str, params: float, active: float) -> None:
-    found = understand(name)
+    found = resolve_model(name)
     assert found is not None
     assert (found.params, found.active, found.guessed) == (params, active, True)
 
@@ -74,13 +76,13 @@ def test_another_name_is_understood_by_the_size_in_it(name: str, params: float, 
     "name", ["", "gpt2", "/", "microsoft/Phi-4-mini-instruct", "mistralai/Mixtral-8x22B", "0B", "99999B", "x4bit", "3B-A8B"]
 )
 def test_a_name_that_tells_no_size_is_not_guessed_at(name: str) -> None:
-    assert understand(name) is None
+    assert resolve_model(name) is None
 
 
 @PROPERTY
 @given(st.text(max_size=60))
 def test_any_text_is_answered(name: str) -> None:
-    found = understand(name)
+    found = resolve_model(name)
     assert found is None or 0 < found.active <= found.params
 
 

@@ -1,4 +1,4 @@
-"""The registry of models: the file that ships holds its shape, and agrees with the table that memory is counted from."""
+"""The registry of models: the shipped file is valid, and agrees with the table from which memory is estimated."""
 
 import json
 from importlib import resources
@@ -8,15 +8,15 @@ import pytest
 
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models import registry
-from prime_train.estimate.models.hardware_presets import PRESETS, near, preset
-from prime_train.estimate.models.registry import Entry, Kind, Registry
+from prime_train.estimate.models.hardware_presets import PRESETS, preset, similar
+from prime_train.estimate.models.registry import Entry, ModelKind, Registry
 
 TEXT = resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8")
 KNOWN = registry.parse(TEXT)
 
 
 def changed(**first: object) -> str:
-    """The file with its first model changed."""
+    """Return the file with its first model changed."""
     data = json.loads(TEXT)
     data["models"][0] |= first
     return json.dumps(data)
@@ -29,9 +29,9 @@ def test_the_file_is_written_as_it_is_read() -> None:
 
 @pytest.mark.parametrize("entry", KNOWN.models, ids=lambda entry: entry.id)
 def test_a_model_has_what_the_table_of_shapes_and_the_list_of_vllm_say(entry: Entry) -> None:
-    shape = models.understand(entry.id)
+    shape = models.resolve_model(entry.id)
     assert shape is not None
-    if entry.kind is Kind.TEXT:
+    if entry.kind is ModelKind.TEXT:
         assert not shape.guessed
         assert entry.params == pytest.approx(shape.params, rel=0.01)
     assert KNOWN.vllm.kind_of(entry.architecture) is entry.kind
@@ -62,8 +62,8 @@ def test_a_model_is_found_whatever_its_capitals() -> None:
     assert found is not None
     assert found.id == "Qwen/Qwen3-8B"
     assert KNOWN.entry("Qwen/Qwen3-8") is None
-    assert KNOWN.near("Qwen/Qwen3-8")[0] == "Qwen/Qwen3-8B"
-    assert KNOWN.near("") == ()
+    assert KNOWN.similar("Qwen/Qwen3-8")[0] == "Qwen/Qwen3-8B"
+    assert KNOWN.similar("") == ()
 
 
 def test_an_architecture_is_of_one_kind_only() -> None:
@@ -73,7 +73,7 @@ def test_an_architecture_is_of_one_kind_only() -> None:
 
 
 def test_every_model_is_there_once() -> None:
-    with pytest.raises(ValueError, match="each there once"):
+    with pytest.raises(ValueError, match="without duplicates"):
         Registry(date=KNOWN.date, vllm=KNOWN.vllm, models=(KNOWN.models[0], KNOWN.models[0]))
 
 
@@ -93,10 +93,10 @@ def test_hardware_goes_by_several_names(text: str, kind: str, gb: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "h100", "tpu-v5", "H100_8000000GB", "../x", "GH2\n00_96GB"])
-def test_what_is_no_hardware_is_told_from_it(text: str) -> None:
+def test_what_is_no_hardware_is_distinguished_from_it(text: str) -> None:
     assert preset(text) is None
 
 
 def test_what_was_meant_is_offered() -> None:
-    assert near("h100-80g")[0] == "h100-80gb"
-    assert len(near("tpu")) == len(PRESETS)
+    assert similar("h100-80g")[0] == "h100-80gb"
+    assert len(similar("tpu")) == len(PRESETS)

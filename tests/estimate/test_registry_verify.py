@@ -1,4 +1,4 @@
-"""Whether a model will do, and why not."""
+"""Whether a model is suitable, and why not."""
 
 from dataclasses import replace
 from importlib import resources
@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.estimate.models import registry
 from prime_train.estimate.models.hardware_presets import preset
-from prime_train.estimate.models.registry import Kind
+from prime_train.estimate.models.registry import ModelKind
 from prime_train.estimate.models.suitability import Check, Known, Verdict, Wanted, checks
 
 REGISTRY = registry.parse(resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8"))
@@ -31,23 +31,23 @@ def test_a_good_model_has_nothing_against_it() -> None:
     [
         ({"gated": "auto", "readable": False}, Wanted(), "access", Verdict.NO, "agree to its terms"),
         ({"gated": "manual", "readable": False}, Wanted(), "access", Verdict.NO, "HF_TOKEN"),
-        ({"gated": "manual", "readable": True}, Wanted(), "access", Verdict.YES, "open to your token"),
-        ({"gated": "manual"}, Wanted(), "access", Verdict.NOTE, "let in"),
-        ({"kind": Kind.VISION_LANGUAGE}, Wanted(), "kind", Verdict.NOTE, "vision-language"),
+        ({"gated": "manual", "readable": True}, Wanted(), "access", Verdict.YES, "your token has access"),
+        ({"gated": "manual"}, Wanted(), "access", Verdict.NOTE, "with access"),
+        ({"kind": ModelKind.VISION_LANGUAGE}, Wanted(), "kind", Verdict.NOTE, "vision-language"),
         ({"architecture": "MllamaForConditionalGeneration"}, Wanted(), "vLLM", Verdict.NO, "up to vLLM 0.10.2"),
-        ({"architecture": "BertForSequenceClassification"}, Wanted(), "vLLM", Verdict.NO, "generates no text"),
+        ({"architecture": "BertForSequenceClassification"}, Wanted(), "vLLM", Verdict.NO, "does not generate text"),
         ({"architecture": "Qwen9ForCausalLM"}, Wanted(), "vLLM", Verdict.NOTE, "newer ones may"),
-        ({"architecture": ""}, Wanted(), "vLLM", Verdict.NOTE, "not told"),
-        ({"tools": False}, Wanted(tools=True), "tools", Verdict.NO, "no tools"),
-        ({"tools": False}, Wanted(), "tools", Verdict.NOTE, "no tools"),
-        ({"tools": None}, Wanted(tools=True), "tools", Verdict.NOTE, "not told"),
-        ({}, Wanted(seq_len=50_000), "context", Verdict.NO, "--seq-len 40960"),
-        ({"context": None}, Wanted(seq_len=50_000), "context", Verdict.NOTE, "not told"),
+        ({"architecture": ""}, Wanted(), "vLLM", Verdict.NOTE, "is unknown"),
+        ({"tools": False}, Wanted(tools=True), "tools", Verdict.NO, "not support tools"),
+        ({"tools": False}, Wanted(), "tools", Verdict.NOTE, "not support tools"),
+        ({"tools": None}, Wanted(tools=True), "tools", Verdict.NOTE, "is unknown"),
+        ({}, Wanted(seq_len=50_000), "context", Verdict.NO, "request 40960 or less"),
+        ({"context": None}, Wanted(seq_len=50_000), "context", Verdict.NOTE, "unknown"),
         ({}, Wanted(preset("rtx4090")), "memory, serving", Verdict.NO, "does not fit"),
         ({}, Wanted(preset("h100-80gb")), "memory, full", Verdict.NOTE, "does not fit"),
-        ({"shape": None}, Wanted(preset("h100-80gb")), "memory", Verdict.NOTE, "not known"),
+        ({"shape": None}, Wanted(preset("h100-80gb")), "memory", Verdict.NOTE, "is unknown"),
     ],
 )
-def test_each_point_is_told_with_its_reason(change: dict[str, object], wanted: Wanted, name: str, verdict: Verdict, words: str) -> None:
+def test_each_point_is_reported_with_its_reason(change: dict[str, object], wanted: Wanted, name: str, verdict: Verdict, words: str) -> None:
     check = checked(replace(KNOWN, **change), wanted)[name]  # type: ignore[arg-type]  # fields of different kinds
-    assert (check.verdict, words in check.said) == (verdict, True), check.said
+    assert (check.verdict, words in check.message) == (verdict, True), check.message

@@ -1,10 +1,10 @@
 """AWS on loopback, with functions that run: ministack with all its services.
 
-What it can be trusted with (measured): change sets with SAM's transform; functions called by their address, by an invocation and by the
+Its measured behaviour: it supports change sets with SAM's transform; functions called by their address, by an invocation and by the
 scheduler; secrets, DynamoDB and S3. It runs functions in the Python of the tests, whatever their runtime: each in one process, one call at
-a time; where that is killed its call fails, and the next gets a new one. It checks no permission, sets no concurrency aside, deletes what
-a template says to retain, and answers a function's address only where `address_of` says. Of a change set that it has deleted it says too
-little for boto3 to read, which is mended here.
+a time; if the process is killed, its call fails, and the next call gets a new one. It checks no permission, reserves no concurrency,
+deletes what a template says to retain, and answers a function's address only at `address_of`. Of a deleted change set it reports too little
+for boto3 to parse, which is corrected here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ runpy.run_module("ministack", run_name="__main__")
 
 @dataclass(frozen=True)
 class Aws:
-    """A running one. `log`: what it and its functions say; `pid`: of the process whose children run them."""
+    """A running server. `log`: the output of it and its functions; `pid`: of the process whose children run them."""
 
     url: str
     log: Path
@@ -38,7 +38,7 @@ class Aws:
 
     @property
     def env(self) -> Mapping[str, str]:
-        """What AWS's tools read to come here."""
+        """Return the environment with which AWS's tools connect to this server."""
         keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
         return {**keys, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self.url, "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -46,7 +46,7 @@ class Aws:
         return boto3.session.Session("test", "test", region_name=REGION).client(service, endpoint_url=self.url)
 
     def address_of(self, function_url: str) -> str:
-        """Where a function's address is answered: nobody resolves its name here."""
+        """Return the address at which a function's URL is answered here, because its host name is not resolved on this machine."""
         identity = (urlsplit(function_url).hostname or "").partition(".")[0]
         return f"{self.url}/_aws/lambda-url/{identity}"
 

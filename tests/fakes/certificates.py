@@ -23,12 +23,12 @@ class Certificate:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """Trusts this authority and no other."""
+        """Return a TLS context that trusts this authority and no other."""
         return ssl.create_default_context(cafile=str(self.authority))
 
 
 def make_certificate(folder: Path, *names: str) -> Certificate:
-    """Writes the three files to `folder`; `names` are host names and addresses, those of loopback where none is given."""
+    """Write the three files to `folder`. `names` are host names and addresses; by default those of loopback."""
     folder.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA()
     issued = authority.issue_cert(*(names or LOOPBACK))

@@ -1,13 +1,11 @@
-"""A control plane for agents under test: real HTTP, real signatures, answers by script.
+"""A control plane for agents under test: real HTTP, real signatures, scripted answers.
 
-It keeps the promises of the real webhook that an agent can notice: a wrong signature or clock is 401 with the server's time, an attempt
-that is not the current one is 409, a number that does not rise is `repeated`, a commit of an older step too.
+It behaves like the real webhook as far as an agent can notice: a wrong signature or clock is 401 with the server's time, an attempt that is
+not the current one is 409, a sequence number that does not rise is `repeated`, and so is a commit of an older step.
 """
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from pydantic import BaseModel
 
@@ -28,36 +26,30 @@ from prime_train.core.wire import (
     attempt_path,
     sign,
 )
-from tests.fakes.served import Served
+from tests.fakes.http import HttpFake, Request, Response
+from tests.waiting import HANG_S
 
 MASTER = b"a master key for tests"
-WAIT_S_MAX = 60.0
 
 
 @dataclass
-class FakeControlPlane(Served):
-    """Use as a context manager. `heard` holds heartbeats, commits and exits in order; `clock` is the server's."""
+class FakeControlPlane(HttpFake):
+    """The fake. `heard` holds heartbeats, commits and exits in order; `clock` is the server's."""
 
     bootstrap: Bootstrap
     clock: Callable[[], int]
     heartbeat_s: int = 1
-    heard: list[Heartbeat | Commit] = field(default_factory=list)
-    refused: list[tuple[str, int]] = field(default_factory=list)
+    received: list[Heartbeat | Commit] = field(default_factory=list)
     order: Order = Order.NONE
     reason: str = ""
     fenced: bool = False
     lent: list[PodKeys] = field(default_factory=list)
-    """What is given to whoever asks for keys, one after the other, the last one over and over; none: they do not end here."""
-    down: bool = False
-    """Requests are cut off without an answer."""
+    """The keys returned to requests for keys, one after the other, the last one repeatedly; empty: keys do not expire here."""
 
     def __post_init__(self) -> None:
-        self._changed = threading.Condition()
+        super().__init__()
         self._seq = 0
         self._committed = 0
-        server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        server.daemon_threads = True
-        self.serve_by(server)
 
     @property
     def key(self) -> str:
@@ -70,52 +62,52 @@ class FakeControlPlane(Served):
 
     @property
     def heartbeats(self) -> list[Heartbeat]:
-        """Accepted heartbeats, the exit among them."""
-        with self._changed:
-            return [said for said in self.heard if isinstance(said, Heartbeat)]
+        """Return the accepted heartbeats, including the exit."""
+        with self.lock:
+            return [message for message in self.received if isinstance(message, Heartbeat)]
 
     @property
     def commits(self) -> list[Commit]:
-        with self._changed:
-            return [said for said in self.heard if isinstance(said, Commit)]
+        with self.lock:
+            return [message for message in self.received if isinstance(message, Commit)]
 
     @property
     def exits(self) -> list[Heartbeat]:
         return [heartbeat for heartbeat in self.heartbeats if heartbeat.exit is not None]
 
-    def await_heartbeat(self, wanted: Callable[[Heartbeat], object], *, limit_s: float = WAIT_S_MAX) -> Heartbeat:
-        """The first accepted heartbeat, old or new, that is as wanted."""
-        self._await(lambda: any(wanted(heartbeat) for heartbeat in self.heartbeats), limit_s)
+    @property
+    def refused(self) -> list[tuple[str, int]]:
+        """Return verb and status of each refused request; status 0 for a request that was cut off."""
+        return [(request.path.rpartition("/")[2], request.status) for request in self.requests if request.status != 200]
+
+    def await_heartbeat(self, wanted: Callable[[Heartbeat], object]) -> Heartbeat:
+        """Return the first accepted heartbeat, past or future, that fulfils the condition."""
+        self._await(lambda: any(wanted(heartbeat) for heartbeat in self.heartbeats))
         return next(heartbeat for heartbeat in self.heartbeats if wanted(heartbeat))
 
-    def await_commit(self, step: int, *, limit_s: float = WAIT_S_MAX) -> None:
-        self._await(lambda: any(commit.step >= step for commit in self.commits), limit_s)
+    def await_commit(self, step: int) -> None:
+        self._await(lambda: any(commit.step >= step for commit in self.commits))
 
-    def await_refusals(self, count: int, *, limit_s: float = WAIT_S_MAX) -> None:
-        """Until so many requests were refused or cut off."""
-        self._await(lambda: len(self.refused) >= count, limit_s)
+    def await_refusals(self, count: int) -> None:
+        """Wait until this many requests were refused or cut off."""
+        self._await(lambda: len(self.refused) >= count)
 
-    def _await(self, true: Callable[[], object], limit_s: float) -> None:
-        with self._changed:
-            if not self._changed.wait_for(true, limit_s):
-                raise AssertionError(f"not heard within {limit_s:.0f} s; heard: {self.heard[-5:]}, refused: {self.refused[-5:]}")
+    def _await(self, is_so: Callable[[], object]) -> None:
+        with self.changed:
+            if not self.changed.wait_for(is_so, HANG_S):
+                raise AssertionError(f"not heard within {HANG_S:.0f} s; heard: {self.received[-5:]}, refused: {self.refused[-5:]}")
 
-    # ----------------------------------------------------------------------------------------------------------- answering
+    # --------------------------------------------------------------------------------------------------------- handling requests
 
-    def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, BaseModel] | None:
-        """Status and body, or None to cut the connection."""
-        verb = path.rsplit("/", 1)[-1]
-        with self._changed:
-            answer = None if self.down else self._decided(method, path, verb, headers, body)
-            if answer is None or answer[0] != 200:
-                self.refused.append((verb, 0 if answer is None else answer[0]))
-            self._changed.notify_all()
-            return answer
+    def respond(self, request: Request) -> Response:
+        verb = request.path.rpartition("/")[2]
+        status, content = self._decided(request.method, request.path, verb, request.headers, request.body)
+        return Response(status, content.model_dump_json().encode())
 
-    def _decided(self, method: str, path: str, verb: str, headers: dict[str, str], body: bytes) -> tuple[int, BaseModel]:
-        told_s = int(headers.get(TIMESTAMP_HEADER, "0"))
-        signed = sign(self.key, told_s, method, path, body) == headers.get(SIGNATURE_HEADER)
-        if not signed or abs(told_s - self.clock()) > CLOCK_SKEW_S_MAX:
+    def _decided(self, method: str, path: str, verb: str, headers: Mapping[str, str], body: bytes) -> tuple[int, BaseModel]:
+        sent_s = int(headers.get(TIMESTAMP_HEADER, "0"))
+        signed = sign(self.key, sent_s, method, path, body) == headers.get(SIGNATURE_HEADER)
+        if not signed or abs(sent_s - self.clock()) > CLOCK_SKEW_S_MAX:
             return 401, Refusal(error="wrong signature" if not signed else "the clock is off", now_s=self.clock())
         if self.fenced or path != attempt_path(self.bootstrap.run, self.bootstrap.attempt, self.bootstrap.identity, verb):
             return 409, Reply(verdict=Verdict.FENCED, reason="another attempt has taken over", now_s=self.clock())
@@ -136,12 +128,12 @@ class FakeControlPlane(Served):
         if heartbeat.seq <= self._seq:
             return self._reply(Verdict.REPEATED)
         self._seq = heartbeat.seq
-        self.heard.append(heartbeat)
+        self.received.append(heartbeat)
         return self._reply(Verdict.OK)
 
     def _commit(self, commit: Commit) -> Reply:
         assert commit.identity == self.bootstrap.identity
-        self.heard.append(commit)
+        self.received.append(commit)
         newer = commit.step > self._committed
         self._committed = max(self._committed, commit.step)
         return self._reply(Verdict.OK if newer else Verdict.REPEATED)
@@ -155,29 +147,3 @@ class FakeControlPlane(Served):
             committed_step=self._committed,
             now_s=self.clock(),
         )
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        plane = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                answer = plane._answer(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
-                if answer is None:
-                    self.close_connection = True
-                    return
-                data = answer[1].model_dump_json().encode()
-                self.send_response(answer[0])
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = _serve
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Quiet: tests look at `heard`."""
-
-        return Handler

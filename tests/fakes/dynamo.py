@@ -1,8 +1,8 @@
-"""Tables of DynamoDB on ministack, each of its own and gone afterwards; and calls that somebody listens to.
+"""Tables of DynamoDB on ministack, one for each test and deleted afterwards; and recorded calls.
 
-What ministack can be trusted with (measured): conditions, ALL_OLD after a refused one, transactions with their tokens and reasons, strongly
-consistent reads, reserved words, the largest item. It knows no TransactionConflict, does not throttle, answers a batch whole, ends no page
-at 1 MB, and checks no signature.
+ministack's measured behaviour: it supports conditions, ALL_OLD after a refused one, transactions with their tokens and reasons, strongly
+consistent reads, reserved words, the largest item. It has no TransactionConflict, does not throttle, answers a batch completely, ends no
+page at 1 MB, and checks no signature.
 """
 
 import functools
@@ -16,20 +16,20 @@ from typing import Any
 
 import boto3
 
-from prime_train.adapters.store_dynamo.boto import BotoCalls, client, create_table
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client, create_table
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from tests.fakes.s3_servers import S3Server
 
 ANSWER_S_MAX = 60.0
-"""A busy machine that runs tests may take its time."""
+"""Time limit in seconds of a response, because a machine that runs tests may be busy."""
 _MAKING = threading.Lock()
 _numbers = itertools.count(1)
 
 
 @contextmanager
 def table(server: S3Server) -> Iterator[str]:
-    """The name of a new table."""
+    """Yield the name of a new table."""
     name = f"prime-train-{os.getpid()}-{next(_numbers)}"
     create_table(client_of(server), name)
     yield name
@@ -53,31 +53,32 @@ def client_of(server: S3Server) -> Any:
 
 @functools.cache
 def _client(url: str, access_key: str, secret_key: str, region: str) -> Any:
-    """Kept: to make one takes longer than most tests."""
+    """Return a client; cached, because making one takes longer than most tests."""
     return client(boto3.session.Session(access_key, secret_key), region, url, answer_s=ANSWER_S_MAX)
 
 
 @dataclass
-class Heard:
-    """Calls that are passed on. `asked`: each operation with its request; `before` is told of each with its number, from 1 on."""
+class RecordedCalls:
+    """Calls that are recorded and passed on. `asked`: each operation with its request; `before` is called before each with its number, from
+    1 on."""
 
     calls: Calls
-    asked: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    requested: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     before: Callable[[int, str], object] = lambda number, operation: None
 
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        self.asked.append((operation, request))
-        self.before(len(self.asked), operation)
+        self.requested.append((operation, request))
+        self.before(len(self.requested), operation)
         return self.calls.ask(operation, request)
 
     @property
     def operations(self) -> list[str]:
-        return [operation for operation, _ in self.asked]
+        return [operation for operation, _ in self.requested]
 
 
 @dataclass
 class SmallPages:
-    """Calls whose queries are answered with two items at once."""
+    """Calls whose queries return two items per page."""
 
     calls: Calls
 

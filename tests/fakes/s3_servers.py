@@ -67,7 +67,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @dataclass(frozen=True)
 class S3Server:
-    """A server that runs, and what is needed to use it. `authority`: the PEM file to trust, None where it speaks plain HTTP."""
+    """A running server, and what is needed to use it. `authority`: the PEM file to trust, None if it uses plain HTTP."""
 
     name: str
     url: str
@@ -78,7 +78,7 @@ class S3Server:
     region: str = REGION
 
     def client(self) -> Any:
-        """boto3's client; it tries each request once, so that a test sees every fault."""
+        """Return boto3's client; it sends each request once, so that a test sees every fault."""
         config = Config(
             s3={"addressing_style": "path"},
             retries={"total_max_attempts": 1},
@@ -92,24 +92,26 @@ class S3Server:
             return session.client("s3", endpoint_url=self.url, config=config, verify=verify)
 
     def create_bucket(self, bucket: str) -> str:
-        """Returns the name, which S3 wants to have 3 characters at least."""
+        """Create a bucket and return its name, for which S3 requires at least 3 characters."""
         self.client().create_bucket(Bucket=bucket)
         return bucket
 
     def through(self, url: str, authority: Path | None = None) -> "S3Server":
-        """The same server, reached by way of a proxy."""
+        """Return the same server, reached through a proxy."""
         return replace(self, url=url, authority=authority)
 
 
 @functools.cache
 def _session(access_key: str, secret_key: str, region: str) -> Any:
-    """Kept, as each reads the description of S3 anew, which takes longer than most tests; to be used by one thread at a time."""
+    """Return a session; cached, because each new one loads the description of S3 again, which takes longer than most tests. Use by one
+    thread at a time."""
     return boto3.session.Session(access_key, secret_key, region_name=region)
 
 
 @dataclass(frozen=True)
 class Place:
-    """The address that a server listens on, and the command behind which it is started there; that becomes the server, as `exec` does."""
+    """The address that a server listens on, and the command prefix with which it is started there; the prefix becomes the server, as `exec`
+    does."""
 
     host: str = HOST
     prefix: tuple[str, ...] = ()
@@ -120,7 +122,7 @@ LOOPBACK = Place()
 
 @dataclass(frozen=True)
 class Program:
-    """How one kind of server is started on a port, and where it says that it is ready."""
+    """How one kind of server is started on a port, and where it reports that it is ready."""
 
     name: str
     command: Sequence[str]
@@ -132,20 +134,20 @@ class Program:
 
 @contextmanager
 def ministack(home: Path, certificate: Certificate | None = None) -> Iterator[S3Server]:
-    """ministack with S3, DynamoDB and STS only, all in memory; `home` takes its log and small files."""
+    """Run ministack with S3, DynamoDB and STS only, all in memory; `home` gets its log and small files."""
     with _running(_ministack, home, certificate, LOOPBACK) as server:
         yield server
 
 
 @contextmanager
 def minio(home: Path, certificate: Certificate | None = None, place: Place = LOOPBACK) -> Iterator[S3Server]:
-    """minio with its objects under `home`; fails where `minio_program()` is None. The certificate is for the place's address."""
+    """Run minio with its objects under `home`; fails if `minio_program()` is None. The certificate is for the place's address."""
     with _running(_minio, home, certificate, place) as server:
         yield server
 
 
 def minio_program() -> Path | None:
-    """$MINIO, or what is on the path, or where `go install` leaves it."""
+    """Return $MINIO, or minio from PATH or from where `go install` puts it."""
     found = program("minio", GO_BIN / "minio")
     return Path(found) if found is not None else None
 
@@ -208,7 +210,7 @@ def _running(kind: Kind, home: Path, certificate: Certificate | None, place: Pla
 
 
 def _start(program: Program, prefix: tuple[str, ...], home: Path, log: Path) -> subprocess.Popen[bytes]:
-    """In the thread that calls: the server lives no longer than that."""
+    """Start the server from the calling thread, because it lives no longer than that thread."""
     command = [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), *prefix, *program.command]
     env = {"PATH": os.environ["PATH"], "HOME": str(home), **program.env}
     with log.open("ab") as output:
@@ -222,7 +224,7 @@ def _free_port() -> int:
 
 
 def _is_ready(process: subprocess.Popen[bytes], url: str, certificate: Certificate | None) -> bool:
-    """Asks until the server says so; False where it has ended or says nothing within `READY_S_MAX`."""
+    """Poll until the server reports that it is ready. Return False if it has ended or is not ready within `READY_S_MAX`."""
     end_s, pause = time.monotonic() + READY_S_MAX, threading.Event()
     while process.poll() is None and time.monotonic() < end_s:
         if _status(url, certificate) == http.HTTPStatus.OK:
@@ -232,7 +234,7 @@ def _is_ready(process: subprocess.Popen[bytes], url: str, certificate: Certifica
 
 
 def _status(url: str, certificate: Certificate | None) -> int | None:
-    """None where nobody answers yet."""
+    """Return the status of the response; None if the server does not answer yet."""
     at = urlsplit(url)
     context = certificate.client_context() if certificate else None
     asking = (

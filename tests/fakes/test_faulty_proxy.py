@@ -1,4 +1,4 @@
-"""The wire passes everything as it is, and fails exactly as it is told; asked with boto3, behind it real servers."""
+"""The proxy passes everything unchanged, and fails exactly as configured; tested with boto3 and real servers."""
 
 import http.client
 import os
@@ -17,24 +17,22 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 from tests.fakes.certificates import make_certificate
 from tests.fakes.faulty_proxy import (
     ACCESS_DENIED,
-    ALWAYS,
     INTERNAL_ERROR,
     NO_SUCH_BUCKET,
     PERMANENT_REDIRECT,
     SERVICE_UNAVAILABLE,
     SLOW_DOWN,
     TIME_TOO_SKEWED,
-    Answer,
     CutRequest,
     CutResponse,
     Delay,
     FaultyProxy,
     FlipRequest,
     FlipResponse,
-    LoseResponse,
     Strike,
     TruncateResponse,
 )
+from tests.fakes.http import ALWAYS, LoseResponse, Response
 from tests.fakes.s3_servers import S3Server, minio, ministack, needs_minio
 
 MIB = 1024 * 1024
@@ -57,7 +55,7 @@ def proxy(server: S3Server) -> Iterator[FaultyProxy]:
 
 @pytest.fixture(scope="module")
 def direct(server: S3Server) -> Any:
-    """A client that does not go by the proxy: it sees what the server has."""
+    """Return a client that bypasses the proxy, so that it sees the server's content."""
     return server.client()
 
 
@@ -76,7 +74,7 @@ def stored(direct: Any, key: str) -> bytes | None:
 
 
 def is_as_cut(server: S3Server, found: bytes | None, data: bytes, *, sent_bytes: int) -> bool:
-    """Whether nothing is stored of a body that was cut. ministack stores what it was sent, sooner or later."""
+    """Return whether nothing is stored of an interrupted body. ministack stores the received part, sooner or later."""
     return found is None or (server.name == "ministack" and len(found) <= sent_bytes and data.startswith(found))
 
 
@@ -226,12 +224,12 @@ def test_a_healed_wire_passes_again(s3: Any, proxy: FaultyProxy) -> None:
         (ACCESS_DENIED, (403, "AccessDenied")),
         (NO_SUCH_BUCKET, (404, "NoSuchBucket")),
         (PERMANENT_REDIRECT, (301, "PermanentRedirect")),
-        (Answer(502, b"<html>Bad gateway</html>"), (502, "502")),
+        (Response(502, b"<html>Bad gateway</html>"), (502, "502")),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
 )
 def test_an_answer_of_its_own_is_heard_and_nothing_reaches_the_server(
-    s3: Any, direct: Any, proxy: FaultyProxy, answer: Answer, expected: tuple[int, str]
+    s3: Any, direct: Any, proxy: FaultyProxy, answer: Response, expected: tuple[int, str]
 ) -> None:
     key = f"answered/{expected[1]}"
     # boto3 follows a redirect once, which here leads to the same place.

@@ -1,4 +1,4 @@
-"""The fake GitHub refuses what GitHub refuses, and keeps what GitHub keeps."""
+"""The fake GitHub refuses what GitHub refuses, and stores what GitHub stores."""
 
 import base64
 import json
@@ -15,10 +15,11 @@ import requests
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.fakes.github import BAD_GATEWAY, CutRequest, FakeGitHub, Hang, LoseAnswer
-from tests.fakes.github.calling import REPO, WRITER, ask, git, refusal, told
-from tests.fakes.github.described import DATA, openapi, webhooks
+from tests.fakes.github import BAD_GATEWAY, FakeGitHub
+from tests.fakes.github.client import REPO, WRITER, ask, call, git, refusal
 from tests.fakes.github.routes import OPERATIONS
+from tests.fakes.github.schemas import DATA, openapi, webhooks
+from tests.fakes.http import CutRequest, Hang, LoseResponse
 
 ROOT = Path(__file__).resolve().parents[2]
 PULL = f"/repos/{REPO}/pulls/1"
@@ -57,7 +58,7 @@ def token(fake: FakeGitHub) -> str:
 
 def test_a_job_does_what_its_permissions_say_and_no_more(fake: FakeGitHub) -> None:
     reader = fake.job_token(REPO, {"contents": "read", "pull-requests": "read"})
-    assert told(fake, "GET", COMMENTS, token=reader) == []
+    assert call(fake, "GET", COMMENTS, token=reader) == []
     refused = ask(fake, "POST", COMMENTS, token=reader, body={"body": "hello"})
     assert (refused.status_code, refused.json()["message"]) == (403, "Resource not accessible by integration")
     assert refused.headers["x-accepted-github-permissions"] == "issues=write; pull_requests=write"
@@ -88,7 +89,7 @@ def test_each_deed_takes_a_permission_of_its_own(fake: FakeGitHub, permission: s
 
 def test_a_fork_s_job_only_reads(fake: FakeGitHub) -> None:
     token = fake.job_token(REPO, WRITER, from_fork=True)
-    assert told(fake, "GET", PULL, token=token)["number"] == 1
+    assert call(fake, "GET", PULL, token=token)["number"] == 1
     assert ask(fake, "POST", COMMENTS, token=token, body={"body": "x"}).status_code == 403
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "main"}).status_code == 403
 
@@ -100,7 +101,7 @@ def test_an_unknown_or_spent_token_is_no_token(fake: FakeGitHub, token: str) -> 
     assert refusal(fake, "GET", PULL, token=token) == (401, "Bad credentials")
 
 
-def test_of_a_private_repository_strangers_are_not_told(fake: FakeGitHub) -> None:
+def test_of_a_private_repository_strangers_are_not_reported(fake: FakeGitHub) -> None:
     fake.add_repo("else/where", files={"a": ""})
     for stranger in ("", fake.person_token("eve"), fake.job_token("else/where", WRITER)):
         assert refusal(fake, "GET", PULL, token=stranger) == (404, "Not Found")
@@ -113,21 +114,21 @@ def test_what_is_public_is_read_by_anybody_and_written_by_few(fake: FakeGitHub) 
     comments, eve = "/repos/acme/open/issues/1/comments", fake.person_token("eve")
     assert ask(fake, "GET", "/repos/acme/open/pulls/1/files").status_code == 200
     assert refusal(fake, "POST", comments, body={"body": "x"}) == (401, "Requires authentication")
-    assert told(fake, "POST", comments, token=eve, body={"body": "x"})["author_association"] == "NONE"
+    assert call(fake, "POST", comments, token=eve, body={"body": "x"})["author_association"] == "NONE"
     assert refusal(fake, "POST", "/repos/acme/open/dispatches", token=eve, body={"event_type": "x"})[0] == 403
     assert ask(fake, "POST", "/repos/acme/open/issues/1/labels", token=eve, body={"labels": ["train"]}).status_code == 403
 
 
 def test_a_comment_has_the_author_whose_token_it_was(fake: FakeGitHub, token: str) -> None:
     fake.add_app("prime-train", {"pull_requests": "write"}, [REPO])
-    said = [told(fake, "POST", COMMENTS, token=each, body={"body": "x"}) for each in (token, fake.person_token("ada"))]
-    assert [each["user"]["login"] for each in said] == ["github-actions[bot]", "ada"]
-    assert [each["user"]["type"] for each in said] == ["Bot", "User"]
-    assert told(fake, "GET", "/user", token=fake.person_token("ada"))["login"] == "ada"
+    wording = [call(fake, "POST", COMMENTS, token=each, body={"body": "x"}) for each in (token, fake.person_token("ada"))]
+    assert [each["user"]["login"] for each in wording] == ["github-actions[bot]", "ada"]
+    assert [each["user"]["type"] for each in wording] == ["Bot", "User"]
+    assert call(fake, "GET", "/user", token=fake.person_token("ada"))["login"] == "ada"
     assert refusal(fake, "GET", "/user", token=token) == (403, "Resource not accessible by integration")
 
 
-def test_what_a_person_is_in_a_repository_can_be_asked(fake: FakeGitHub, token: str) -> None:
+def test_what_a_person_is_in_a_repository_can_be_queried(fake: FakeGitHub, token: str) -> None:
     fake.add_user("eve")
     fake.add_user("max", repo=REPO, role="maintain")
     where = f"/repos/{REPO}/collaborators"
@@ -137,7 +138,7 @@ def test_what_a_person_is_in_a_repository_can_be_asked(fake: FakeGitHub, token: 
         ("max", "write", "maintain"),
         ("eve", "none", "none"),
     ):
-        got = told(fake, "GET", f"{where}/{login}/permission", token=token)
+        got = call(fake, "GET", f"{where}/{login}/permission", token=token)
         assert (got["permission"], got["role_name"]) == (permission, role)
     assert refusal(fake, "GET", f"{where}/nobody/permission", token=token) == (404, "nobody is not a user")
 
@@ -149,8 +150,8 @@ def signed(app: dict[str, Any], now_s: float, **claims: object) -> str:
     def part(content: bytes) -> str:
         return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
-    said = {"iss": str(app["app_id"]), "iat": int(now_s), "exp": int(now_s) + 540, **claims}
-    text = ".".join(part(json.dumps(each).encode()) for each in ({"alg": "RS256", "typ": "JWT"}, said))
+    wording = {"iss": str(app["app_id"]), "iat": int(now_s), "exp": int(now_s) + 540, **claims}
+    text = ".".join(part(json.dumps(each).encode()) for each in ({"alg": "RS256", "typ": "JWT"}, wording))
     key = serialization.load_pem_private_key(app["private_key"].encode(), None)
     assert isinstance(key, rsa.RSAPrivateKey)
     return f"{text}.{part(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
@@ -159,12 +160,12 @@ def signed(app: dict[str, Any], now_s: float, **claims: object) -> str:
 def test_an_app_gets_a_token_for_an_hour(fake: FakeGitHub) -> None:
     app, now_s = fake.add_app("prime-train", {"pull_requests": "write", "deployments": "write"}, [REPO]), fake.world.now_s()
     key = signed(app, now_s)
-    found = told(fake, "GET", f"/repos/{REPO}/installation", token=key)
+    found = call(fake, "GET", f"/repos/{REPO}/installation", token=key)
     where = f"/app/installations/{found['id']}/access_tokens"
-    got = told(fake, "POST", where, token=key, body={"repositories": ["train"], "permissions": {"pull_requests": "write"}})
-    assert told(fake, "POST", COMMENTS, token=got["token"], body={"body": "x"})["user"]["login"] == "prime-train[bot]"
+    got = call(fake, "POST", where, token=key, body={"repositories": ["train"], "permissions": {"pull_requests": "write"}})
+    assert call(fake, "POST", COMMENTS, token=got["token"], body={"body": "x"})["user"]["login"] == "prime-train[bot]"
     assert ask(fake, "POST", DEPLOYMENTS, token=got["token"], body={"ref": "main"}).status_code == 403
-    assert [each["full_name"] for each in told(fake, "GET", "/installation/repositories", token=got["token"])["repositories"]] == [REPO]
+    assert [each["full_name"] for each in call(fake, "GET", "/installation/repositories", token=got["token"])["repositories"]] == [REPO]
     fake.advance(3600)
     assert refusal(fake, "GET", PULL, token=got["token"]) == (401, "Bad credentials")
 
@@ -175,7 +176,7 @@ def test_a_key_of_an_app_is_signed_and_short_lived(fake: FakeGitHub) -> None:
     stolen = signed({**other, "app_id": app["app_id"]}, now_s)
     for wrong in ("not.a.token", "ghs_token", stolen, signed(app, now_s, exp=int(now_s) - 1), signed(app, now_s, exp=int(now_s) + 3600)):
         assert ask(fake, "GET", "/app", token=wrong).status_code == 401
-    assert told(fake, "GET", "/app", token=signed(app, now_s))["slug"] == "one"
+    assert call(fake, "GET", "/app", token=signed(app, now_s))["slug"] == "one"
     where, key = f"/app/installations/{app['installation_id']}/access_tokens", signed(app, now_s)
     assert refusal(fake, "POST", where, token=key, body={"permissions": {"contents": "write"}})[0] == 422
     assert refusal(fake, "POST", where, token=key, body={"repositories": ["elsewhere"]})[0] == 422
@@ -185,18 +186,18 @@ def test_a_key_of_an_app_is_signed_and_short_lived(fake: FakeGitHub) -> None:
 
 
 def test_a_comment_is_made_changed_and_removed(fake: FakeGitHub, token: str) -> None:
-    made = told(fake, "POST", COMMENTS, token=token, body={"body": "first"})
+    made = call(fake, "POST", COMMENTS, token=token, body={"body": "first"})
     path = made["url"].removeprefix(fake.url)
     fake.advance(60)
-    changed = told(fake, "PATCH", path, token=token, body={"body": "second"})
-    assert changed["body"] == told(fake, "GET", path, token=token)["body"] == "second"
+    changed = call(fake, "PATCH", path, token=token, body={"body": "second"})
+    assert changed["body"] == call(fake, "GET", path, token=token)["body"] == "second"
     assert changed["updated_at"] > changed["created_at"] == made["created_at"]
-    assert told(fake, "DELETE", path, token=token) is None
+    assert call(fake, "DELETE", path, token=token) is None
     assert refusal(fake, "GET", path, token=token) == (404, "Not Found")
 
 
 def test_a_comment_has_at_most_65536_characters(fake: FakeGitHub, token: str) -> None:
-    made = told(fake, "POST", COMMENTS, token=token, body={"body": "ä" * 65_536})
+    made = call(fake, "POST", COMMENTS, token=token, body={"body": "ä" * 65_536})
     for method, path in (("POST", COMMENTS), ("PATCH", made["url"].removeprefix(fake.url))):
         refused = ask(fake, method, path, token=token, body={"body": "x" * 65_537})
         assert refused.status_code == 422
@@ -211,7 +212,7 @@ def test_a_reader_changes_no_one_else_s_comment(fake: FakeGitHub) -> None:
     path = f"/repos/{REPO}/issues/comments/{comment_id}"
     assert ask(fake, "PATCH", path, token=fake.person_token("rob"), body={"body": "yours"}).status_code == 403
     assert ask(fake, "PATCH", path, token=fake.person_token("ada"), body={"body": "still mine"}).status_code == 200
-    own = told(fake, "POST", COMMENTS, token=fake.person_token("rob"), body={"body": "mine"})["url"].removeprefix(fake.url)
+    own = call(fake, "POST", COMMENTS, token=fake.person_token("rob"), body={"body": "mine"})["url"].removeprefix(fake.url)
     assert ask(fake, "PATCH", own, token=fake.person_token("rob"), body={"body": "better"}).status_code == 200
 
 
@@ -235,20 +236,20 @@ def test_lists_come_in_pages(fake: FakeGitHub, token: str) -> None:
         link = part.links.get("next", {}).get("url", "")
     assert bodies == [str(number) for number in range(105)]
     assert set(part.links) == {"prev", "first"}
-    assert told(fake, "GET", f"{COMMENTS}?page=9", token=token) == []
+    assert call(fake, "GET", f"{COMMENTS}?page=9", token=token) == []
 
 
 def test_a_reaction_is_there_once(fake: FakeGitHub, token: str) -> None:
     path = f"/repos/{REPO}/issues/comments/{fake.comment(REPO, 1, author='ada', body='/prime-train stop')}/reactions"
     assert [ask(fake, "POST", path, token=token, body={"content": "eyes"}).status_code for _ in range(2)] == [201, 200]
-    assert [each["content"] for each in told(fake, "GET", path, token=token)] == ["eyes"]
+    assert [each["content"] for each in call(fake, "GET", path, token=token)] == ["eyes"]
 
 
 def test_labels_are_set_and_taken_off(fake: FakeGitHub, token: str) -> None:
     path = f"/repos/{REPO}/issues/1/labels"
-    assert [each["name"] for each in told(fake, "POST", path, token=token, body={"labels": ["train", "gpu"]})] == ["train", "gpu"]
-    told(fake, "DELETE", f"{path}/train", token=token)
-    assert [each["name"] for each in told(fake, "GET", PULL, token=token)["labels"]] == ["gpu"]
+    assert [each["name"] for each in call(fake, "POST", path, token=token, body={"labels": ["train", "gpu"]})] == ["train", "gpu"]
+    call(fake, "DELETE", f"{path}/train", token=token)
+    assert [each["name"] for each in call(fake, "GET", PULL, token=token)["labels"]] == ["gpu"]
     assert refusal(fake, "DELETE", f"{path}/train", token=token) == (404, "Label does not exist")
 
 
@@ -258,16 +259,16 @@ def test_labels_are_set_and_taken_off(fake: FakeGitHub, token: str) -> None:
 def test_a_pull_request_tells_what_it_changes(fake: FakeGitHub, token: str) -> None:
     files = {"configs/a.yaml": "steps: 9\n", "configs/c.yaml": "x\n", ".github/workflows/ci.yml": None}
     number = fake.add_pull(REPO, "other", author="ada", files=files)
-    changes = {each["filename"]: each for each in told(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)}
+    changes = {each["filename"]: each for each in call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)}
     assert {path: each["status"] for path, each in changes.items()} == {
         "configs/a.yaml": "modified",
         "configs/c.yaml": "added",
         ".github/workflows/ci.yml": "removed",
     }
     assert changes["configs/a.yaml"]["patch"] == "@@ -1 +1 @@\n-steps: 1\n+steps: 9"
-    pull = told(fake, "GET", f"/repos/{REPO}/pulls/{number}", token=token)
+    pull = call(fake, "GET", f"/repos/{REPO}/pulls/{number}", token=token)
     for ref, text in ((pull["head"]["sha"], b"steps: 9\n"), (pull["base"]["sha"], b"steps: 1\n")):
-        got = told(fake, "GET", f"/repos/{REPO}/contents/configs/a.yaml?ref={ref}", token=token)
+        got = call(fake, "GET", f"/repos/{REPO}/contents/configs/a.yaml?ref={ref}", token=token)
         assert base64.b64decode(got["content"]) == text
 
 
@@ -275,16 +276,16 @@ def test_a_file_with_a_new_name_says_what_it_was(fake: FakeGitHub, token: str) -
     text = "".join(f"line: {number}\n" for number in range(9))
     fake.push(REPO, "main", {"configs/old.yaml": text}, by="ada")
     number = fake.add_pull(REPO, "moved", author="ada", files={"configs/old.yaml": None, "configs/new.yaml": f"{text}more: 1\n"})
-    (change,) = told(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)
+    (change,) = call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)
     assert (change["status"], change["filename"], change["previous_filename"]) == ("renamed", "configs/new.yaml", "configs/old.yaml")
     assert (change["additions"], change["deletions"]) == (1, 0)
 
 
 def test_a_fork_s_head_is_in_the_fork_and_read_from_either(fake: FakeGitHub, token: str) -> None:
     number = fake.add_pull(REPO, "patch-1", author="eve", fork="eve/train", files={"configs/evil.yaml": "$(id)\n"})
-    pull = told(fake, "GET", f"/repos/{REPO}/pulls/{number}", token=token)
+    pull = call(fake, "GET", f"/repos/{REPO}/pulls/{number}", token=token)
     assert (pull["head"]["repo"]["full_name"], pull["head"]["repo"]["fork"], pull["author_association"]) == ("eve/train", True, "NONE")
-    assert [each["filename"] for each in told(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)] == ["configs/evil.yaml"]
+    assert [each["filename"] for each in call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)] == ["configs/evil.yaml"]
     sha = pull["head"]["sha"]
     raw = ask(fake, "GET", f"/repos/{REPO}/contents/configs/evil.yaml?ref={sha}", token=token, Accept="application/vnd.github.raw+json")
     assert raw.text == "$(id)\n"
@@ -293,17 +294,17 @@ def test_a_fork_s_head_is_in_the_fork_and_read_from_either(fake: FakeGitHub, tok
 
 def test_pull_requests_are_found_by_branch_and_by_commit(fake: FakeGitHub, token: str) -> None:
     sha = fake.push(REPO, "topic", {"configs/b.yaml": "steps: 3\n"}, by="ada")
-    assert told(fake, "GET", PULL, token=token)["head"]["sha"] == sha
-    assert told(fake, "GET", f"/repos/{REPO}/git/ref/pull/1/head", token=token)["object"]["sha"] == sha
+    assert call(fake, "GET", PULL, token=token)["head"]["sha"] == sha
+    assert call(fake, "GET", f"/repos/{REPO}/git/ref/pull/1/head", token=token)["object"]["sha"] == sha
     for path in (f"/repos/{REPO}/commits/{sha}/pulls", f"/repos/{REPO}/pulls?head=acme:topic", f"/repos/{REPO}/pulls?state=all&base=main"):
-        assert [each["number"] for each in told(fake, "GET", path, token=token)] == [1]
+        assert [each["number"] for each in call(fake, "GET", path, token=token)] == [1]
     first = fake.world.repos[REPO].git.objects.commits[sha].parents[0]
-    assert [each["number"] for each in told(fake, "GET", f"/repos/{REPO}/commits/{first}/pulls", token=token)] == [1]
-    base = told(fake, "GET", PULL, token=token)["base"]["sha"]
-    assert told(fake, "GET", f"/repos/{REPO}/commits/{base}/pulls", token=token) == []
+    assert [each["number"] for each in call(fake, "GET", f"/repos/{REPO}/commits/{first}/pulls", token=token)] == [1]
+    base = call(fake, "GET", PULL, token=token)["base"]["sha"]
+    assert call(fake, "GET", f"/repos/{REPO}/commits/{base}/pulls", token=token) == []
     merged = fake.merge(REPO, 1, by="ada")
-    assert told(fake, "GET", f"/repos/{REPO}/pulls", token=token) == []
-    assert [each["merge_commit_sha"] for each in told(fake, "GET", f"/repos/{REPO}/commits/{merged}/pulls", token=token)] == [merged]
+    assert call(fake, "GET", f"/repos/{REPO}/pulls", token=token) == []
+    assert [each["merge_commit_sha"] for each in call(fake, "GET", f"/repos/{REPO}/commits/{merged}/pulls", token=token)] == [merged]
     assert fake.files(REPO)["configs/b.yaml"] == "steps: 3\n"
 
 
@@ -313,25 +314,25 @@ def test_a_file_is_written_only_over_the_one_that_was_read(fake: FakeGitHub, tok
     assert ask(fake, "PUT", path, token=token, body=body).status_code == 201
     assert ask(fake, "PUT", path, token=token, body=body).status_code == 422
     assert ask(fake, "PUT", path, token=token, body={**body, "sha": "0" * 40}).status_code == 409
-    sha = told(fake, "GET", path, token=token)["sha"]
+    sha = call(fake, "GET", path, token=token)["sha"]
     assert ask(fake, "PUT", path, token=token, body={**body, "sha": sha}).status_code == 200
-    assert [each["name"] for each in told(fake, "GET", f"/repos/{REPO}/contents/notes", token=token)] == ["a.txt"]
+    assert [each["name"] for each in call(fake, "GET", f"/repos/{REPO}/contents/notes", token=token)] == ["a.txt"]
     assert refusal(fake, "GET", f"/repos/{REPO}/contents/none", token=token) == (404, "Not Found")
 
 
 def test_a_branch_is_made_and_moved_by_its_objects(fake: FakeGitHub, token: str) -> None:
     git = f"/repos/{REPO}/git"
-    blob = told(fake, "POST", f"{git}/blobs", token=token, body={"content": "<svg/>", "encoding": "utf-8"})["sha"]
+    blob = call(fake, "POST", f"{git}/blobs", token=token, body={"content": "<svg/>", "encoding": "utf-8"})["sha"]
     heads: list[str] = []
     for name in ("one.svg", "two.svg"):
         entry = {"path": f"runs/{name}", "mode": "100644", "type": "blob", "sha": blob}
-        tree = told(fake, "POST", f"{git}/trees", token=token, body={"tree": [entry]})["sha"]
-        heads.append(told(fake, "POST", f"{git}/commits", token=token, body={"message": name, "tree": tree, "parents": heads[:1]})["sha"])
+        tree = call(fake, "POST", f"{git}/trees", token=token, body={"tree": [entry]})["sha"]
+        heads.append(call(fake, "POST", f"{git}/commits", token=token, body={"message": name, "tree": tree, "parents": heads[:1]})["sha"])
     ref = {"ref": "refs/heads/prime-train/artifacts", "sha": heads[0]}
     assert ask(fake, "POST", f"{git}/refs", token=token, body=ref).status_code == 201
     assert refusal(fake, "POST", f"{git}/refs", token=token, body=ref) == (422, "Reference already exists")
     moved = f"{git}/refs/heads/prime-train/artifacts"
-    assert told(fake, "PATCH", moved, token=token, body={"sha": heads[1]})["object"]["sha"] == heads[1]
+    assert call(fake, "PATCH", moved, token=token, body={"sha": heads[1]})["object"]["sha"] == heads[1]
     assert refusal(fake, "PATCH", moved, token=token, body={"sha": heads[0]}) == (422, "Update is not a fast forward")
     assert ask(fake, "PATCH", moved, token=token, body={"sha": heads[0], "force": True}).status_code == 200
     assert fake.files(REPO, "prime-train/artifacts") == {"runs/one.svg": "<svg/>"}
@@ -346,9 +347,9 @@ def test_commits_have_the_names_that_git_gives_them(fake: FakeGitHub, token: str
     git(tmp_path, "commit", "-q", "-m", "first")
     fake.add_repo("acme/real", folder=str(tmp_path))
     token = fake.job_token("acme/real", {"contents": "read"})
-    head = told(fake, "GET", "/repos/acme/real/commits/main", token=token)
+    head = call(fake, "GET", "/repos/acme/real/commits/main", token=token)
     assert (head["sha"], head["commit"]["message"]) == (git(tmp_path, "rev-parse", "HEAD"), "first")
-    tree = told(fake, "GET", "/repos/acme/real/git/trees/main?recursive=1", token=token)
+    tree = call(fake, "GET", "/repos/acme/real/git/trees/main?recursive=1", token=token)
     assert (tree["sha"], [each["path"] for each in tree["tree"]]) == (git(tmp_path, "rev-parse", "HEAD^{tree}"), ["configs/a.yaml"])
     assert refusal(fake, "GET", "/repos/acme/real/commits/nowhere", token=token)[0] == 422
 
@@ -358,19 +359,19 @@ def test_commits_have_the_names_that_git_gives_them(fake: FakeGitHub, token: str
 
 def test_a_deployment_tells_where_the_run_is(fake: FakeGitHub, token: str) -> None:
     body = {"ref": "topic", "environment": "run-1", "payload": {"run": "run-1"}, "auto_merge": False, "required_contexts": []}
-    made = told(fake, "POST", DEPLOYMENTS, token=token, body=body)
+    made = call(fake, "POST", DEPLOYMENTS, token=token, body=body)
     where = f"{DEPLOYMENTS}/{made['id']}/statuses"
     for state in ("queued", "in_progress", "success"):
         links = {"environment_url": "https://wandb.ai/x", "log_url": "https://example.com/log"}
-        status = told(fake, "POST", where, token=token, body={"state": state, "description": "step 3", **links})
+        status = call(fake, "POST", where, token=token, body={"state": state, "description": "step 3", **links})
         assert (status["state"], status["environment_url"], status["log_url"]) == (state, *links.values())
-    assert [each["state"] for each in told(fake, "GET", where, token=token)] == ["success", "in_progress", "queued"]
-    assert told(fake, "GET", f"{DEPLOYMENTS}?environment=run-1", token=token)[0]["payload"] == {"run": "run-1"}
-    assert told(fake, "GET", f"{DEPLOYMENTS}?environment=other", token=token) == []
+    assert [each["state"] for each in call(fake, "GET", where, token=token)] == ["success", "in_progress", "queued"]
+    assert call(fake, "GET", f"{DEPLOYMENTS}?environment=run-1", token=token)[0]["payload"] == {"run": "run-1"}
+    assert call(fake, "GET", f"{DEPLOYMENTS}?environment=other", token=token) == []
 
 
 def test_a_deployment_status_has_bounds(fake: FakeGitHub, token: str) -> None:
-    where = f"{DEPLOYMENTS}/{told(fake, 'POST', DEPLOYMENTS, token=token, body={'ref': 'main'})['id']}/statuses"
+    where = f"{DEPLOYMENTS}/{call(fake, 'POST', DEPLOYMENTS, token=token, body={'ref': 'main'})['id']}/statuses"
     assert ask(fake, "POST", where, token=token, body={"state": "success", "description": "x" * 141}).status_code == 422
     assert ask(fake, "POST", where, token=token, body={"state": "success", "log_url": "ftp://example.com"}).status_code == 422
     assert refusal(fake, "POST", f"{DEPLOYMENTS}/5/statuses", token=token, body={"state": "success"}) == (404, "Not Found")
@@ -390,31 +391,31 @@ def test_a_deployment_status_has_bounds(fake: FakeGitHub, token: str) -> None:
 )
 def test_a_success_retires_the_one_before(fake: FakeGitHub, token: str, first: str, kept: Any, then: Any, seen: str) -> None:
     for about, status in ((kept, {"state": first}), ({}, then)):
-        made = told(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "main", "environment": "gpu", **about})
-        told(fake, "POST", f"{DEPLOYMENTS}/{made['id']}/statuses", token=token, body=status)
+        made = call(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "main", "environment": "gpu", **about})
+        call(fake, "POST", f"{DEPLOYMENTS}/{made['id']}/statuses", token=token, body=status)
     assert fake.deployments(REPO)[0]["statuses"][-1]["state"] == seen
 
 
 def test_a_deployment_waits_for_checks_and_is_merged_first(fake: FakeGitHub, token: str) -> None:
     sha = fake.push(REPO, "main", {"more": "1"}, by="ada")
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "topic"}).status_code == 202
-    told(fake, "POST", f"/repos/{REPO}/statuses/{sha}", token=token, body={"state": "failure", "context": "validate"})
+    call(fake, "POST", f"/repos/{REPO}/statuses/{sha}", token=token, body={"state": "failure", "context": "validate"})
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": sha}).status_code == 409
     assert refusal(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "none"}) == (422, "No ref found for: none")
-    told(fake, "POST", f"/repos/{REPO}/statuses/{sha}", token=token, body={"state": "success", "context": "validate"})
-    assert told(fake, "GET", f"/repos/{REPO}/commits/{sha}/status", token=token)["state"] == "success"
+    call(fake, "POST", f"/repos/{REPO}/statuses/{sha}", token=token, body={"state": "success", "context": "validate"})
+    assert call(fake, "GET", f"/repos/{REPO}/commits/{sha}/status", token=token)["state"] == "success"
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": sha}).status_code == 201
 
 
 def test_a_check_run_gathers_annotations(fake: FakeGitHub) -> None:
     token, head = fake.job_token(REPO, {"checks": "write"}), fake.pull(REPO, 1)["head"]["sha"]
-    run = told(fake, "POST", f"/repos/{REPO}/check-runs", token=token, body={"name": "validate", "head_sha": head})
+    run = call(fake, "POST", f"/repos/{REPO}/check-runs", token=token, body={"name": "validate", "head_sha": head})
     note = {"path": "configs/b.yaml", "start_line": 1, "end_line": 1, "annotation_level": "failure", "message": "wrong"}
     path = f"/repos/{REPO}/check-runs/{run['id']}"
     output = {"title": "1 error", "summary": "see", "annotations": [note]}
-    assert told(fake, "PATCH", path, token=token, body={"conclusion": "failure", "output": output})["status"] == "completed"
-    told(fake, "PATCH", path, token=token, body={"output": output})
-    assert told(fake, "GET", path, token=token)["output"]["annotations_count"] == 2
+    assert call(fake, "PATCH", path, token=token, body={"conclusion": "failure", "output": output})["status"] == "completed"
+    call(fake, "PATCH", path, token=token, body={"output": output})
+    assert call(fake, "GET", path, token=token)["output"]["annotations_count"] == 2
 
 
 # ------------------------------------------------------------------------------------------------------------ workflow runs
@@ -423,14 +424,14 @@ def test_a_check_run_gathers_annotations(fake: FakeGitHub) -> None:
 def test_a_workflow_is_dispatched_with_what_it_declares(fake: FakeGitHub, token: str) -> None:
     path = f"/repos/{REPO}/actions/workflows/launch.yml"
     body = {"ref": "main", "inputs": {"config": "configs/a.yaml"}, "return_run_details": True}
-    details = told(fake, "POST", f"{path}/dispatches", token=token, body=body)
+    details = call(fake, "POST", f"{path}/dispatches", token=token, body=body)
     (run,) = fake.runs(REPO)
     assert (run["id"], run["status"], run["event"]) == (details["workflow_run_id"], "queued", "workflow_dispatch")
     assert run["payload"]["inputs"] == {"config": "configs/a.yaml", "where": "prime"}
     fake.set_run(REPO, run["id"], "completed", "success")
-    assert told(fake, "GET", f"{path}/runs?status=success", token=token)["workflow_runs"][0]["conclusion"] == "success"
-    assert told(fake, "GET", f"/repos/{REPO}/actions/runs?event=push", token=token)["total_count"] == 0
-    assert told(fake, "POST", f"{path}/dispatches", token=token, body={**body, "return_run_details": False}) is None
+    assert call(fake, "GET", f"{path}/runs?status=success", token=token)["workflow_runs"][0]["conclusion"] == "success"
+    assert call(fake, "GET", f"/repos/{REPO}/actions/runs?event=push", token=token)["total_count"] == 0
+    assert call(fake, "POST", f"{path}/dispatches", token=token, body={**body, "return_run_details": False}) is None
 
 
 @pytest.mark.parametrize(
@@ -459,7 +460,7 @@ def test_a_dispatch_that_the_workflow_does_not_know(
 
 def test_a_repository_dispatch_starts_what_waits_for_its_type(fake: FakeGitHub, token: str) -> None:
     for event_type in ("launch", "other"):
-        told(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": event_type, "client_payload": {"run": "r1"}})
+        call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": event_type, "client_payload": {"run": "r1"}})
     (run,) = fake.runs(REPO)
     assert (run["path"], run["payload"]["client_payload"]) == (".github/workflows/launch.yml", {"run": "r1"})
     large = {"event_type": "launch", "client_payload": {"x": "y" * 70_000}}
@@ -467,9 +468,9 @@ def test_a_repository_dispatch_starts_what_waits_for_its_type(fake: FakeGitHub, 
 
 
 def test_what_a_job_does_starts_nothing_but_dispatches(fake: FakeGitHub, token: str) -> None:
-    told(fake, "POST", f"/repos/{REPO}/issues/1/labels", token=token, body={"labels": ["train"]})
-    told(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch"})
-    told(fake, "POST", f"/repos/{REPO}/issues/1/labels", token=fake.person_token("ada"), body={"labels": ["gpu"]})
+    call(fake, "POST", f"/repos/{REPO}/issues/1/labels", token=token, body={"labels": ["train"]})
+    call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch"})
+    call(fake, "POST", f"/repos/{REPO}/issues/1/labels", token=fake.person_token("ada"), body={"labels": ["gpu"]})
     seen = [(event["name"], event["payload"].get("label", {}).get("name"), event["starts"]) for event in fake.events()[1:]]
     assert seen == [("pull_request", "train", False), ("repository_dispatch", None, True), ("pull_request", "gpu", True)]
 
@@ -485,7 +486,7 @@ def test_an_hour_s_requests_are_used_up(fake: FakeGitHub, token: str, status: in
     assert left == ["1", "0"]
     assert (refused.status_code, refused.headers["x-ratelimit-remaining"]) == (status, "0")
     reset_s = int(refused.headers["x-ratelimit-reset"])
-    assert told(fake, "GET", "/rate_limit", token=token)["rate"]["remaining"] == 0
+    assert call(fake, "GET", "/rate_limit", token=token)["rate"]["remaining"] == 0
     fake.set_time(reset_s)
     assert ask(fake, "GET", PULL, token=token).headers["x-ratelimit-remaining"] == "999"
 
@@ -521,20 +522,20 @@ def test_a_fault_is_for_as_many_requests_as_were_ordered(fake: FakeGitHub, token
     assert len(fake.comments(REPO, 1)) == 1
 
 
-@pytest.mark.parametrize(("fault", "made"), [(CutRequest(), 0), (LoseAnswer(), 1)])
-def test_of_a_lost_answer_the_deed_stays(fake: FakeGitHub, token: str, fault: CutRequest | LoseAnswer, made: int) -> None:
+@pytest.mark.parametrize(("fault", "made"), [(CutRequest(), 0), (LoseResponse(), 1)])
+def test_of_a_lost_answer_the_deed_stays(fake: FakeGitHub, token: str, fault: CutRequest | LoseResponse, made: int) -> None:
     fake.fail(fault, method="POST")
     with pytest.raises(requests.ConnectionError):
         ask(fake, "POST", COMMENTS, token=token, body={"body": "x"})
     assert len(fake.comments(REPO, 1)) == made
-    assert [call.status for call in fake.calls] == [0]
+    assert [request.status for request in fake.requests] == [0]
 
 
 def test_what_hangs_is_let_go(fake: FakeGitHub, token: str) -> None:
     fake.fail(Hang(done=True), method="POST")
     with ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(ask, fake, "POST", COMMENTS, token=token, body={"body": "x"})
-        fake.await_calls("POST", COMMENTS)
+        fake.await_requests("POST", COMMENTS)
         fake.heal()
         assert isinstance(hanging.exception(), requests.ConnectionError)
     assert len(fake.comments(REPO, 1)) == 1
@@ -548,10 +549,10 @@ def test_what_hangs_is_let_go(fake: FakeGitHub, token: str) -> None:
 def test_the_cut_describes_what_the_fake_answers_and_nothing_else() -> None:
     described = {(method.upper(), path) for path, methods in openapi()["paths"].items() for method in methods}
     assert described == set(OPERATIONS)
-    told = (DATA / "README.md").read_text(encoding="utf-8")
-    assert f"`@octokit/openapi` {openapi()['info']['version']}," in told
+    reported = (DATA / "README.md").read_text(encoding="utf-8")
+    assert f"`@octokit/openapi` {openapi()['info']['version']}," in reported
     source, version, _ = webhooks()["$comment"].removeprefix("of ").replace(",", "").split()
-    assert f"`{source}` {version} " in told
+    assert f"`{source}` {version} " in reported
 
 
 @pytest.mark.parametrize(
@@ -596,7 +597,7 @@ def test_a_client_says_which_it_is_and_which_version_it_wants(fake: FakeGitHub, 
 
 @contextmanager
 def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Whatever becomes of the test."""
+    """End the process at the end of the block, whatever the test's result."""
     with process:
         try:
             yield process
@@ -604,7 +605,7 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
             process.terminate()
 
 
-def test_it_runs_alone_and_is_told_over_http_what_there_is(tmp_path: Path) -> None:
+def test_it_runs_alone_and_is_reported_over_http_what_there_is(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tests.fakes.github", "--port", "0", "--ready", str(tmp_path / "ready")]
     with ended(subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)) as process:
         assert process.stdout is not None

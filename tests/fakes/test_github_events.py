@@ -1,4 +1,4 @@
-"""Event files as GitHub writes them, made of what there is at the fake."""
+"""Event files as GitHub writes them, made from the fake's content."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.github import FakeGitHub, events
-from tests.fakes.github.calling import REPO, WRITER, git, told
+from tests.fakes.github.client import REPO, WRITER, call, git
 
 LAUNCH = "on: {repository_dispatch: {types: launch}, workflow_dispatch: {}}\njobs: {}\n"
 
@@ -68,17 +68,17 @@ def test_a_pull_request_of_a_fork_says_so(fake: FakeGitHub) -> None:
 def test_a_comment_says_what_its_author_is_here(fake: FakeGitHub, author: str, association: str) -> None:
     number = fake.add_pull(REPO, "topic", author="ada", files={"a": "1"})
     fake.comment(REPO, number, author=author, body="/prime-train stop")
-    said = last(fake, "issue_comment")
-    assert (said["comment"]["body"], said["comment"]["author_association"]) == ("/prime-train stop", association)
-    assert (said["issue"]["number"], said["sender"]["login"], "pull_request" in said["issue"]) == (number, author, True)
+    message = last(fake, "issue_comment")
+    assert (message["comment"]["body"], message["comment"]["author_association"]) == ("/prime-train stop", association)
+    assert (message["issue"]["number"], message["sender"]["login"], "pull_request" in message["issue"]) == (number, author, True)
 
 
 def test_dispatches_carry_what_was_given(fake: FakeGitHub) -> None:
     token = fake.job_token(REPO, WRITER)
-    told(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch", "client_payload": {"config": "a"}})
+    call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch", "client_payload": {"config": "a"}})
     sent = last(fake, "repository_dispatch")
     assert (sent["action"], sent["client_payload"], sent["branch"]) == ("launch", {"config": "a"}, "main")
-    told(fake, "POST", f"/repos/{REPO}/actions/workflows/launch.yml/dispatches", token=token, body={"ref": "main"})
+    call(fake, "POST", f"/repos/{REPO}/actions/workflows/launch.yml/dispatches", token=token, body={"ref": "main"})
     sent = last(fake, "workflow_dispatch")
     assert (sent["ref"], sent["workflow"], sent["inputs"]) == ("refs/heads/main", ".github/workflows/launch.yml", {})
     assert [run["event"] for run in fake.runs(REPO)] == ["repository_dispatch", "workflow_dispatch"]
@@ -95,7 +95,7 @@ def test_a_schedule_names_its_cron(fake: FakeGitHub) -> None:
     assert (event["schedule"], event["repository"]["full_name"]) == ("17,47 * * * *", REPO)
 
 
-def test_a_payload_that_github_would_not_write_is_told(fake: FakeGitHub) -> None:
+def test_a_payload_that_github_would_not_write_is_reported(fake: FakeGitHub) -> None:
     fake.push(REPO, "main", {"a": "1"}, by="ada")
     assert events.faults("push$event", {**last(fake, "push"), "ref": 5}) == ["$.ref: 5 is not of type 'string'"]
 

@@ -1,4 +1,4 @@
-"""What the servers promise to the tests that stand on them, asked with boto3."""
+"""What tests rely on in the S3 servers, checked with boto3."""
 
 import base64
 import hashlib
@@ -15,9 +15,9 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError, SSLError
 
-from tests.e2e.plane import await_true
 from tests.fakes.certificates import Certificate, make_certificate
 from tests.fakes.s3_servers import S3Server, minio, ministack, needs_minio
+from tests.waiting import await_true
 
 MIB = 1024 * 1024
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ def refusal(ask: Callable[[], object]) -> tuple[int, str]:
 
 
 def is_over(process: psutil.Process) -> bool:
-    """Also where nobody has asked yet how it ended."""
+    """Return whether the process has ended, also if its exit status was not read yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -71,6 +71,6 @@ def test_metadata_is_shown_to_who_asks_for_it_and_a_thread_is_no_part_of_the_cha
     client(slack).chat_postMessage(channel=CHANNEL, text="reply", thread_ts=ts)
 
     plain = client(slack).conversations_history(channel=CHANNEL)["messages"]
-    whole = client(slack).conversations_replies(channel=CHANNEL, ts=ts, include_all_metadata=True)["messages"]
+    complete = client(slack).conversations_replies(channel=CHANNEL, ts=ts, include_all_metadata=True)["messages"]
     assert [(message["text"], "metadata" in message) for message in plain] == [("head", False)]
-    assert [(message["text"], message.get("metadata")) for message in whole] == [("head", marked), ("reply", None)]
+    assert [(message["text"], message.get("metadata")) for message in complete] == [("head", marked), ("reply", None)]

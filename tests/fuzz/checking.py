@@ -1,4 +1,4 @@
-"""Bytes checked as `prime-train validate FILE` would, in every form of output: what comes out, and what it cost."""
+"""Bytes checked as by `prime-train validate FILE`, in every output format: the output, and its cost."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from prime_train.cli.findings.check import check
 from prime_train.cli.findings.formats import Format
 
-__all__ = ["BYTES_MAX", "CPU_S_MAX", "Checked", "Format", "Kind", "Told", "check_bytes", "peak_bytes", "told"]
+__all__ = ["BYTES_MAX", "CPU_S_MAX", "Checked", "Format", "Kind", "Reported", "check_bytes", "peak_bytes", "reported"]
 
 Kind = Literal["yaml", "toml"]
 CPU_S_MAX = 1.0
@@ -24,22 +24,24 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was printed, and the time it took."""
+class Reported:
+    """The output, and the time it took."""
 
     out: str
     cpu_s: float
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Of JSON."""
+        """Return the rows of JSON output."""
         found: list[dict[str, Any]] = json.loads(self.out)
         return found
 
 
 @dataclass(frozen=True)
 class Checked:
-    """`codes`: of the findings, in order. `cpu_s`: of the slowest form. `grown_bytes`: beyond the most that was ever held before."""
+    """The result. `codes`: of the findings, in order. `cpu_s`: of the slowest format. `grown_bytes`: beyond the highest earlier memory
+    use.
+    """
 
     codes: tuple[str, ...]
     cpu_s: float
@@ -47,12 +49,12 @@ class Checked:
 
 
 def check_bytes(data: bytes, kind: Kind, forms: Sequence[Format] = tuple(Format)) -> Checked:
-    """`forms` has JSON in it. Raises AssertionError for output that no reader could use, and lets through whatever `check` raises."""
+    """Check the bytes; `forms` includes JSON. Raises AssertionError for output that cannot be parsed, and whatever `check` raises."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"config.{kind}"
         path.write_bytes(data)
         before = peak_bytes()
-        by_form = {form: told(path, form) for form in forms}
+        by_form = {form: reported(path, form) for form in forms}
     rows, lines = by_form[Format.JSON].rows, data.split(b"\n")
     for row in rows:
         assert 1 <= row["line"] <= len(lines), row
@@ -62,15 +64,15 @@ def check_bytes(data: bytes, kind: Kind, forms: Sequence[Format] = tuple(Format)
     return Checked(tuple(row["code"] for row in rows), max(done.cpu_s for done in by_form.values()), peak_bytes() - before)
 
 
-def told(path: Path, form: Format) -> Told:
+def reported(path: Path, form: Format) -> Reported:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
         start_s = time.process_time()
         code = check([path], form)
         cpu_s = time.process_time() - start_s
     assert code in (0, 1), code
-    return Told(out.getvalue(), cpu_s)
+    return Reported(out.getvalue(), cpu_s)
 
 
 def peak_bytes() -> int:
-    """The most that this process has held at once."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT

@@ -1,4 +1,4 @@
-"""Files made to hurt whoever reads them, each up to 1 MiB: their bytes, and the codes of the findings that must be among those told."""
+"""Files made to slow down or break their reader, each up to 1 MiB: their bytes, and the codes of required findings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from tests.fuzz.checking import Kind
 
 MIB = 1024 * 1024
 NEARLY_BYTES = 300_000
-"""Enough to tell what grows with the square."""
+"""Size that is enough to detect quadratic growth."""
 RUN = "name: a\ntrainer: {command: python x}\nbudget: {usd: 1}\n"
 RL = '[orchestrator]\nbatch_size = 8\n[model]\nname = "Qwen/Qwen3-4B"\n[trainer]\n'
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """`codes` empty: whatever is found, nothing breaks."""
+    """A hostile file. `codes` empty: any findings are fine if nothing fails."""
 
     name: str
     kind: Kind
@@ -27,12 +27,12 @@ class Hostile:
 
 
 def filled(start: str, piece: str, end: str = "", size: int = MIB) -> str:
-    """`piece` again and again until the text is as large as may be."""
+    """Return `piece` repeated until the text has the maximum size."""
     return start + piece * ((size - len(start) - len(end)) // len(piece.encode())) + end
 
 
 def numbered(start: str, piece: str, count: int, end: str = "") -> str:
-    """`piece` with {n} for each number, as many as fit."""
+    """Return `piece` with {n} replaced by each number, as many as fit."""
     return start + "".join(piece.replace("{n}", str(n)) for n in range(count))[: MIB - len(start) - len(end)] + end
 
 
@@ -49,7 +49,7 @@ def both(name: str, make: Callable[[], str | bytes], *codes: str) -> tuple[Hosti
 
 
 def nearly(piece: str) -> tuple[Hostile, Hostile]:
-    """In a value of either kind."""
+    """Yield the text in a value of either kind."""
     return (
         yaml(f"nearly secrets: {piece[:16]}", lambda: filled(f"{RUN}environment:\n  A: '", piece, "'\n", NEARLY_BYTES)),
         toml(f"nearly secrets: {piece[:16]}", lambda: filled(f"{RL}seq_len = '", piece, "'\n", NEARLY_BYTES)),
@@ -66,7 +66,7 @@ SECRETS = (
     *("hf_" + "a" * 15 + " ", "sk-" + "-" * 15 + " ", "AKIA" + "A" * 15 + "a", "-----BEGIN ", "://a:b", "://" + "a" * 99 + ":"),
     *("://a:bcd/", "xoxb-", "github_pat_", "TOKEN_", "API_KEY"),
 )
-"""Nearly one, again and again."""
+"""Texts that repeatedly look nearly like a secret."""
 
 HOSTILE = (
     # ------------------------------------------------------------------------------------------------------ size and encoding

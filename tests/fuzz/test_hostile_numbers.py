@@ -1,4 +1,5 @@
-"""Numbers that no machine can hold, in every field of a run's spec and in a trainer's config: findings, and never the end of the check."""
+"""Numbers that no machine can represent, in every field of a run's spec and in a trainer's config, result in findings and never end the
+check."""
 
 import json
 import re
@@ -10,11 +11,12 @@ import pytest
 from pydantic import BaseModel
 
 from prime_train.actions.run_block import block
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.sizes import NUMBER_MAX, parse_size
-from prime_train.operations.validate import found_in
-from tests.fuzz.checking import Format, told
+from prime_train.operations.configs.review import review
+from prime_train.operations.configs.validate import check_configs
+from tests.fuzz.checking import Format, reported
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = (
@@ -34,7 +36,7 @@ BASE = {"name": "name: a", "trainer": "trainer: {command: python x}", "budget": 
 NEEDED = {"trainer": "command: python x, ", "budget": "usd: 1, "}
 
 Path_ = tuple[tuple[str, bool], ...]
-"""Names of keys from the outside in; whether a list stands around what is below it."""
+"""Names of keys from the outside in, each with whether its value is a list."""
 
 
 def models_in(annotation: object) -> Iterator[type[BaseModel]]:
@@ -65,19 +67,19 @@ def spec_with(path: Path_, number: str) -> str:
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: f"{number[:9]} ({len(number)})")
-def test_no_number_in_any_field_of_a_spec_ends_the_check_or_what_the_pull_request_is_told(number: str, tmp_path: Path) -> None:
+def test_no_number_in_any_field_of_a_spec_ends_the_check_or_what_the_pull_request_says(number: str, tmp_path: Path) -> None:
     assert len(FIELDS) > 60
     file = tmp_path / "run.yaml"
     for path in FIELDS:
         file.write_text(spec_with(path, number))
-        for plainly in (True, False):
-            read = matters([file], plainly=plainly)
-            found, _ = found_in(read)
+        for fast in (True, False):
+            read = load_configs([file], fast=fast)
+            found, _ = check_configs(read)
             assert "PT099" not in {finding.code for finding in found}, (path, found)
             assert all(len(finding.message) < 1000 for finding in found), (path, found)
-        for matter in read:
-            if matter.subject is not None and matter.subject.spec is not None:
-                assert block(matter.file, matter.subject, None, before={}, after=matter.sources)
+        for loaded in read:
+            if loaded.subject is not None and loaded.subject.spec is not None:
+                assert block(loaded.file, review(loaded.file, loaded.subject, None, before={}, after=loaded.sources))
 
 
 def test_no_number_in_a_trainers_config_ends_the_check(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_no_number_in_a_trainers_config_ends_the_check(tmp_path: Path) -> None:
     for place in places:
         for number in TOML_NUMBERS:
             file.write_text(text[: place.start(1)] + number + text[place.end(1) :])
-            found, _ = found_in(matters([file]))
+            found, _ = check_configs(load_configs([file]))
             assert "PT099" not in {finding.code for finding in found}, (place.group(), number[:9], found)
 
 
@@ -105,7 +107,7 @@ def test_a_number_that_no_store_could_hold_is_a_finding_and_the_file_beside_it_i
     kept = [text for name, text in BASE.items() if not line.startswith(name)]
     (tmp_path / "large.yaml").write_text("\n".join([*kept, line, ""]))
     (tmp_path / "other.yaml").write_text("\n".join([*BASE.values(), "unknown: 1", ""]))
-    rows = json.loads(told(tmp_path, Format.JSON).out)
+    rows = json.loads(reported(tmp_path, Format.JSON).out)
     by_file = {name: {row["code"] for row in rows if row["file"].endswith(name)} for name in ("large.yaml", "other.yaml")}
     assert "PT010" in by_file["other.yaml"]
     assert by_file["large.yaml"] & {"PT012", "PT013"}, rows
@@ -114,5 +116,5 @@ def test_a_number_that_no_store_could_hold_is_a_finding_and_the_file_beside_it_i
 def test_a_size_is_exact_up_to_the_largest_one() -> None:
     assert parse_size(str(NUMBER_MAX)) == NUMBER_MAX
     for text in (str(NUMBER_MAX * 2), "9" * 400 + " GB", "9" * 5000):
-        with pytest.raises(ValueError, match="larger than any file"):
+        with pytest.raises(ValueError, match="too large: at most"):
             parse_size(text)

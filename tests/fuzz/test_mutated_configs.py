@@ -1,6 +1,6 @@
-"""Real configs with bytes of them changed, and any bytes at all, end in findings.
+"""Real configs with changed bytes, and arbitrary bytes, result in findings.
 
-PRIME_TRAIN_FUZZ_EXAMPLES=20000 looks longer; tests/benchmarks/fuzz_atheris.py is led by what the code does with its input.
+PRIME_TRAIN_FUZZ_EXAMPLES=20000 tests longer; tests/benchmarks/fuzz_atheris.py is guided by coverage.
 """
 
 import os
@@ -61,7 +61,7 @@ slow = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[Hea
 
 @st.composite
 def mutated(draw: st.DrawFn, kind: Kind) -> bytes:
-    """A real config in which some stretches are lost, doubled, swapped or replaced."""
+    """Draw a real config in which some parts are removed, doubled, swapped or replaced."""
     data = draw(st.sampled_from(REAL[kind]))
     for _ in range(draw(st.integers(1, 6))):
         start = draw(st.integers(0, len(data)))

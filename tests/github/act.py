@@ -1,8 +1,8 @@
-"""Runs workflows for real with act, without containers, and tells what every step did.
+"""Runs workflows with act, without containers, and reports what every step did.
 
-act hides what GitHub would not let pass; what can be noticed is noticed here (`limits_broken`), and `scratch` sees to the rest: no INPUT_*
-for a composite action's scripts, a clean environment, tokens with a job's own permissions. A job that act leaves out, for its `if` or for a
-label that it does not know, is not in `Ran.jobs`, so ask for each job that is expected.
+act permits some things that GitHub does not; those that can be detected are detected here (`limits_broken`), and `scratch` handles the
+rest: no INPUT_* for a composite action's scripts, a clean environment, tokens with a job's own permissions. A job that act skips, for its
+`if` or for a label that it does not know, is not in `Ran.jobs`, so check for each job that is expected.
 """
 
 import json
@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from tests.tools import GO_BIN, program
+from tests.waiting import HANG_S
 
 VERSION = "v0.2.87"
-RUN_S_MAX = 240
 SUMMARY_BYTES_MAX = 1 << 20
 ANNOTATIONS_MAX = 10
 LEVELS = ("error", "warning", "notice")
@@ -29,12 +29,12 @@ PROPERTY = {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ",", "%25": "%"}
 MUTE_MAX = 3
 SETTINGS = ("--json", "--no-cache-server", "-P", "ubuntu-latest=-self-hosted")
 REPOSITORY = "PRIME_TRAIN_TESTS_REPOSITORY"
-"""Where the shim of checkout finds what it checks out."""
+"""Variable by which the replacement of checkout finds the repository."""
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def act_program() -> str | None:
-    """$ACT, or what is on the path, or where `go install` leaves it."""
+    """Return $ACT, or act from PATH or from where `go install` puts it."""
     return program("act", GO_BIN / "act")
 
 
@@ -54,7 +54,7 @@ class Annotation:
 
 @dataclass
 class Step:
-    """`place`: the step's id or number, after those of the steps it is inside of: validate/verb. `result`: success, failure or skipped."""
+    """A step. `place`: its id or number, after those of the steps that contain it: validate/verb. `result`: success, failure or skipped."""
 
     job: str
     place: str
@@ -68,7 +68,7 @@ class Step:
 
 @dataclass
 class Ran:
-    """What a workflow did. `jobs`: each job that ran, with its result; those of a matrix with several values end in -1, -2 ..."""
+    """The results of a workflow. `jobs`: each job that ran, with its result; those of a matrix with several values end in -1, -2 ..."""
 
     code: int
     log: str
@@ -77,22 +77,24 @@ class Ran:
 
     def step(self, job: str, place: str) -> Step:
         found = [step for step in self.steps if (step.job, step.place) == (job, place)]
-        assert len(found) == 1, f"{len(found)} steps {place} in {job}, of {[(step.job, step.place) for step in self.steps]}\n{self.told}"
+        assert len(found) == 1, (
+            f"{len(found)} steps {place} in {job}, of {[(step.job, step.place) for step in self.steps]}\n{self.reported}"
+        )
         return found[0]
 
     def has(self, job: str, place: str) -> bool:
         return any((step.job, step.place) == (job, place) for step in self.steps)
 
     @property
-    def told(self) -> str:
-        """What a person reads in the log."""
+    def reported(self) -> str:
+        """Return what a person reads in the log."""
         return "".join(f"--- {step.job} {step.place}: {step.result}\n{step.text}" for step in self.steps) or self.log
 
 
 @dataclass(frozen=True)
 class Act:
-    """`folders`: what stands in for a repository at a ref, by "owner/name@ref"; nothing is fetched. `home` is its own: act keeps a lot.
-    `path`: where the steps' programs are."""
+    """Calls of act. `folders`: replacements of a repository at a ref, by "owner/name@ref"; nothing is fetched. `home` is its own, because
+    act stores a lot. `path`: the folders with the steps' programs."""
 
     program: str
     home: Path
@@ -112,13 +114,13 @@ class Act:
         variables: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Ran:
-        """`workflow`: a file's name. The default `api_url` answers nobody."""
+        """Run a workflow. `workflow`: the name of its file. The default `api_url` is one at which no server listens."""
         self._prepare()
         event_file = self.home / "event.json"
         event_file.write_text(json.dumps(payload))
-        told = {"GITHUB_API_URL": api_url, REPOSITORY: str(repository), **(env or {})}
+        reported = {"GITHUB_API_URL": api_url, REPOSITORY: str(repository), **(env or {})}
         command = [self.program, event, "-W", f".github/workflows/{workflow}", "-e", str(event_file), "-a", actor, *SETTINGS]
-        command += [*_options("--secret", secrets), *_options("--var", variables), *_options("--env", told)]
+        command += [*_options("--secret", secrets), *_options("--var", variables), *_options("--env", reported)]
         command += _options("--local-repository", {name: str(folder) for name, folder in self.folders.items()})
         # Not what this process has in its own environment: it would leak into every step.
         environment = {"HOME": str(self.home), "PATH": self.path, "LANG": "C.UTF-8"}
@@ -133,14 +135,15 @@ class Act:
         return ran
 
     def _prepare(self) -> None:
-        """Without a file of its own act would ask which images to use."""
+        """Write act's settings; without a file it would ask which images to use."""
         settings = self.home / ".config" / "act" / "actrc"
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.touch()
 
 
 def _is_mute(ran: Ran) -> bool:
-    """Whether act has lost what the first step said, and nothing came after it: a busy machine, and a step that fails at once."""
+    """Return whether act has lost the output of the first step and nothing followed, which happens on a busy machine if a step fails at
+    once."""
     return len(ran.steps) == 1 and ran.steps[0].result == "failure" and not ran.steps[0].text
 
 
@@ -150,11 +153,11 @@ def _options(name: str, values: Mapping[str, str] | None) -> Iterator[str]:
 
 
 def _run(command: list[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Exit code, output and errors. What runs for too long is ended, with all that it started."""
+    """Return exit code, output and errors. A command that runs too long is ended, with all processes that it started."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         try:
-            stdout, stderr = process.communicate(timeout=RUN_S_MAX)
+            stdout, stderr = process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -181,7 +184,7 @@ def _rows(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _short(job: str) -> str:
-    """Without the workflow's name before it."""
+    """Return the job's name without the workflow's name before it."""
     return job.partition("/")[2]
 
 
@@ -201,12 +204,12 @@ def _add(step: Step, row: Mapping[str, Any]) -> None:
 
 
 def _annotation(raw: str) -> Annotation:
-    """As GitHub's runner reads it; act undoes what is escaped in any order."""
+    """Return the text of an annotation as GitHub's runner parses it; act unescapes it in arbitrary order."""
     head, _, message = raw.strip().removeprefix("::").partition("::")
     level, _, about = head.partition(" ")
-    said = {name: _plain(value, PROPERTY) for name, _, value in (part.partition("=") for part in about.split(","))}
-    line = said.get("line", "")
-    return Annotation(level, _plain(message, DATA), said.get("file", ""), int(line) if line else None, said.get("title", ""))
+    output = {name: _plain(value, PROPERTY) for name, _, value in (part.partition("=") for part in about.split(","))}
+    line = output.get("line", "")
+    return Annotation(level, _plain(message, DATA), output.get("file", ""), int(line) if line else None, output.get("title", ""))
 
 
 def _plain(text: str, escapes: Mapping[str, str]) -> str:
@@ -216,7 +219,7 @@ def _plain(text: str, escapes: Mapping[str, str]) -> str:
 
 
 def limits_broken(steps: Iterable[Step]) -> Iterator[str]:
-    """What GitHub would drop or not show, and act does."""
+    """Yield what GitHub would drop or not show, although act does."""
     for step in steps:
         if len(step.summary.encode()) > SUMMARY_BYTES_MAX:
             yield f"{step.job} {step.place}: a summary of {len(step.summary.encode())} bytes is dropped"

@@ -1,4 +1,4 @@
-"""What tests of actions and workflows share: the project as others refer to it, made once, and act."""
+"""Fixtures shared by tests of actions and workflows: the project as others refer to it, made once, and act."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.github.workplace import Workplace
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Without its code: for steps that find prime-train installed."""
+    """Return the project without its code, for steps that find prime-train installed."""
     return scratch.product(tmp_path_factory.mktemp("project"), has_code=False)
 
 
@@ -24,7 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def recorder(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Path:
-    """In the place of an installation: a prime-train that only says what it was told."""
+    """Return a replacement of an installation: a prime-train that only prints its arguments."""
     return scratch.warm(tmp_path_factory.mktemp("recorder") / "prime-train", project, Path(__file__).parent / "recorder.py")
 
 

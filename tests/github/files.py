@@ -1,4 +1,4 @@
-"""The project's actions and workflows, and its example of a repository that uses them: where they are, and what is in them."""
+"""The project's actions and workflows, and its example of a repository that uses them: their places and content."""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def named(path: Path) -> str:
 
 
 def parsed(path: Path) -> dict[str, Any]:
-    """With "on" under its name: to YAML 1.1 it is a boolean."""
+    """Return the parsed file, with the key "on" as text, because YAML 1.1 reads it as a boolean."""
     text = yaml.safe_load(path.read_text())
     if True in text:
         text["on"] = text.pop(True)
@@ -53,14 +53,14 @@ def action(name: str) -> dict[str, Any]:
 
 
 def uses_of(root: Path = ROOT) -> set[str]:
-    """Other people's actions, each with its ref."""
+    """Yield third-party actions, each with its ref."""
     paths = [*root.glob("actions/*/action.yml"), *root.glob(".github/workflows/*.yml")]
     found = {match[1] for path in paths for match in USES.finditer(path.read_text())}
     return {use for use in found if not use.startswith(("$/", "./"))}
 
 
 def steps(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of an action, or of every job of a workflow."""
+    """Yield the steps of an action, or of every job of a workflow."""
     yield from document.get("runs", {}).get("steps", [])
     for job in document.get("jobs", {}).values():
         yield from job.get("steps", [])

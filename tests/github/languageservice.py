@@ -1,4 +1,4 @@
-"""GitHub's own checks of workflows and actions: fetched from npm as the lock file says, bundled, kept under build/ for the next time."""
+"""GitHub's own checks of workflows and actions: fetched from npm by the lock file, bundled, and cached under build/."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ CHECK_S_MAX = 60
 
 
 def complaints(root: Path, files: Iterable[str]) -> list[str]:
-    """Each as file:line: message. The test is skipped where there is no node, or where npm cannot fetch."""
+    """Return each complaint as file:line: message. The test is skipped if there is no node, or npm cannot fetch."""
     command = ["node", str(_bundle()), str(root), OWN, str(SHIMS), *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S_MAX, check=True)
     return [f"{found['file']}:{found['line']}: {found['message']}" for found in json.loads(done.stdout)]
@@ -40,7 +40,7 @@ def _bundle() -> Path:
 
 
 def _make(sources: list[Path], bundle: Path) -> None:
-    """Whole or not at all: other processes may be making it, too."""
+    """Make the bundle completely or not at all, because other processes may be making it, too."""
     KEPT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=KEPT) as folder:
         for path in sources:

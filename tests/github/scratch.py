@@ -1,7 +1,8 @@
-"""What act runs: the project as other repositories refer to it, a repository that uses it, and prime-train installed without installing.
+"""The files that act runs: the project as other repositories refer to it, a repository that uses it, and a prime-train that needs no
+installation.
 
-act does not know `$/actions/x`, so copies of workflows say `owner/prime-train/actions/x@v1`; a folder stands in for that, and shims do for
-other people's actions. What else act refuses is left out of the copies.
+act does not support `$/actions/x`, so copies of workflows use `owner/prime-train/actions/x@v1`; a folder replaces that, and shims replace
+third-party actions. Everything else that act refuses is left out of the copies.
 """
 
 import json
@@ -23,14 +24,16 @@ PARTS = ("actions", "requirements", "configs/demo.yaml", "pyproject.toml", "READ
 CODE = ("src", "agent", "lambdas")
 AUTHOR = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
 WARM = "PRIME_TRAIN_TESTS_WARM"
-"""Where the shim of setup-uv finds what it puts in the place of an installation; unset: nothing is put anywhere."""
+"""Variable by which the replacement of setup-uv finds the replacement of an installation; unset: nothing is installed."""
 
 Tokens = Callable[[Mapping[str, str]], str]
-"""A token with the permissions of one job."""
+"""A function that returns a token with the permissions of one job."""
 
 
 def product(folder: Path, *, has_code: bool) -> Path:
-    """The project's files as in a released tag. Without its code it is smaller by far, and does where an installation is put in place."""
+    """Write the project's files as in a released tag. Without its code it is much smaller, which is enough if the installation is
+    replaced.
+    """
     for part in (*PARTS, *(CODE if has_code else ())):
         source, target = ROOT / part, folder / part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +49,7 @@ def product(folder: Path, *, has_code: bool) -> Path:
 
 
 def write_workflows(folder: Path, tokens: Tokens | None = None) -> dict[str, str]:
-    """The project's workflows, each job with a token of its own, where one is made. Returns the variables that hold them."""
+    """Write the project's workflows, each job with a token of its own, if one is made. Return the variables that hold the tokens."""
     variables: dict[str, str] = {}
     target = folder / ".github" / "workflows"
     target.mkdir(parents=True, exist_ok=True)
@@ -73,13 +76,13 @@ def _point_to_copy(step: dict[str, Any]) -> None:
 
 
 def _without_what_act_refuses(part: dict[str, Any]) -> None:
-    """Younger than act's schema, and nothing that act would do."""
+    """Return the part without keys that are newer than act's schema and have no effect in act."""
     part.get("concurrency", {}).pop("queue", None)
     part.get("environment", {}).pop("deployment", None)
 
 
 def folders(project: Path) -> dict[str, Path]:
-    """What act takes in place of fetching, by what stands after `uses:`."""
+    """Return the replacements of fetched actions, by the text after `uses:`."""
     found = {f"{OWN}@{REF}": project}
     for use in uses_of(ROOT):
         owner, name = use.partition("@")[0].split("/")[:2]
@@ -88,7 +91,8 @@ def folders(project: Path) -> dict[str, Path]:
 
 
 def warm(folder: Path, project: Path, program: Path = Path(sys.executable).parent / "prime-train") -> Path:
-    """What install.sh finds installed already: the interpreter and the code that run these tests. `program`: what `prime-train` is.
+    """Write what install.sh finds as installed already: the interpreter and the code that run these tests. `program`: what `prime-train`
+    is.
 
     Its python drops INPUT_*, as GitHub's runner does and act does not.
     """
@@ -110,7 +114,7 @@ def warm(folder: Path, project: Path, program: Path = Path(sys.executable).paren
 
 
 def repository(folder: Path, files: Mapping[str, str], *, name: str = "acme/models") -> Path:
-    """A git repository with one commit on main, known to act as `name`."""
+    """Create a git repository with one commit on main, known to act as `name`."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "remote", "add", "origin", f"https://github.com/{name}.git")
@@ -119,7 +123,7 @@ def repository(folder: Path, files: Mapping[str, str], *, name: str = "acme/mode
 
 
 def commit(folder: Path, files: Mapping[str, str], message: str) -> str:
-    """Whatever lies in the folder, with these files in it. Returns the commit."""
+    """Commit everything in the folder, with these files in it. Return the commit."""
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
@@ -135,7 +139,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def pull_request(number: int = 7, *, action: str = "opened", base: str = "main", head: str = "change", **more: Any) -> dict[str, Any]:
-    """As little of the event as workflows and verbs ask for. `more`: further fields of the event."""
+    """Return the fields of the event that workflows and commands use. `more`: further fields."""
     here = {"full_name": "acme/models", "name": "models", "owner": {"login": "acme"}, "default_branch": "main"}
     pull = {
         "number": number,

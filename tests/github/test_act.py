@@ -1,4 +1,4 @@
-"""What act runs is read rightly, and what it hides is seen."""
+"""act's results are parsed correctly, and what it hides is detected."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ jobs:
 
 
 @needs_act
-def test_a_step_is_told_with_all_that_it_said(act: Act, tmp_path: Path) -> None:
+def test_a_step_is_reported_with_all_that_it_reported(act: Act, tmp_path: Path) -> None:
     repository = scratch.repository(tmp_path / "models", {".github/workflows/w.yml": TALKATIVE})
     ran = act.run(repository, "w.yml", "push", {})
     step = ran.step("one", "said")
@@ -64,5 +64,5 @@ def test_a_summary_that_would_be_dropped_is_noticed(length: int, broken: bool) -
     assert bool(list(limits_broken([Step("job", "verb", summary="x" * length)]))) is broken
 
 
-def test_the_version_that_is_fetched_is_the_one_that_is_asked_for() -> None:
+def test_the_version_that_is_fetched_is_the_one_that_is_requested() -> None:
     assert f"github.com/nektos/act@{VERSION}\n" in (ROOT / "Makefile").read_text()

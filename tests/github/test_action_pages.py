@@ -1,4 +1,4 @@
-"""Each action's page says what its action.yml says; the tables are made from it."""
+"""Each action's page has the content of its action.yml, from which the tables are made."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def filled(page: str, described: Mapping[str, Any]) -> str:
-    """The page with its tables made from the action."""
+    """Return the page with its tables made from the action."""
     for name, table in (("inputs", inputs_table(described["inputs"])), ("outputs", outputs_table(described["outputs"]))):
         head, _, rest = page.partition(f"<!-- {name} -->\n")
         _, end, tail = rest.partition(f"<!-- /{name} -->")

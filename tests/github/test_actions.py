@@ -1,4 +1,4 @@
-"""The rules of the composite actions that no other tool holds."""
+"""The rules of the composite actions that no other tool checks."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from prime_train.actions.app import app
+from prime_train.cli.verbs import app
 from tests.github.files import VERBS, action, actions, everything, named, parsed, steps
 
 VERB = '"$RUNNER_TEMP/prime-train/bin/python" -I "$RUNNER_TEMP/prime-train/bin/prime-train" gha '
@@ -22,7 +22,7 @@ NOT_OPTIONS = {
     "bucket": {"PRIME_TRAIN_BUCKET"},
     "token": {"GITHUB_TOKEN"},
 }
-"""Inputs that every verb has under the names that the whole of prime-train reads."""
+"""Inputs that every command has, under the names that all of prime-train reads."""
 
 
 def verb_step(name: str) -> Mapping[str, Any]:
@@ -79,21 +79,22 @@ def test_every_output_comes_from_a_step(name: str) -> None:
 
 @pytest.mark.parametrize("name", VERBS)
 def test_the_inputs_are_the_options_of_the_verb(name: str) -> None:
-    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    group = get_command(app).commands["gha"].loaded  # type: ignore[attr-defined]
+    command = group.commands[name].loaded
     options = {_input_of(parameter): parameter for parameter in command.params if parameter.name != "help"}
     inputs = {wanted: about for wanted, about in action(name)["inputs"].items() if wanted not in NOT_OPTIONS}
     assert set(options) == set(inputs)
     for wanted, about in inputs.items():
         assert options[wanted].envvar in ([*variables(wanted)], *variables(wanted)), wanted
-        assert _said(options[wanted].default) == about.get("default", ""), wanted
+        assert _message(options[wanted].default) == about.get("default", ""), wanted
 
 
 def _input_of(parameter: Any) -> str:
     return str(parameter.opts[0]).removeprefix("--")
 
 
-def _said(default: object) -> str:
-    """As an action's input says it."""
+def _message(default: object) -> str:
+    """Return a default as an action's input has it."""
     if default is None or default == ():
         return ""
     return str(default).lower() if isinstance(default, bool) else str(getattr(default, "value", default))

@@ -1,4 +1,4 @@
-"""The workflow that deploys: run by act with AWS on loopback, and its role's trust as the documentation has it."""
+"""The workflow that deploys: run by act with AWS on loopback, and its role's trust policy as documented."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.aws_deploy import Account, Target
-from prime_train.cli.aws.stack import STACK
 from prime_train.operations.aws.code import code
+from prime_train.operations.aws.deployment import STACK
 from tests.fakes.aws import Aws, aws
 from tests.github import scratch
 from tests.github.act import Act, Step, needs_act
@@ -28,7 +28,7 @@ RENEWED = f"repo:{OWNER[0]}@{OWNER[1]}/{REPOSITORY[0]}@{REPOSITORY[1]}"
 
 
 def policy(words: str) -> dict[str, Any]:
-    """The one statement of the policy with these words in it, filled in as a reader does."""
+    """Return the only statement of the policy with these words in it, filled in as by a reader."""
     blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "aws.md").read_text(), re.DOTALL)
     (text,) = (block for block in blocks if words in block)
     # The longer names first.
@@ -43,7 +43,7 @@ def trust() -> dict[str, Any]:
 
 
 def lets_in(subject: str, audience: str = "sts.amazonaws.com") -> bool:
-    """Whether a job with this token gets the role: every condition has to hold, and of several values one has to be it."""
+    """Return whether a job with this token may assume the role: every condition has to hold, with one of its values."""
     (operator, conditions), *others = trust()["Condition"].items()
     assert (operator, others) == ("StringEquals", [])
     token = {f"{ISSUER}:sub": subject, f"{ISSUER}:aud": audience}
@@ -92,7 +92,8 @@ def test_the_role_may_make_the_roles_of_the_stack_and_no_others() -> None:
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Aws]:
-    """With the code in it that would be brought, as if it had been compiled: to fetch what it depends on takes a minute."""
+    """Return an AWS on loopback that has the code that would be deployed, as if it had been built: fetching its dependencies takes a
+    minute."""
     with aws(tmp_path / "aws") as it:
         made = code(Target(), None, print)
         Account(it.env).bring(made.better or made.name, code_in(tmp_path).read_bytes())
@@ -104,13 +105,14 @@ def deployed(act: Act, cloud: Aws, repository: Path, installed: Path, inputs: Ma
     secrets = {"PRIME_API_KEY": "pk-secret-value"}
     env = {**cloud.env, scratch.WARM: str(installed)}
     ran = act.run(repository, WORKFLOW.name, "workflow_dispatch", {"inputs": dict(inputs)}, variables=variables, secrets=secrets, env=env)
-    assert ran.jobs == {"deploy": "success"}, ran.told
-    assert "pk-secret-value" not in ran.told
+    assert ran.jobs == {"deploy": "success"}, ran.reported
+    assert "pk-secret-value" not in ran.reported
     (step,) = (step for step in ran.steps if "$" not in step.place and step.text.startswith("account "))
     return step
 
 
 @needs_act
+@pytest.mark.exhaustive
 def test_it_deploys_and_shows_the_address_and_the_second_time_that_nothing_changes(
     act: Act, cloud: Aws, installed: Path, tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
-"""Which events start which jobs, and what of them reaches which verb: all workflows, run by act, with a verb that says what it was told."""
+"""Which events start which jobs, and what of them reaches which command: all workflows, run by act, with a command that prints its
+arguments."""
 
 import json
 from pathlib import Path
@@ -23,7 +24,7 @@ COMMENT = {
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository that has this project's workflows for its own."""
+    """Return a repository that has this project's workflows as its own."""
     folder = tmp_path_factory.mktemp("models")
     scratch.write_workflows(folder)
     return scratch.repository(folder, {"configs/demo.yaml": "name: demo\n"})
@@ -45,10 +46,10 @@ def runs(act: Act, models: Path, recorder: Path) -> Runs:
     return Runs(act, models, recorder)
 
 
-def told(ran: Ran, job: str, verb: str) -> dict[str, str]:
-    said = json.loads(ran.step(job, f"{verb}/verb").text)
-    assert said["arguments"] == ["gha", verb]
-    environment: dict[str, str] = said["environment"]
+def reported(ran: Ran, job: str, verb: str) -> dict[str, str]:
+    output = json.loads(ran.step(job, f"{verb}/verb").text)
+    assert output["arguments"] == ["gha", verb]
+    environment: dict[str, str] = output["environment"]
     assert not [name for name in environment if name.startswith("INPUT_")]
     return environment
 
@@ -70,9 +71,9 @@ def test_a_dispatch_hands_over_its_inputs_as_they_are(runs: Runs) -> None:
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_BUCKET": "s3://b"}
     secrets = {"PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_API_KEY": "key", "AWS_ACCESS_KEY_ID": "AKIA"}
     ran = runs.run("launch.yml", "workflow_dispatch", {"inputs": inputs}, variables=variables, secrets=secrets)
-    assert told(ran, "validate", "validate")["PRIME_TRAIN_INPUT_PATHS"] == HOSTILE
+    assert reported(ran, "validate", "validate")["PRIME_TRAIN_INPUT_PATHS"] == HOSTILE
     (job,) = set(ran.jobs) - {"validate"}
-    given = told(ran, job, "launch")
+    given = reported(ran, job, "launch")
     assert given["PRIME_TRAIN_INPUT_CONFIG"] == HOSTILE
     assert given["PRIME_TRAIN_INPUT_NAME"] == "$(touch pwned)"
     assert (given["PRIME_TRAIN_INPUT_DRY_RUN"], given["PRIME_TRAIN_INPUT_AGAIN"]) == ("true", "false")
@@ -85,7 +86,7 @@ def test_a_dispatch_hands_over_its_inputs_as_they_are(runs: Runs) -> None:
 def test_an_event_sent_to_the_repository_launches_what_it_names(runs: Runs) -> None:
     payload = {"config": "configs/demo.yaml", "again": True}
     ran = runs.run("launch.yml", "repository_dispatch", {"action": "prime-train-launch", "client_payload": payload})
-    given = told(ran, "launch configs/demo.yaml", "launch")
+    given = reported(ran, "launch configs/demo.yaml", "launch")
     assert given["PRIME_TRAIN_INPUT_CONFIG"] == "configs/demo.yaml"
     assert (given["PRIME_TRAIN_INPUT_DRY_RUN"], given["PRIME_TRAIN_INPUT_AGAIN"]) == ("false", "true")
 
@@ -94,7 +95,7 @@ def test_an_event_sent_to_the_repository_launches_what_it_names(runs: Runs) -> N
 def test_an_event_that_names_no_config_does_not_launch_them_all(runs: Runs, payload: dict[str, Any]) -> None:
     ran = runs.run("launch.yml", "repository_dispatch", {"action": "prime-train-launch", "client_payload": payload})
     assert ran.jobs == {"validate": "failure"}
-    assert "no config is named" in ran.told
+    assert "no config is named" in ran.reported
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_a_pull_request_launches_only_as_the_repository_says(
 
 
 @pytest.mark.parametrize(
-    ("more", "heard"),
+    ("more", "received"),
     [
         pytest.param({}, True, id="a member's command"),
         pytest.param({"body": "what about /prime-train stop?"}, False, id="a command spoken of"),
@@ -130,9 +131,9 @@ def test_a_pull_request_launches_only_as_the_repository_says(
         pytest.param({"user": {"login": "b", "type": "Bot"}}, False, id="a bot's"),
     ],
 )
-def test_only_commands_of_people_take_a_machine(runs: Runs, more: dict[str, Any], heard: bool) -> None:
+def test_only_commands_of_people_take_a_machine(runs: Runs, more: dict[str, Any], received: bool) -> None:
     ran = runs.run("stop.yml", "issue_comment", {**COMMENT, "comment": {**COMMENT["comment"], **more}})
-    assert set(ran.jobs) == ({"stop"} if heard else set())
+    assert set(ran.jobs) == ({"stop"} if received else set())
 
 
 def test_a_command_on_an_issue_takes_none(runs: Runs) -> None:
@@ -142,7 +143,7 @@ def test_a_command_on_an_issue_takes_none(runs: Runs) -> None:
 def test_a_comment_reaches_the_verb_by_the_events_file_alone(runs: Runs) -> None:
     body = "/prime-train stop $(touch pwned) `touch pwned`\n::set-output name=did::stop"
     ran = runs.run("stop.yml", "issue_comment", {**COMMENT, "comment": {**COMMENT["comment"], "body": body}})
-    given = told(ran, "stop", "stop")
+    given = reported(ran, "stop", "stop")
     assert (given["PRIME_TRAIN_INPUT_RUN"], given["PRIME_TRAIN_INPUT_NOW"]) == ("", "false")
     assert not [name for name, value in given.items() if "pwned" in value]
 
@@ -150,24 +151,24 @@ def test_a_comment_reaches_the_verb_by_the_events_file_alone(runs: Runs) -> None
 @pytest.mark.parametrize(("payload", "run"), [({"run": "mnist-7"}, "mnist-7"), ({}, ""), ({"run": None}, "")])
 def test_an_event_sent_to_the_repository_stops_what_it_names(runs: Runs, payload: dict[str, Any], run: str) -> None:
     ran = runs.run("stop.yml", "repository_dispatch", {"action": "prime-train-stop", "client_payload": payload})
-    assert told(ran, "stop", "stop")["PRIME_TRAIN_INPUT_RUN"] == run
+    assert reported(ran, "stop", "stop")["PRIME_TRAIN_INPUT_RUN"] == run
 
 
 def test_the_schedule_sweeps_where_a_control_plane_is_named(runs: Runs) -> None:
     assert runs.run("watch.yml", "schedule", {}).jobs == {}
     ran = runs.run("watch.yml", "schedule", {}, variables={"PRIME_TRAIN_URL": "https://plane.example.com"})
-    assert told(ran, "watch", "watch")["PRIME_TRAIN_INPUT_STALE_MINUTES"] == "90"
+    assert reported(ran, "watch", "watch")["PRIME_TRAIN_INPUT_STALE_MINUTES"] == "90"
 
 
 def test_the_schedule_hands_the_key_of_wandb_to_the_step_that_asks_it_and_to_no_other(runs: Runs) -> None:
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_WANDB": "acme/sums"}
-    given = told(runs.run("watch.yml", "schedule", {}, variables=variables, secrets={"WANDB_API_KEY": "k" * 40}), "watch", "watch")
+    given = reported(runs.run("watch.yml", "schedule", {}, variables=variables, secrets={"WANDB_API_KEY": "k" * 40}), "watch", "watch")
     assert (given["PRIME_TRAIN_INPUT_WANDB"], given["WANDB_API_KEY"]) == ("acme/sums", "***")
     assert "WANDB_API_KEY" not in str(parsed(ROOT / ".github" / "workflows" / "watch.yml")["jobs"]["watch"]["env"])
 
 
 def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:
-    given = told(runs.run("validate.yml", "pull_request", pull("opened")), "validate", "validate")
+    given = reported(runs.run("validate.yml", "pull_request", pull("opened")), "validate", "validate")
     assert given["PRIME_TRAIN_INPUT_PATHS"] == ""
     assert (given["PRIME_TRAIN_INPUT_CONFIGS"], given["PRIME_TRAIN_INPUT_FAIL_ON"]) == ("configs", "error")
     assert not {"PRIME_TRAIN_MASTER_KEY", "PRIME_TRAIN_STORE", "AWS_SECRET_ACCESS_KEY"} & set(given)
@@ -188,4 +189,4 @@ def test_another_repository_uses_the_workflows_as_the_example_does(act: Act, rec
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com"}
     ran = Runs(act, repository, recorder).run(path.name, event, payload, variables=variables)
     (found,) = (name for name in ran.jobs if name.endswith(job))
-    told(ran, found, verb)
+    reported(ran, found, verb)

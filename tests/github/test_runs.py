@@ -1,4 +1,6 @@
-"""Runs are launched, told of and stopped by the workflows, as act runs them, with a control plane and a GitHub of their own processes."""
+"""Runs are launched, reported and stopped by the workflows, as act runs them, with a control plane and a GitHub in processes of their
+own.
+"""
 
 import time
 from collections.abc import Iterator
@@ -11,7 +13,8 @@ from prime_train.adapters.store_remote import RemoteStore
 from prime_train.core.run import Change, RunState
 from tests import builders as b
 from tests.cli.shell import Shell
-from tests.fakes.wandb import KEY, FakeRun, FakeWandb
+from tests.fakes.http import ALWAYS
+from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
 from tests.github.act import Ran, Step, needs_act
 from tests.github.workplace import REPO, Workplace
 
@@ -31,7 +34,7 @@ budget: {usd: 5, hours: 2}
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A control plane that nobody watches, and the variables that lead to it."""
+    """Return the variables that lead to a control plane without a watcher."""
     folder = tmp_path / "plane"
     folder.mkdir()
     shell = Shell(folder)
@@ -41,7 +44,7 @@ def plane(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def here(workplace: Workplace, plane: dict[str, str]) -> Workplace:
-    """With a pull request; ann may push, bob may not."""
+    """Return a workplace with a pull request; ann may push, bob may not."""
     workplace.variables |= {"PRIME_TRAIN_URL": plane["PRIME_TRAIN_STORE"], "PRIME_TRAIN_ON_LABEL": "true"}
     workplace.secrets["PRIME_TRAIN_MASTER_KEY"] = plane["PRIME_TRAIN_MASTER_KEY"]
     workplace.github.add_user("ann", repo=REPO, role="write")
@@ -63,7 +66,7 @@ def commanded(here: Workplace, by: str, body: str) -> Ran:
 
 
 def did(ran: Ran, job: str, step: str) -> Step:
-    assert ran.jobs[job] == "success", ran.told
+    assert ran.jobs[job] == "success", ran.reported
     return ran.step(job, step)
 
 
@@ -72,6 +75,7 @@ def test_no_job_that_holds_keys_starts_for_an_outsiders_comment(here: Workplace)
     assert commanded(here, "eve", "/prime-train stop").jobs == {}
 
 
+@pytest.mark.exhaustive
 def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Workplace) -> None:
     first = launched(here)
     run_id = first.outputs["run"]
@@ -97,7 +101,7 @@ HOUR_S = 3600
 
 
 def sending_heartbeats(here: Workplace) -> tuple[RemoteStore, str]:
-    """A run of the control plane that trains and heartbeats; nothing that takes time here makes it silent."""
+    """Store a run that trains and sends heartbeats; no slow step of a test makes it silent."""
     store = RemoteStore(here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
     now_s = int(time.time())
     attempt = b.new_attempt(launched_s=now_s - 60, agent_put_s=now_s - 55, first_heartbeat_s=now_s - 50, first_step_s=now_s - 40)
@@ -121,30 +125,30 @@ def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_
         here.secrets["WANDB_API_KEY"] = KEY
         ran = here.run("watch.yml", "schedule", {})
     watched = did(ran, "watch", "watch")
-    assert watched.outputs["silent"] == "1", ran.told
+    assert watched.outputs["silent"] == "1", ran.reported
     verb = ran.step("watch", "watch/verb")
-    (told,) = [note for note in verb.annotations if "W&B" in note.message]
-    assert told.level == "warning"
-    assert "acme/sums/lost-one" in told.message
-    assert "nothing was done" in told.message
+    (reported,) = [note for note in verb.annotations if "W&B" in note.message]
+    assert reported.level == "warning"
+    assert "acme/sums/lost-one" in reported.message
+    assert "nothing was changed" in reported.message
     assert [note.level for note in verb.annotations] == ["warning"] * len(verb.annotations)
     assert "lost-one" in verb.summary
     for left_alone in ("lively", ours):
-        assert left_alone not in told.message + verb.summary.partition("fell silent, by")[2]
+        assert left_alone not in reported.message + verb.summary.partition("fell silent, by")[2]
     after = store.load(ours)
     assert before is not None
     assert after is not None
-    assert (after.run.state, after.run.attempt, after.run.want) == (RunState.TRAINING, 1, before.run.want)
-    assert KEY not in ran.told
+    assert (after.run.state, after.run.attempt, after.run.desired) == (RunState.TRAINING, 1, before.run.desired)
+    assert KEY not in ran.reported
 
 
 def test_the_schedule_sweeps_all_the_same_where_wandb_does_not_answer(here: Workplace) -> None:
     with FakeWandb() as wandb:
-        wandb.failing = 503
+        wandb.fail(unwell(503), times=ALWAYS)
         here.variables |= {"PRIME_TRAIN_WANDB": "acme/sums", "WANDB_BASE_URL": wandb.url}
         here.secrets["WANDB_API_KEY"] = KEY
         ran = here.run("watch.yml", "schedule", {})
     watched = did(ran, "watch", "watch")
     assert watched.outputs["looked-at"] == "0"
     assert watched.outputs.get("silent", "") == ""
-    assert any("W&B cannot be asked" in note.message for note in ran.step("watch", "watch/verb").annotations), ran.told
+    assert any("W&B cannot be queried" in note.message for note in ran.step("watch", "watch/verb").annotations), ran.reported

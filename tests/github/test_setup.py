@@ -1,4 +1,4 @@
-"""What the actions install, and what they leave alone."""
+"""What the actions install, and what they do not change."""
 
 import os
 import shutil
@@ -15,10 +15,10 @@ from tests.github.act import PATH, Act, needs_act
 from tests.github.files import ROOT
 
 FETCHING = ("PIP_CERT", "PIP_FIND_LINKS", "PIP_INDEX_URL", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_INDEX_URL")
-"""How this machine fetches packages, if that is told by the environment."""
+"""Variables with which this machine fetches packages, if the environment sets them."""
 
 NEEDED = ("bash", "cat", "cut", "dirname", "find", "rm", "sha256sum", "sort", "xargs")
-"""What install.sh takes for granted."""
+"""Programs that install.sh assumes to exist."""
 
 CALLER = """\
 on: [push]
@@ -57,7 +57,7 @@ HOSTILE = {
 
 
 def with_uv(act: Act, folder: Path) -> Act:
-    """A path with uv in it, and no other program of this environment."""
+    """Return a PATH with uv, and no other program of this environment."""
     folder.mkdir()
     (folder / "uv").symlink_to(Path(sys.executable).parent / "uv")
     return replace(act, path=f"{folder}:{PATH}")
@@ -68,18 +68,19 @@ def fetching() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with its code, to install."""
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the project with its code, to be installed."""
     return scratch.product(tmp_path_factory.mktemp("whole"), has_code=True)
 
 
 @pytest.mark.slow
 @needs_act
-def test_setup_installs_this_very_code_once_and_leaves_the_callers_python_alone(act: Act, whole: Path, tmp_path: Path) -> None:
+@pytest.mark.exhaustive
+def test_setup_installs_this_very_code_once_and_leaves_the_callers_python_alone(act: Act, complete: Path, tmp_path: Path) -> None:
     repository = scratch.repository(tmp_path / "models", {".github/workflows/w.yml": CALLER, **HOSTILE})
-    act = replace(with_uv(act, tmp_path / "programs"), folders=scratch.folders(whole))
+    act = replace(with_uv(act, tmp_path / "programs"), folders=scratch.folders(complete))
     ran = act.run(repository, "w.yml", "push", {}, env=fetching())
-    assert ran.jobs == {"train": "success"}, ran.told
+    assert ran.jobs == {"train": "success"}, ran.reported
     assert ran.step("train", "first").outputs["version"] == prime_train.__version__
     assert ran.step("train", "used").text == f"prime-train {prime_train.__version__}\n"
     assert ran.step("train", "after").text == ran.step("train", "before").text
@@ -91,11 +92,11 @@ def test_nothing_is_installed_where_it_is_already(act: Act, installed: Path, tmp
     workflow = CALLER.replace("PYTHONPATH: hostile", "PYTHONPATH: ''")
     repository = scratch.repository(tmp_path / "models", {".github/workflows/w.yml": workflow})
     ran = act.run(repository, "w.yml", "push", {}, env={scratch.WARM: str(installed)})
-    assert ran.jobs == {"train": "success"}, ran.told
+    assert ran.jobs == {"train": "success"}, ran.reported
     assert "installed already" in ran.step("train", "first/1").text
 
 
-def test_a_runner_without_uv_or_a_python_of_this_decade_is_told_what_to_do(project: Path, tmp_path: Path) -> None:
+def test_a_runner_without_uv_or_a_python_of_this_decade_is_reported_what_to_do(project: Path, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in NEEDED:

@@ -1,4 +1,4 @@
-"""Other people's checks have nothing to say of the actions, the workflows and the example, and would say it if they had."""
+"""Third-party checks find nothing in the actions, the workflows and the example, and would find mistakes."""
 
 import json
 import shutil
@@ -11,12 +11,13 @@ import pytest
 
 from tests.github import languageservice
 from tests.github.files import CONSUMER, ROOT, actions, consumer_workflows, everything, named, scripts, workflows
+from tests.waiting import HANG_S
 
 BIN = Path(sys.executable).parent
 
 
 def run(*command: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(BIN / command[0]), *command[1:]], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([str(BIN / command[0]), *command[1:]], cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_files_follow_the_schema(schema: str, paths: list[Path]) -> None:
 
 
 def zizmor(folder: Path) -> list[dict[str, Any]]:
-    """All that it finds, without the network, at its strictest."""
+    """Return everything that zizmor finds, without the network, at its strictest."""
     done = run(
         "zizmor", "--offline", "--persona=auditor", "--strict-collection", "--format=json", "--no-progress", "--quiet", ".", folder=folder
     )
@@ -43,7 +44,7 @@ def zizmor(folder: Path) -> list[dict[str, Any]]:
 
 
 def copied(folder: Path) -> Path:
-    """Only what is to be looked at: the repository has folders with other people's workflows, such as .venv."""
+    """Copy only the files to check, because the repository has folders with other people's workflows, such as .venv."""
     for path in everything():
         (folder / named(path)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, folder / named(path))

@@ -1,4 +1,4 @@
-"""A pull request's configs are judged by the workflow, as act runs it, against a GitHub that holds it to the job's rights."""
+"""A pull request's configs are checked by the workflow, as act runs it, with a GitHub that limits it to the job's permissions."""
 
 import json
 from pathlib import Path
@@ -19,14 +19,14 @@ HOSTILE = "configs/it's $(touch pwned)`touch pwned`;%0A::error::planted.yaml"
 
 
 class PullRequest:
-    """From a branch here, or from a fork's."""
+    """A pull request from a branch here, or from a fork's."""
 
     def __init__(self, here: Workplace, fork: str | None = None) -> None:
         self.here, self.fork, self.number = here, fork, 0
         here.branch(BRANCH)
 
     def pushed(self, files: dict[str, str]) -> Ran:
-        """The commit, and what the workflow makes of it."""
+        """Push the files. Return the commit, and the workflow's result for it."""
         self.here.push(files)
         if not self.number:
             more: dict[str, Any] = {"fork": self.fork, "files": files} if self.fork else {}
@@ -45,22 +45,22 @@ def pull(workplace: Workplace) -> PullRequest:
     return PullRequest(workplace)
 
 
-def test_a_bad_config_is_told_of_at_its_line_and_a_good_one_clears_it(pull: PullRequest) -> None:
+def test_a_bad_config_is_reported_at_its_line_and_a_good_one_clears_it(pull: PullRequest) -> None:
     bad = pull.pushed({"configs/demo.yaml": BAD})
     step = bad.step("validate", "validate")
     assert (step.result, step.outputs["valid"]) == ("failure", "false")
     assert ("error", "configs/demo.yaml", 5) in [
         (note.level, note.file, note.line) for note in bad.step("validate", "validate/verb").annotations
     ]
-    (told,) = pull.comments
-    assert "bugdet" in told
+    (reported,) = pull.comments
+    assert "bugdet" in reported
 
     good = pull.pushed({"configs/demo.yaml": GOOD})
     step = good.step("validate", "validate")
-    assert (step.result, step.outputs["valid"]) == ("success", "true"), good.told
+    assert (step.result, step.outputs["valid"]) == ("success", "true"), good.reported
     assert json.loads(step.outputs["configs"]) == ["configs/demo.yaml"]
-    (told,) = pull.comments
-    assert "bugdet" not in told
+    (reported,) = pull.comments
+    assert "bugdet" not in reported
     assert good.step("validate", "validate/verb").summary
 
 
@@ -70,7 +70,7 @@ def test_a_forks_pull_request_is_judged_without_a_comment_and_without_a_failure_
     pull = PullRequest(Workplace(github, act, installed, tmp_path / "models", from_fork=True), fork="stranger/models")
     ran = pull.pushed({"configs/demo.yaml": GOOD})
     step = ran.step("validate", "validate")
-    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), ran.told
+    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), ran.reported
     assert pull.comments == []
     assert "demo" in ran.step("validate", "validate/verb").summary
 
@@ -78,11 +78,11 @@ def test_a_forks_pull_request_is_judged_without_a_comment_and_without_a_failure_
 def test_a_path_or_a_branch_is_never_a_command(pull: PullRequest) -> None:
     ran = pull.pushed({HOSTILE: BAD})
     annotations = ran.step("validate", "validate/verb").annotations
-    assert {note.file for note in annotations} == {HOSTILE}, ran.told
+    assert {note.file for note in annotations} == {HOSTILE}, ran.reported
     assert "planted" not in {note.title for note in annotations}
 
 
 def test_a_pull_request_without_a_config_passes_in_silence(pull: PullRequest) -> None:
     ran = pull.pushed({"README.md": "no config\n"})
-    assert ran.step("validate", "validate").outputs["configs"] == "[]", ran.told
+    assert ran.step("validate", "validate").outputs["configs"] == "[]", ran.reported
     assert pull.comments == []

@@ -1,4 +1,4 @@
-"""The rules of the workflows that no other tool holds."""
+"""The rules of the workflows that no other tool checks."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ GRANT = re.compile(r"^      [a-z-]+: (read|write) # \w.*")
 OUTPUT = re.compile(r"\$\{\{ (steps|jobs)\.([a-z-]+)\.outputs\.([a-z-]+) \}\}")
 MAY_RENT = {"$/actions/launch", "$/actions/watch", "$/actions/stop"}
 PULL_REQUEST_CONFIGS = {"PRIME_OFFERS_KEY"}
-"""The one secret outside an environment: it can do nothing but look at offers."""
+"""The only secret outside of an environment: it can only list offers."""
 
 Job = dict[str, Any]
 
@@ -97,7 +97,7 @@ def test_what_may_rent_takes_its_keys_from_an_environment() -> None:
 
 
 def test_no_job_that_a_comment_starts_starts_for_an_outsiders() -> None:
-    """Also in the caller's own file, as its jobs hand the keys on."""
+    """This includes the caller's own file, because its jobs pass the keys on."""
     commented = [path for path in [*workflows(), *consumer_workflows()] if "issue_comment" in parsed(path)["on"]]
     assert len(commented) == 2
     for place, job in jobs(commented):
@@ -140,7 +140,7 @@ def _assert_outputs_of_steps(place: str, job: Job) -> None:
         assert match[3] in produces, f"{place}: {name}"
 
 
-def test_by_hand_and_from_another_workflow_the_same_can_be_asked() -> None:
+def test_by_hand_and_from_another_workflow_the_same_can_be_queried() -> None:
     for path in workflows():
         on = parsed(path)["on"]
         if {"workflow_call", "workflow_dispatch"} <= set(on):

@@ -1,4 +1,6 @@
-"""A repository at the fake GitHub that uses this project's workflows, and act, which runs them with the rights that each job asks for."""
+"""A repository at the fake GitHub that uses this project's workflows, and act, which runs them with the permissions that each job
+requests.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +16,8 @@ REPO = "acme/models"
 
 @dataclass
 class Workplace:
-    """`folder`: a real git repository, whose history the fake's repository has; act runs what lies in it. `installed`: see `scratch.warm`.
-    `from_fork`: jobs are started by a fork's pull request, and so only read."""
+    """A repository. `folder`: a real git repository, whose history the fake's repository has; act runs its content. `installed`: see
+    `scratch.warm`. `from_fork`: jobs are started by a fork's pull request, and so can only read."""
 
     github: FakeGitHub
     act: Act
@@ -42,7 +44,7 @@ class Workplace:
         self.github.load(REPO, str(self.folder))
 
     def run(self, workflow: str, event: str, payload: Mapping[str, Any] | None = None) -> Ran:
-        """By default with the newest event of that name that happened at the fake."""
+        """Run a workflow, by default with the newest event of that name at the fake."""
         if payload is None:
             payload = [each["payload"] for each in self.github.events() if each["name"] == event][-1]
         return self.act.run(

@@ -1,4 +1,4 @@
-"""The webhook's function alone on AWS on loopback, with a table and a secret of its own: nobody watches its runs or changes them."""
+"""The webhook's function alone on AWS on loopback, with a table and a secret of its own, so that no watcher changes its runs."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from prime_lambdas.secret import MASTER, POD
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.boto import create_table
+from prime_train.adapters.store_dynamo.boto_calls import create_table
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from tests.fakes.aws import Aws
@@ -32,7 +32,7 @@ SECRETS = {
 
 @dataclass(frozen=True)
 class Alone:
-    """`url`: where it is asked. `env`: as the function has it."""
+    """The function. `url`: its address. `env`: its environment."""
 
     cloud: Aws
     name: str
@@ -45,21 +45,21 @@ class Alone:
         return open_dynamo(self.env["PRIME_TRAIN_STORE"], self.cloud.env)
 
     def webhook(self, clock: float, **env: str) -> Webhook:
-        """The same, in this process, its clock standing still."""
+        """Return the same function in this process, with a clock that stands still."""
         return Webhook(Settings.of({**self.env, **env}), clock=lambda: clock)
 
     def items(self) -> list[Any]:
-        """All that is in the table."""
+        """Return all items of the table."""
         return sorted(self.dynamodb.scan(TableName=self.name, ConsistentRead=True)["Items"], key=str)
 
     def logs(self) -> str:
-        """What the function has said in calls that are over."""
+        """Return the function's log of finished calls."""
         pages = self.cloud.client("logs").get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{self.name}")
         return "\n".join(event["message"] for page in pages for event in page["events"])
 
 
 def alone(cloud: Aws, folder: Path) -> Alone:
-    """Made under the folder's name; it is there as long as `cloud` is."""
+    """Create the function under the folder's name; it exists as long as `cloud` does."""
     name, dynamodb, functions = folder.name, cloud.client("dynamodb"), cloud.client("lambda")
     create_table(dynamodb, name)
     secret = cloud.client("secretsmanager").create_secret(Name=name, SecretString=json.dumps(SECRETS))["ARN"]
@@ -78,7 +78,7 @@ def alone(cloud: Aws, folder: Path) -> Alone:
 
 
 def event(sent: Sent, *, decoded: bool) -> dict[str, Any]:
-    """What a function's address makes of a request, its path `decoded` or not."""
+    """Return the event that a Function URL makes of a request, with its path `decoded` or not."""
     path, _, query = sent.target.partition("?")
     headers: dict[str, str] = {}
     for name, value in sent.headers:
@@ -95,7 +95,7 @@ def event(sent: Sent, *, decoded: bool) -> dict[str, Any]:
     }
 
 
-def by_event(webhook: Webhook, told: Any, method: str = "") -> Answer:
-    said = webhook(told, None)
-    assert said["isBase64Encoded"] is False
-    return Answer(said["statusCode"], said["headers"], b"" if method == "HEAD" else said["body"].encode())
+def by_event(webhook: Webhook, reported: Any, method: str = "") -> Answer:
+    output = webhook(reported, None)
+    assert output["isBase64Encoded"] is False
+    return Answer(output["statusCode"], output["headers"], b"" if method == "HEAD" else output["body"].encode())

@@ -1,4 +1,4 @@
-"""The control plane as deployed, once for all tests that leave it as it is."""
+"""The deployed control plane, once for all tests that do not change it."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The control plane as `prime-train deploy` makes it, on AWS on loopback, renting from a fake Prime Intellect."""
+"""The control plane as deployed by `prime-train deploy`, on AWS on loopback, renting from a fake Prime Intellect."""
 
 import json
 import os
@@ -19,6 +19,7 @@ from tests.fakes.aws import Aws, aws
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import FakePrime
 from tests.fakes.s3_servers import REGION
+from tests.waiting import HANG_S
 
 BIN = Path(sys.executable).parent
 STACK = "training"
@@ -26,7 +27,7 @@ STACK = "training"
 
 @dataclass(frozen=True)
 class Deployed:
-    """A stack, whom it rents from, and what an operator's shell has in its environment. `outputs`: as the verb saved them."""
+    """A stack, its provider, and the environment of an operator's shell. `outputs`: as the command saved them."""
 
     cloud: Aws
     fake: FakePrime
@@ -46,38 +47,38 @@ class Deployed:
 
     @property
     def operator(self) -> dict[str, str]:
-        """The environment of somebody who knows the address and the key, and has keys to the bucket."""
+        """Return the environment of a user who has the address, the key, and keys to the bucket."""
         return {**self.env, "PRIME_TRAIN_STORE": self.url, "PRIME_TRAIN_MASTER_KEY": self.key}
 
     def watch(self, **event: object) -> dict[str, Any]:
-        """Calls the watcher and waits for what it has done."""
-        said = self.cloud.client("lambda").invoke(FunctionName=self.outputs["Watcher"], Payload=json.dumps(event))
-        done = json.loads(said["Payload"].read())
-        assert "FunctionError" not in said, done
+        """Invoke the watcher and wait for its result."""
+        output = self.cloud.client("lambda").invoke(FunctionName=self.outputs["Watcher"], Payload=json.dumps(event))
+        done = json.loads(output["Payload"].read())
+        assert "FunctionError" not in output, done
         assert isinstance(done, dict)
         return done
 
     def logs(self) -> str:
-        """What the functions have said in calls that are over, and what AWS on loopback said of itself."""
+        """Return the functions' logs of finished calls, and the log of AWS on loopback."""
         logs = self.cloud.client("logs")
         groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
         pages = [page for group in groups for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group)]
-        told = [event["message"] for page in pages for event in page["events"]]
-        return "\n".join([*told, self.cloud.log.read_text(errors="replace")])
+        reported = [event["message"] for page in pages for event in page["events"]]
+        return "\n".join([*reported, self.cloud.log.read_text(errors="replace")])
 
 
 def prime_train(env: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(BIN / "prime-train"), *words], env=dict(env), capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([str(BIN / "prime-train"), *words], env=dict(env), capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
-def said(env: Mapping[str, str], *words: str) -> str:
+def output(env: Mapping[str, str], *words: str) -> str:
     done = prime_train(env, *words)
     assert done.returncode == 0, f"prime-train {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 def code_in(folder: Path) -> Path:
-    """Our own files alone: what they depend on is where the tests run."""
+    """Write a zip of prime-train's own files, whose dependencies are in the tests' environment, and return its path."""
     path = folder / "code.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in own().items():
@@ -87,17 +88,17 @@ def code_in(folder: Path) -> Path:
 
 @contextmanager
 def deployed(folder: Path, driver: Driver | None = None) -> Iterator[Deployed]:
-    """`driver`: what the machines' GPUs are like; None: there are none."""
+    """Deploy. `driver`: describes the machines' GPUs; None: they have none."""
     with aws(folder / "aws") as cloud, FakePrime(folder / "prime", running=True) as fake:
         fake.rows = ROWS
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
         env = {**plain, **cloud.env, "PRIME_TRAIN_HOME": str(folder / "home")}
         code, secrets = code_in(folder), _secrets(folder, fake, driver)
         given = [word for name in secrets for word in ("--secret", name)]
-        first = said({**env, **secrets}, "deploy", "--stack", STACK, "--yes", "--code", str(code), *given)
+        first = output({**env, **secrets}, "deploy", "--stack", STACK, "--yes", "--code", str(code), *given)
         address = cloud.address_of(_outputs(folder)["FunctionUrl"])
-        said(env, "deploy", "--stack", STACK, "--yes", "--code", str(code), "--public-url", address)
-        key = said(env, "doctor", "--stack", STACK, "--show-key").strip()
+        output(env, "deploy", "--stack", STACK, "--yes", "--code", str(code), "--public-url", address)
+        key = output(env, "doctor", "--stack", STACK, "--show-key").strip()
         yield Deployed(cloud, fake, env, _outputs(folder), key, first, code)
 
 

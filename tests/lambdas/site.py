@@ -1,4 +1,4 @@
-"""A control plane of a random name, on AWS on loopback or in an account, and all that it leaves behind taken away at the end."""
+"""A control plane with a random name, on AWS on loopback or in an account, which is deleted with everything that it leaves behind."""
 
 import os
 import secrets
@@ -16,15 +16,16 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from tests.lambdas.deployed import Deployed, prime_train
 
 PREFIX = "pt-smoke-"
-"""What is left of any of these is found by it: docs/aws.md says how."""
+"""Prefix of all names, by which leftovers can be found: see docs/aws.md."""
 NOBODY = {"PRIME_API_KEY": "key-of-nobody", "PRIME_API_BASE_URL": "http://127.0.0.1:9"}
-"""Nothing can be rented."""
+"""Credentials with which nothing can be rented."""
 KEYS = ("PK", "SK")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where. `env`: the shell that deploys. `code`: a zip; None: one is made. `loopback`: what stands in for AWS, if something does."""
+    """Where to deploy. `env`: the environment of the shell that deploys. `code`: a zip; None: one is made. `loopback`: the replacement of
+    AWS, if any."""
 
     env: Mapping[str, str]
     code: Path | None = None
@@ -33,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Site:
-    """A stack that is there."""
+    """A deployed stack."""
 
     place: Place
     name: str
@@ -81,7 +82,7 @@ def _succeeds(place: Place, *words: str) -> None:
 
 
 def _delete(account: Account, outputs: Mapping[str, str]) -> None:
-    """What outlives a stack. Each may be gone, or never have been."""
+    """Delete what outlives a stack. Each part may be deleted already, or never have existed."""
     for delete, output in ((_delete_bucket, "Bucket"), (_delete_table, "Table"), (_delete_secret, "Secret")):
         try:
             delete(account, outputs.get(output, ""))
@@ -105,7 +106,7 @@ def _delete_table(account: Account, name: str) -> None:
 
 
 def _delete_secret(account: Account, name: str) -> None:
-    """At once: the stack has only put it where it can be had back from."""
+    """Delete the secret at once, because the stack has only scheduled its deletion."""
     if name:
         account.client("secretsmanager").restore_secret(SecretId=name)
         account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
@@ -117,5 +118,5 @@ def _is_gone(error: ClientError) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """This shell's, as it is for AWS, with nothing of prime-train's."""
+    """Return this shell's variables for AWS, without those of prime-train."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}

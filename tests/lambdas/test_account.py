@@ -1,8 +1,8 @@
-"""What the control plane is trusted with on AWS, all of it asked: of AWS on loopback as far as it goes, and of an account if one is named.
+"""All assumptions of the control plane about AWS, checked with AWS on loopback as far as possible, and with an account if one is named.
 
     PRIME_TRAIN_TESTS_AWS=ACCOUNT/REGION .venv/bin/python -m pytest -m aws -n 0 tests/lambdas/test_account.py
 
-with keys where AWS's tools find them. It says what it costs before it begins, and takes everything away again.
+with keys where AWS's tools find them. It prints its cost before it begins, and deletes everything at the end.
 """
 
 import os
@@ -24,14 +24,14 @@ from tests import builders as b
 from tests.lambdas.deployed import Deployed, prime_train
 from tests.lambdas.site import PREFIX, Place, Site, environment, site
 from tests.lambdas.test_template import resources
-from tests.webhook import asking
+from tests.waiting import HANG_S
+from tests.webhook import calls
 
 NAMED = "PRIME_TRAIN_TESTS_AWS"
 COST = """
 This makes a stack {name}* in account {account}, region {region}, and deletes it: about ten minutes, and less than one cent
 (a secret and some alarms for an hour at most, a few hundred requests). Should it be killed, docs/aws.md says how to find what it left.
 """
-TICK_S_MAX = 150.0
 LOOK_S = 5.0
 ALARMS = sum(each["Type"] == "AWS::CloudWatch::Alarm" for each in resources().values())
 
@@ -53,7 +53,7 @@ def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 
 def _named(request: pytest.FixtureRequest, home: Path) -> Place:
-    """The account that somebody wants this in, who has been told what it costs."""
+    """Return the account that the user has named, after showing the cost."""
     account, _, region = os.environ.get(NAMED, "").partition("/")
     if not region or "aws" not in request.config.getoption("markexpr"):
         pytest.skip(f"an account is asked only with -m aws and {NAMED}=ACCOUNT/REGION")
@@ -65,6 +65,7 @@ def _named(request: pytest.FixtureRequest, home: Path) -> Place:
     return place
 
 
+@pytest.mark.exhaustive
 def test_the_control_plane_does_what_it_is_trusted_with(there: Site, subtests: pytest.Subtests) -> None:
     for part in PARTS:
         with subtests.test(part.__name__):
@@ -75,7 +76,7 @@ def test_the_control_plane_does_what_it_is_trusted_with(there: Site, subtests: p
 
 
 def it_answers(there: Site) -> None:
-    assert requests.get(f"{there.url}/healthz", timeout=30).json()["now_s"] > 0
+    assert requests.get(f"{there.url}/healthz", timeout=HANG_S).json()["now_s"] > 0
 
 
 def its_table_forgets_what_has_expired_and_can_be_had_back(there: Site) -> None:
@@ -99,35 +100,35 @@ def its_bucket_is_closed_and_writes_on_condition(there: Site) -> None:
 
 
 def it_is_watched(there: Site) -> None:
-    """After a sweep there is none for most of a minute: it would end the run of the next parts, which is long past its time."""
+    """Check the schedule and the alarms, without a sweep, which would end the long overdue run of the following tests."""
     schedules = there.client("scheduler").list_schedules(NamePrefix=there.name)["Schedules"]
     assert [one["State"] for one in schedules] == ["ENABLED"]
     alarms = there.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"{there.name}-")["MetricAlarms"]
     assert len(alarms) == ALARMS
     _not_on_loopback(there, "its schedule's minute is too long for the tests")
-    before, ends_s = there.store.watch().version, time.monotonic() + TICK_S_MAX
+    before, ends_s = there.store.watch().version, time.monotonic() + HANG_S
     while there.store.watch().version == before and time.monotonic() < ends_s:
         time.sleep(LOOK_S)
     assert there.store.watch().version > before
 
 
 def a_heartbeat_is_heard_until_another_attempt_begins(there: Site) -> None:
-    held = asking.stored(there.store)
-    assert _sent(there, "heartbeat", asking.heartbeat(8).model_dump_json().encode()).json()["verdict"] == "ok"
-    now = there.store.load(held.run.run_id)
+    record = calls.stored(there.store)
+    assert _sent(there, "heartbeat", calls.heartbeat(8).model_dump_json().encode()).json()["verdict"] == "ok"
+    now = there.store.load(record.run.run_id)
     assert now is not None
-    fenced = replace(b.run(RunState.TRAINING, attempt=3, spec=held.run.spec), version=now.run.version + 1)
+    fenced = replace(b.run(RunState.TRAINING, attempt=3, spec=record.run.spec), version=now.run.version + 1)
     assert there.store.save(Change(fenced, replace(b.lease(fenced), version=now.lease.version + 1), lease_version=now.lease.version))
-    late = _sent(there, "heartbeat", asking.heartbeat(9).model_dump_json().encode())
+    late = _sent(there, "heartbeat", calls.heartbeat(9).model_dump_json().encode())
     assert (late.status_code, late.json()["verdict"]) == (409, "fenced")
 
 
 def a_machine_gets_keys_to_its_own_run_alone(there: Site) -> None:
     if "PodRole" not in there.outputs:
         pytest.skip("this stack lends no keys")
-    said = _sent(there, "keys", b"", attempt=3)
-    assert said.status_code == 200, said.text
-    bucket, lent = there.outputs["Bucket"], PodKeys.model_validate_json(said.content)
+    output = _sent(there, "keys", b"", attempt=3)
+    assert output.status_code == 200, output.text
+    bucket, lent = there.outputs["Bucket"], PodKeys.model_validate_json(output.content)
     session = boto3.session.Session(lent.access_key_id, lent.secret_access_key, lent.session_token, region_name=there.account.region)
     s3 = session.client("s3", endpoint_url=there.place.env.get("AWS_ENDPOINT_URL"))
     s3.put_object(Bucket=bucket, Key=f"{blob_prefix(b.RUN_ID)}mine", Body=b"1")
@@ -152,8 +153,8 @@ def functions_are_set_aside_for_it(there: Site) -> None:
     _not_on_loopback(there, "ministack sets no functions aside")
     left = there.account.functions_left()
     for name, count in (("Webhook", 20), ("Watcher", 5)):
-        said = there.client("lambda").get_function_concurrency(FunctionName=there.outputs[name])
-        assert said.get("ReservedConcurrentExecutions") in (count, None if left < 125 else count)
+        output = there.client("lambda").get_function_concurrency(FunctionName=there.outputs[name])
+        assert output.get("ReservedConcurrentExecutions") in (count, None if left < 125 else count)
 
 
 def the_doctor_finds_the_webhook_well(there: Site) -> None:
@@ -161,9 +162,9 @@ def the_doctor_finds_the_webhook_well(there: Site) -> None:
 
 
 def what_was_trained_outlives_it(there: Site) -> None:
-    held = there.store.load(b.RUN_ID)
-    if held is not None and not held.run.is_over:
-        there.store.save(Change(replace(b.run(RunState.CANCELLED, attempt=3, spec=held.run.spec), version=held.run.version + 1)))
+    record = there.store.load(b.RUN_ID)
+    if record is not None and not record.run.is_over:
+        there.store.save(Change(replace(b.run(RunState.CANCELLED, attempt=3, spec=record.run.spec), version=record.run.version + 1)))
     done = prime_train(there.place.env, "destroy", "--stack", there.name, "--yes")
     assert done.returncode == 0, done.stderr
     assert f"kept: bucket {there.outputs['Bucket']}" in done.stdout
@@ -190,15 +191,15 @@ def _not_on_loopback(there: Site, reason: str, *, unless: bool = False) -> None:
         pytest.skip(reason)
 
 
-def _sent(there: Site, verb: str, body: bytes, *, attempt: int = asking.ATTEMPT) -> requests.Response:
-    at_s = int(requests.get(f"{there.url}/healthz", timeout=30).json()["now_s"])
-    request: Request = asking.ask(verb, body, attempt=attempt, master=there.key, at_s=at_s)
+def _sent(there: Site, verb: str, body: bytes, *, attempt: int = calls.ATTEMPT) -> requests.Response:
+    at_s = int(requests.get(f"{there.url}/healthz", timeout=HANG_S).json()["now_s"])
+    request: Request = calls.ask(verb, body, attempt=attempt, master=there.key, at_s=at_s)
     headers = {"content-type": "application/json", **request.headers}
-    return requests.request(request.method, there.url + request.path, data=request.body, headers=headers, timeout=30)
+    return requests.request(request.method, there.url + request.path, data=request.body, headers=headers, timeout=HANG_S)
 
 
 def _refused(call: Callable[[], object]) -> str:
-    """AWS's word for why."""
+    """Return AWS's error code."""
     with pytest.raises(ClientError) as caught:
         call()
     return str(caught.value.response["Error"]["Code"])

@@ -1,4 +1,4 @@
-"""The pages as the webhook's function shows them."""
+"""The dashboard as served by the webhook's function."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from prime_train.core.keys import evidence_key
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.s3_servers import S3Server
-from tests.webhook.asking import stored
+from tests.webhook.calls import stored
 
 KEY = "5e" * 32
 OLDER_KEY = "ab" * 32
@@ -93,10 +93,15 @@ def test_a_link_opens_the_list_and_each_run(webhook: Webhook, store: DynamoStore
     assert get(webhook, "/runs/nobody", "", kept)["statusCode"] == 404
 
 
-def test_without_a_link_nothing_is_shown_and_the_table_is_not_asked(webhook: Webhook, store: DynamoStore) -> None:
+def test_without_a_link_nothing_is_shown_and_the_table_is_not_queried(webhook: Webhook, store: DynamoStore) -> None:
     stored(store)
-    asked = store.now_s() + 60
-    for query in ("", "token=", f"token={dashboard_token(b'guessed', asked)}", f"token={dashboard_token(bytes.fromhex(KEY), asked - 120)}"):
+    requested = store.now_s() + 60
+    for query in (
+        "",
+        "token=",
+        f"token={dashboard_token(b'guessed', requested)}",
+        f"token={dashboard_token(bytes.fromhex(KEY), requested - 120)}",
+    ):
         for path in ("/", "/runs/tiny-1"):
             refused = get(webhook, path, query)
             assert refused["statusCode"] == 403

@@ -1,4 +1,4 @@
-"""The functions' parts that need nobody outside."""
+"""Parts of the functions that need no service."""
 
 import base64
 import json
@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from prime_lambdas.asking import Question, ask
+from prime_lambdas.aws_request import AwsRequest, ask
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import KEPT_S, Secret, masters, of_bucket, of_runs, parsed
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
-from prime_lambdas.webhook import Webhook, asked, said
+from prime_lambdas.webhook import Webhook, lambda_response, request_of
 from prime_train.control_plane.webhook import Response, too_large
 from prime_train.ports import PermanentError, TemporaryError
-from tests.adapters.answering import Responder
+from tests.fakes import http as fakes
 
 KEY = "ab" * 32
 ENVIRONMENT = {
@@ -44,7 +44,7 @@ def event(body: str = "", *, encoded: bool = False, **headers: str) -> dict[str,
 
 @pytest.mark.parametrize(("body", "encoded"), [("größe", False), (base64.b64encode("größe".encode()).decode(), True)])
 def test_a_body_arrives_byte_by_byte(body: str, encoded: bool) -> None:
-    request = asked(event(body, encoded=encoded, **{"X-PT-Timestamp": "7"}), 99)
+    request = request_of(event(body, encoded=encoded, **{"X-PT-Timestamp": "7"}), 99)
     assert request is not None
     assert (request.body, request.now_s, request.headers["x-pt-timestamp"]) == ("größe".encode(), 99, "7")
 
@@ -52,27 +52,27 @@ def test_a_body_arrives_byte_by_byte(body: str, encoded: bool) -> None:
 def test_an_event_without_headers_and_body_is_a_request() -> None:
     bare = event()
     del bare["body"], bare["headers"]
-    request = asked(bare, 1)
+    request = request_of(bare, 1)
     assert request is not None
     assert (request.method, request.path, request.body, request.headers) == ("POST", "/v1/canary", b"", {})
 
 
 def test_what_is_no_base64_is_no_request() -> None:
-    assert asked(event("not base64!", encoded=True), 1) is None
+    assert request_of(event("not base64!", encoded=True), 1) is None
 
 
 def test_an_answer_has_no_header_that_is_the_connections() -> None:
-    assert said(too_large(1, "/v1/canary"))["headers"] == {"content-type": "application/json"}
-    assert said(Response(503, b"{}", headers=(("retry-after", "2"),)))["headers"]["retry-after"] == "2"
+    assert lambda_response(too_large(1, "/v1/canary"))["headers"] == {"content-type": "application/json"}
+    assert lambda_response(Response(503, b"{}", headers=(("retry-after", "2"),)))["headers"]["retry-after"] == "2"
 
 
 def alone() -> Webhook:
-    """With nobody to ask."""
+    """Return a webhook whose requests to other services find no server."""
     keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     return Webhook(Settings.of({**ENVIRONMENT, **keys}), clock=lambda: 99.5)
 
 
-def test_without_its_secret_the_webhook_asks_to_be_asked_again() -> None:
+def test_without_its_secret_the_webhook_asks_to_be_retried() -> None:
     answer = alone()(event("{}"), None)
     assert (answer["statusCode"], answer["headers"]["retry-after"], json.loads(answer["body"])["now_s"]) == (503, "2", 99)
 
@@ -97,7 +97,7 @@ def test_what_is_not_set_is_named(name: str) -> None:
 
 
 def test_a_store_that_is_no_table_is_refused() -> None:
-    with pytest.raises(PermanentError, match="no table"):
+    with pytest.raises(PermanentError, match="not a table"):
         Settings.of({**ENVIRONMENT, "PRIME_TRAIN_STORE": "https://elsewhere.example"})
 
 
@@ -105,7 +105,7 @@ def test_a_store_that_is_no_table_is_refused() -> None:
 
 
 class Kept:
-    """A secret that answers as it is told, and counts."""
+    """A secret that answers as configured, and counts the calls."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] | None = {"A": "1"}
@@ -130,7 +130,7 @@ def test_a_secret_is_kept_for_a_while_and_then_read_again() -> None:
     assert kept.reads == 3
 
 
-def test_a_secret_that_can_not_be_read_again_stays_as_it_was() -> None:
+def test_a_secret_that_cannot_be_read_again_stays_as_it_was() -> None:
     kept = Kept()
     secret = Secret(kept.read, lambda: kept.now_s)
     first = secret.values()
@@ -150,8 +150,8 @@ def test_a_secret_that_will_not_do_is_read_again_at_once() -> None:
 
 
 def test_a_master_key_that_is_mended_counts_at_once() -> None:
-    told = [json.dumps({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": text})}).encode() for text in ("no key", KEY)]
-    with Responder([(200, answer, {}) for answer in told]) as server:
+    reported = [json.dumps({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": text})}).encode() for text in ("no key", KEY)]
+    with fakes.ScriptedServer(*(fakes.Response(200, answer) for answer in reported)) as server:
         keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": server.url}
         webhook = Webhook(Settings.of({**ENVIRONMENT, **keys}))
         assert [webhook(event("{}"), None)["statusCode"] for _ in range(2)] == [503, 401]
@@ -161,17 +161,18 @@ def test_keys_of_aws_that_a_run_is_given_are_not_the_watchers_own(tmp_path: Path
     of_a_run = {"AWS_ACCESS_KEY_ID": "of-a-run", "AWS_SECRET_ACCESS_KEY": "too", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     values = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_API_KEY": "key", "PRIME_API_BASE_URL": "http://127.0.0.1:9", **of_a_run}
     denied = b'{"__type": "com.amazon#UnrecognizedClientException", "message": "no"}'
-    with Responder([(200, json.dumps({"SecretString": json.dumps(values)}).encode(), {}), (400, denied, {})]) as server:
+    secret = json.dumps({"SecretString": json.dumps(values)}).encode()
+    with fakes.ScriptedServer(fakes.Response(200, secret), fakes.Response(400, denied)) as server:
         place = {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "of-the-function", "AWS_SECRET_ACCESS_KEY": "own"}
         WatcherOfStack(Settings.of({**ENVIRONMENT, **place}), tmp_path).look(0, lambda: 60.0)
-    signed = [heard.headers["authorization"] for heard in server.heard]
-    assert any(b"SecretId" not in heard.body for heard in server.heard)
+    signed = [request.headers["authorization"] for request in server.requests]
+    assert any(b"SecretId" not in request.body for request in server.requests)
     assert all("Credential=of-the-function/" in line for line in signed), signed
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"a": 1}', "very-secret"])
 def test_a_secret_that_is_no_object_of_texts_is_refused_unseen(text: str) -> None:
-    with pytest.raises(PermanentError, match="no JSON object") as caught:
+    with pytest.raises(PermanentError, match="not a JSON object") as caught:
         parsed(json.dumps({"SecretString": text}).encode())
     assert "very-secret" not in repr(caught.value)
     assert caught.value.__cause__ is None
@@ -212,16 +213,16 @@ def test_runs_get_neither_the_control_planes_keys_nor_those_of_the_bucket() -> N
 def test_nobody_there_is_a_failure_that_passes() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     with pytest.raises(TemporaryError, match="lambda did not answer"):
-        ask(Question("lambda", "/", {}, b""), keys, "us-east-1", "http://127.0.0.1:9")
+        ask(AwsRequest("lambda", "/", {}, b""), keys, "us-east-1", "http://127.0.0.1:9")
 
 
 # ------------------------------------------------------------------------------------------------------------------------- the rest
 
 
 def test_metrics_are_in_the_form_that_cloudwatch_reads() -> None:
-    told = json.loads(line({"Sweeps": 4, "UsdPerHour": 1.5}, "training", 7.5))
-    (about,) = told["_aws"]["CloudWatchMetrics"]
-    assert told["_aws"]["Timestamp"] == 7500
+    reported = json.loads(line({"Sweeps": 4, "UsdPerHour": 1.5}, "training", 7.5))
+    (about,) = reported["_aws"]["CloudWatchMetrics"]
+    assert reported["_aws"]["Timestamp"] == 7500
     assert (about["Namespace"], about["Dimensions"]) == ("PrimeTrain", [["Stack"]])
     assert about["Metrics"] == [{"Name": "Sweeps", "Unit": "Count"}, {"Name": "UsdPerHour", "Unit": "None"}]
-    assert (told["Stack"], told["Sweeps"], told["UsdPerHour"]) == ("training", 4, 1.5)
+    assert (reported["Stack"], reported["Sweeps"], reported["UsdPerHour"]) == ("training", 4, 1.5)

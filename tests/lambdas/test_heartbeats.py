@@ -1,4 +1,4 @@
-"""The webhook's function as it hears heartbeats: as the webhook itself would answer, but with next to nothing loaded."""
+"""The webhook's function for heartbeats: it answers like the webhook itself, but with few modules loaded."""
 
 import json
 import subprocess
@@ -25,11 +25,11 @@ from prime_train.core.run import Change
 from prime_train.core.wire import Order
 from prime_train.ports import RunRecord, Store
 from tests import builders as b
-from tests.adapters.answering import Responder
 from tests.fakes import dynamo
+from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
-from tests.webhook.asking import NOW_S, ask, commit, heartbeat, held, last_heartbeat, stored
-from tests.webhook.asking import webhook as webhook_context
+from tests.webhook.calls import NOW_S, ask, commit, heartbeat, held, last_heartbeat, stored
+from tests.webhook.calls import webhook as webhook_context
 
 ROOT = Path(__file__).parents[2]
 KEY = "5e" * 32
@@ -76,8 +76,8 @@ def loaded(store: Store) -> RunRecord:
     return there
 
 
-def odd(**fields: object) -> bytes:
-    """A heartbeat that is right, but not plainly."""
+def unusual(**fields: object) -> bytes:
+    """Return a valid heartbeat that is not of the plain form."""
     return json.dumps(heartbeat(8).model_dump(mode="json") | fields).encode()
 
 
@@ -89,8 +89,8 @@ REQUESTS = {
     "a heartbeat of nobody's": ask("heartbeat", heartbeat(8, run="other"), run="other", master=MASTER),
     "the end": ask("exit", last_heartbeat(8), master=MASTER),
     "an exit without an end": ask("exit", heartbeat(8), master=MASTER),
-    "a heartbeat with a number that is whole": ask("heartbeat", odd(loss=1), master=MASTER),
-    "a heartbeat with a mistake": ask("heartbeat", odd(step="ten"), master=MASTER),
+    "a heartbeat with a number that is whole": ask("heartbeat", unusual(loss=1), master=MASTER),
+    "a heartbeat with a mistake": ask("heartbeat", unusual(step="ten"), master=MASTER),
     "a heartbeat of another run": ask("heartbeat", heartbeat(8, run="other"), master=MASTER),
     "a commit": ask("commit", commit(10), master=MASTER),
     "somebody else's": ask("heartbeat", heartbeat(8)),
@@ -103,9 +103,9 @@ def test_the_function_answers_and_keeps_what_the_webhook_does(name: str, webhook
     memory = MemoryStore()
     for one in (store, memory):
         stored(one, there)
-    told = webhook(event(REQUESTS[name]), None)
+    reported = webhook(event(REQUESTS[name]), None)
     response = handle(webhook_context(memory, MASTER), REQUESTS[name])
-    assert (told["statusCode"], told["body"]) == (response.status, response.body.decode())
+    assert (reported["statusCode"], reported["body"]) == (response.status, response.body.decode())
     assert loaded(store) == loaded(memory)
 
 
@@ -134,7 +134,7 @@ print(json.dumps([answers, [name for name in {HEAVY + FRAMEWORKS} if name in sys
 
 
 def alone(env: dict[str, str], *events: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """What a fresh process answers, and what of the heavy things it has loaded then."""
+    """Return the responses of a fresh process, and which of the slow modules it has loaded."""
     command = [sys.executable, "-c", ALONE, json.dumps(env), json.dumps(events)]
     answers, heavy = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
     return answers, heavy
@@ -145,19 +145,19 @@ def test_hearing_heartbeats_loads_nothing_heavy() -> None:
         "SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}),
         "Attributes": {"asked": {"S": "none"}, "asked_why": {"S": ""}, "committed_step": {"N": "5"}, "pace_s": {"N": "11"}},
     }
-    with Responder([(200, json.dumps(answer).encode(), {})]) as server:
+    with ScriptedServer(Response(200, json.dumps(answer).encode())) as server:
         place = {"PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_SECRET": "one", "AWS_ENDPOINT_URL": server.url}
         at_s = int(time.time())
-        asked = [
+        requested = [
             ask("heartbeat", heartbeat(8), master=MASTER, at_s=at_s),
             ask("exit", last_heartbeat(9), master=MASTER, at_s=at_s),
             ask("heartbeat", b"{}"),
         ]
-        answers, heavy = alone({**GIVEN, **place, "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"}, *map(event, asked))
+        answers, heavy = alone({**GIVEN, **place, "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"}, *map(event, requested))
     assert [one["statusCode"] for one in answers] == [200, 200, 401]
     assert json.loads(answers[0]["body"])["heartbeat_s"] == 11
     assert heavy == []
-    assert [heard.headers["x-amz-target"].partition(".")[2] for heard in server.heard] == [
+    assert [request.headers["x-amz-target"].partition(".")[2] for request in server.requests] == [
         "GetSecretValue",
         "GetItem",
         "UpdateItem",
@@ -166,7 +166,7 @@ def test_hearing_heartbeats_loads_nothing_heavy() -> None:
 
 
 def test_the_pages_describe_what_uvicorn_serves_however_they_are_loaded() -> None:
-    """With the parsers of models deferred, and without a secret."""
+    """This holds with the models' validators deferred, and without a secret."""
     env = {**GIVEN, "PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_SECRET": "one", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     large = event(Request("GET", "/docs", {}, b"x" * 70_000, NOW_S))
     pages = [event(Request("GET", path, {}, b"", NOW_S)) for path in ("/docs", "/openapi.json")]

@@ -1,4 +1,4 @@
-"""The code as it is brought to AWS."""
+"""The code as it is deployed to AWS."""
 
 import os
 import re
@@ -14,6 +14,7 @@ from prime_train.adapters.aws_deploy import Account, Target, digest_of
 from prime_train.adapters.aws_deploy.package import ROOT, compile_all, zipped
 from prime_train.operations.aws.code import own, pins
 from prime_train.ports import PermanentError
+from prime_train.reports.errors import explained
 
 ROOT_FOLDER = Path(__file__).parents[2]
 FILES: Mapping[str, bytes] = {"a/b.py": b"x = 1\n", "c.so": b"\x7fELF"}
@@ -77,8 +78,9 @@ def test_without_a_region_it_says_where_one_goes(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(PermanentError, match="--region eu-central-1"):
+    with pytest.raises(PermanentError, match="no AWS region is set") as refused:
         Account({})
+    assert "--region eu-central-1" in explained(refused.value)[1]
     with pytest.raises(PermanentError, match="nobody"):
         Account({"AWS_PROFILE": "nobody"}, "eu-central-1")
 

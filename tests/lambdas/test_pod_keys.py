@@ -1,16 +1,17 @@
-"""Keys for pods, without AWS: what is asked of STS, what is made of its answer, and who gets which."""
+"""Keys for pods, without AWS: the request to STS, the use of its response, and which keys each caller gets."""
 
+import itertools
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from prime_lambdas.pod_keys import ANSWER_BYTES_MAX, lend, parsed, request
+from prime_lambdas.pod_keys import ANSWER_BYTES_MAX, issue_credentials, parsed, request
 from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook_context import checked, new_context
-from prime_train.adapters.store_dynamo.signed import SignedCalls
+from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.keys import code_key
 from prime_train.ports import PermanentError, TemporaryError
@@ -50,7 +51,7 @@ def test_the_role_is_taken_for_one_attempt_with_what_that_may() -> None:
 
 
 @pytest.mark.parametrize(("ends", "valid_s"), [("2027-01-15T09:00:00Z", 3600), ("2027-01-15T08:30:00.000Z", 1800)])
-def test_what_sts_answers_is_said_in_seconds_that_are_left(ends: str, valid_s: int) -> None:
+def test_what_sts_answers_is_reported_in_seconds_that_are_left(ends: str, valid_s: int) -> None:
     keys = parsed(ANSWER.format(ends=ends).encode(), NOW_S)
     assert (keys.access_key_id, keys.secret_access_key, keys.session_token, keys.valid_s) == ("ASIA1", "a/b+c&d", "t==", valid_s)
     assert "a/b+c" not in repr(keys)
@@ -75,7 +76,7 @@ WHOLE = ANSWER.format(ends="2027-01-15T09:00:00Z")
     ids=["nothing", "json", "cut", "a key missing", "another version", "no time", "ended", "too long", "entities"],
 )
 def test_an_answer_that_is_not_understood_is_refused_unseen(answer: str) -> None:
-    with pytest.raises(PermanentError, match="not understood") as caught:
+    with pytest.raises(PermanentError, match="cannot be parsed") as caught:
         parsed(answer.encode(), NOW_S)
     assert "a/b+c" not in repr(caught.value)
     assert caught.value.__context__ is None
@@ -83,7 +84,7 @@ def test_an_answer_that_is_not_understood_is_refused_unseen(answer: str) -> None
 
 def test_where_sts_does_not_answer_there_are_none_now(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(TemporaryError, match="sts did not answer"):
-        lend(settings(AWS_ENDPOINT_URL="http://127.0.0.1:9"), "tiny-1", 2, NOW_S)
+        issue_credentials(settings(AWS_ENDPOINT_URL="http://127.0.0.1:9"), "tiny-1", 2, NOW_S)
     assert "no keys to the bucket for run tiny-1, attempt 2" in caplog.text
     assert "own-secret" not in caplog.text
 
@@ -104,13 +105,13 @@ def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> Non
     }
     lent = json.loads(session_policy(Part("training"), "tiny-1", 2))["Statement"]
     for one in (each for each in lent if each["Effect"] == "Allow"):
-        for resource in one["Resource"]:
+        for resource, wanted in itertools.product(one["Resource"], listed(one["Action"])):
             named = resource.replace("arn:aws:s3:::training/", "${Bucket.Arn}/").replace("arn:aws:s3:::training", "Bucket.Arn")
-            assert [pattern for action, pattern in may if action == one["Action"] and fnmatchcase(named, pattern)], (one["Action"], named)
+            assert [pattern for action, pattern in may if action == wanted and fnmatchcase(named, pattern)], (wanted, named)
 
 
 def role_may(action: str, key: str) -> bool:
-    """Whether the stack's role may do that with the object, as AWS decides it."""
+    """Return whether the stack's role may do that with the object, by AWS's rules."""
     (policy,) = resources()["PodRole"]["Properties"]["Policies"]
     statements = [one for one in policy["PolicyDocument"]["Statement"] if f"s3:{action}" in listed(one["Action"])]
     assert {one["Effect"] for one in statements} <= {"Allow"}, "the evaluator does not know such a statement"
@@ -152,18 +153,18 @@ def test_half_a_pair_is_none(half: str) -> None:
 def test_giving_keys_takes_the_role_from_nobody() -> None:
     pair = {"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"}
     calls = SignedCalls(settings().environment, "eu-central-1", None)
-    for given, starts_with_lent in (({}, True), (pair, False)):
+    for given, issues_credentials_at_start in (({}, True), (pair, False)):
         webhook = new_context(settings(), {"PRIME_TRAIN_MASTER_KEY": "ab" * 32} | given, calls, "train.example.org", lambda: NOW_S)
-        assert (webhook.lend is not None, webhook.starts_with_lent) == (True, starts_with_lent)
+        assert (webhook.issue_credentials is not None, webhook.issues_credentials_at_start) == (True, issues_credentials_at_start)
 
 
 def test_the_check_finds_a_prefix_that_is_too_long_for_some_run() -> None:
-    of = settings(PRIME_TRAIN_BUCKET=f"s3://training/{'p' * 120}")
+    of = settings(PRIME_TRAIN_BUCKET=f"s3://training/{'p' * 110}")
     request(of, "tiny-1", 2)
     found = checked(of, dict, lambda: NOW_S)
     assert (found["keys"], "the bucket's prefix is too long" in found["wrong"]) == ("role", True), found
 
 
-def test_pods_are_told_where_the_bucket_is() -> None:
+def test_pods_are_reported_where_the_bucket_is() -> None:
     assert settings().place == {"AWS_REGION": "eu-central-1"}
     assert settings(AWS_ENDPOINT_URL="http://127.0.0.1:9").place["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9"

@@ -1,5 +1,5 @@
-"""The webhook's function attacked: by its address as far as the gateway before it lets an attack through, and by the events that Amazon's
-own gateway would make of all."""
+"""The webhook's function under attack: by its address as far as the gateway lets an attack through, and by the events that Amazon's own
+gateway would make of all requests."""
 
 import logging
 import sys
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.boto import BotoCalls, create_table
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, create_table
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.core.wire import Refusal
 from tests.fakes.faulty_proxy import FaultyProxy
 from tests.lambdas.alone import KEY, SECRETS, Alone, alone, by_event, event
 from tests.lambdas.deployed import Deployed
-from tests.webhook.attacked import all_kept, asked, judge, two_runs
+from tests.webhook.attacked import all_kept, judge, requested, two_runs
 from tests.webhook.attacks import KINDS, Door, Keys, Sent, attacks
 from tests.webhook.leaks import keys_of, leaks
 
@@ -45,7 +45,7 @@ def webhook(lone: Alone) -> Webhook:
 
 @pytest.fixture(scope="module")
 def items(lone: Alone) -> list[Any]:
-    """What the table held before all attacks."""
+    """Return the table's content before all attacks."""
     return lone.items()
 
 
@@ -67,19 +67,19 @@ def test_attacks_by_address_change_nothing_are_answered_in_the_one_form_and_leav
     kind: str, lone: Alone, here: Deployed, items: list[Any]
 ) -> None:
     for attack in attacks(kind, Door.ADDRESS, MASTER, int(time.time())):
-        judge(attack, asked(lone.url, attack.sent), HIDDEN)
+        judge(attack, requested(lone.url, attack.sent), HIDDEN)
     assert lone.items() == items
     assert "Traceback" not in lone.logs()
     assert not leaks(here.logs(), HIDDEN)
 
 
 def _but(**changes: object) -> dict[str, Any]:
-    """A heartbeat's event with some parts of it otherwise; None leaves one out."""
+    """Return a heartbeat's event with some parts changed; None leaves one out."""
     (heartbeat,) = [
         attack for attack in attacks("replayed", Door.EVENT, MASTER, NOW_S) if attack.name.startswith("a heartbeat again, whose")
     ]
-    told = event(heartbeat.sent, decoded=False) | changes
-    return {name: value for name, value in told.items() if value is not None}
+    reported = event(heartbeat.sent, decoded=False) | changes
+    return {name: value for name, value in reported.items() if value is not None}
 
 
 ODD_EVENTS: dict[str, Any] = {
@@ -114,8 +114,9 @@ def test_an_event_of_another_kind_is_refused_in_the_one_form(name: str, lone: Al
     assert lone.items() == items
 
 
-def test_a_stranger_makes_nobody_be_asked(lone: Alone) -> None:
-    """Not the table, and the secret once for all of them: what is refused costs what a function costs that does nothing."""
+def test_a_stranger_makes_nobody_be_queried(lone: Alone) -> None:
+    """It does not access the table, and reads the secret once for all of them: a refused request costs as much as a function that does
+    nothing."""
     with FaultyProxy(lone.cloud.url) as between:
         webhook = lone.webhook(NOW_S, AWS_ENDPOINT_URL=between.url)
         refused = [one for kind in KINDS for one in attacks(kind, Door.EVENT, MASTER, NOW_S) if not {200, 409} & set(one.statuses)]
@@ -126,14 +127,14 @@ def test_a_stranger_makes_nobody_be_asked(lone: Alone) -> None:
 
 
 def test_a_page_for_people_is_made_once(lone: Alone, webhook: Webhook) -> None:
-    """Making one takes long, and anybody may ask."""
+    """Making one takes long, and requests for it are not authenticated."""
     page = event(Sent("GET", "/openapi.json", ()), decoded=False)
     first = webhook(page, None)
     assert first["statusCode"] == 200
     assert webhook(page, None) is first
 
 
-def test_what_is_odd_and_allowed_can_be_read_again(lone: Alone) -> None:
+def test_what_is_unusual_and_allowed_can_be_read_again(lone: Alone) -> None:
     create_table(lone.dynamodb, f"{lone.name}-odd")
     webhook = lone.webhook(NOW_S, PRIME_TRAIN_STORE=lone.env["PRIME_TRAIN_STORE"].replace(lone.name, f"{lone.name}-odd"))
     two_runs(DynamoStore(BotoCalls(lone.dynamodb), f"{lone.name}-odd"))

@@ -1,5 +1,5 @@
-"""Every secret that there is, looked for wherever one might get out: while all goes well, and while everything that the functions ask fails
-and repeats, as bad servers do, what it was asked with."""
+"""Every secret, searched for in every output: in normal operation, and while all services that the functions call fail and repeat the
+request, as bad servers do."""
 
 import json
 import logging
@@ -12,12 +12,13 @@ from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
 from prime_train.core.wire import STORE_PATH
 from tests import builders as b
-from tests.fakes.faulty_proxy import ALWAYS, Answer, Fault, FaultyProxy, LoseResponse
+from tests.fakes.faulty_proxy import Fault, FaultyProxy
+from tests.fakes.http import ALWAYS, LoseResponse, Response
 from tests.lambdas.alone import KEY, SECRETS, Alone, alone, by_event, event
 from tests.lambdas.deployed import STACK, Deployed, prime_train
-from tests.webhook.asking import commit, heartbeat
 from tests.webhook.attacked import two_runs
 from tests.webhook.attacks import MINE, Keys
+from tests.webhook.calls import commit, heartbeat
 from tests.webhook.leaks import keys_of, leaks
 
 pytestmark = [
@@ -32,10 +33,10 @@ HIDDEN = {**SECRETS, **keys_of(bytes.fromhex(KEY)), "AWS's own": "key-of-the-fun
 OWN = {"AWS_SECRET_ACCESS_KEY": HIDDEN["AWS's own"], "AWS_SESSION_TOKEN": HIDDEN["its token"]}
 
 
-def faults(said: str, *again: str, statuses: tuple[int, ...] = (400, 401, 403, 404, 409, 413, 429, 500, 503)) -> dict[str, Fault]:
-    """What a server may do that repeats what it was asked: Amazon's say in one line why they refuse, and in the next ones what."""
-    body = json.dumps({"message": said + "".join(again), "Message": {"all": again}, "__type": "com.amazon#Refused"}).encode()
-    return {**{f"says {status}": Answer(status, body) for status in statuses}, "is not understood": Answer(200, b"<" + body)}
+def faults(output: str, *again: str, statuses: tuple[int, ...] = (400, 401, 403, 404, 409, 413, 429, 500, 503)) -> dict[str, Fault]:
+    """Return failures of a server that repeats the request: Amazon's give the reason in one line, and the request in the next ones."""
+    body = json.dumps({"message": output + "".join(again), "Message": {"all": again}, "__type": "com.amazon#Refused"}).encode()
+    return {**{f"says {status}": Response(status, body) for status in statuses}, "is not understood": Response(200, b"<" + body)}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def lone(here: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Alone:
 def test_a_webhook_whose_services_fail_tells_no_secret(secret: bool, lone: Alone, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     keys = Keys(bytes.fromhex(KEY), NOW_S)
-    asked = [
+    requested = [
         keys.mine.sent("POST", f"{MINE}/heartbeat", heartbeat(8).model_dump_json().encode()),
         keys.mine.sent("POST", f"{MINE}/commit", commit(10).model_dump_json().encode()),
         keys.mine.sent("GET", f"{MINE}/bootstrap"),
@@ -60,7 +61,7 @@ def test_a_webhook_whose_services_fail_tells_no_secret(secret: bool, lone: Alone
         with FaultyProxy(lone.cloud.url) as between:
             between.fail(fault, first=1 if secret else 2, times=ALWAYS)
             webhook = lone.webhook(NOW_S, AWS_ENDPOINT_URL=between.url, **OWN)
-            answers = [by_event(webhook, event(sent, decoded=True)) for sent in asked]
+            answers = [by_event(webhook, event(sent, decoded=True)) for sent in requested]
         assert {answer.status for answer in answers} == {503}, (what, answers)
         assert not leaks(str(answers) + repr(webhook) + caplog.text, HIDDEN), what
     assert "Traceback" not in caplog.text
@@ -96,7 +97,7 @@ def test_nothing_that_deploying_says_or_keeps_holds_a_secret(here: Deployed, tmp
         ("deploy", "--stack", STACK, "--yes", "--code", str(tmp_path / "there-is-none.zip"), *given),
         ("doctor", "--stack", STACK),
     ]
-    told = [prime_train({**here.env, **more}, *words) for words in ways]
+    reported = [prime_train({**here.env, **more}, *words) for words in ways]
     stack = {"StackName": STACK}
     kept = [
         formation.describe_stacks(**stack),
@@ -105,6 +106,6 @@ def test_nothing_that_deploying_says_or_keeps_holds_a_secret(here: Deployed, tmp
         [functions.get_function_configuration(FunctionName=here.outputs[name]) for name in ("Webhook", "Watcher")],
         [path.read_bytes() for path in home.rglob("*") if path.is_file()],
     ]
-    words = "\n".join([here.first_words, *(done.stdout + done.stderr for done in told), *map(str, kept), here.logs()])
+    words = "\n".join([here.first_words, *(done.stdout + done.stderr for done in reported), *map(str, kept), here.logs()])
     assert not leaks(words, hidden)
-    assert "Traceback" not in "".join(done.stdout + done.stderr for done in told)
+    assert "Traceback" not in "".join(done.stdout + done.stderr for done in reported)

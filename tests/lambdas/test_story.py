@@ -1,4 +1,4 @@
-"""A run launched by an operator who knows an address and a key; the functions rent, lose a machine, and bring the run to its end."""
+"""A run launched by an operator who has an address and a key; the functions rent, lose a machine, and bring the run to its end."""
 
 import sys
 import threading
@@ -10,10 +10,11 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import Run, RunState
-from tests.e2e.plane import await_true, is_left_alone
-from tests.e2e.prime_plane import HEALTH, RUN_S_MAX, STEPS, write_run
+from tests.e2e.plane import is_left_alone
+from tests.e2e.prime_plane import HEALTH, STEPS, write_run
 from tests.fakes.prime import needs_sshd
-from tests.lambdas.deployed import STACK, Deployed, deployed, prime_train, said
+from tests.lambdas.deployed import STACK, Deployed, deployed, output, prime_train
+from tests.waiting import await_true
 
 pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
@@ -22,7 +23,7 @@ WATCHED_EACH_S = 2.0
 
 @contextmanager
 def watched(here: Deployed) -> Iterator[None]:
-    """The watcher is called more often than its schedule would: a test cannot wait for minutes."""
+    """Invoke the watcher more often than its schedule would, because a test cannot wait for minutes."""
     ended = threading.Event()
 
     def call() -> None:
@@ -39,41 +40,42 @@ def watched(here: Deployed) -> Iterator[None]:
 
 
 def run_of(here: Deployed, run_id: str) -> Run:
-    held = here.store.load(run_id)
-    assert held is not None
-    return held.run
+    record = here.store.load(run_id)
+    assert record is not None
+    return record.run
 
 
+@pytest.mark.exhaustive
 def test_a_run_survives_the_loss_of_its_machine(tmp_path: Path) -> None:
     with deployed(tmp_path / "aws") as here:
         _trained(here, tmp_path)
-        words = said(here.env, "destroy", "--stack", STACK, "--yes")
+        words = output(here.env, "destroy", "--stack", STACK, "--yes")
         assert f"kept: table {here.outputs['Table']}" in words
         assert f"kept: bucket {here.outputs['Bucket']}" in words
         assert prime_train(here.env, "doctor", "--stack", STACK).returncode == 1
 
 
 def _trained(here: Deployed, tmp_path: Path) -> None:
-    """From the launch to the end."""
+    """Follow the run from the launch to the end."""
     with watched(here):
         config = write_run(tmp_path, {"FAKE_RL_STEP_S": "1"}, health=HEALTH | {"overdue_s": 10, "silence_s": 30})
-        said(here.operator, "run", str(config))
+        output(here.operator, "run", str(config))
         (run,) = here.store.list_runs()
 
         def has_saved() -> bool:
-            held = here.store.load(run.run_id)
-            return held is not None and held.lease.committed_step >= 5
+            record = here.store.load(run.run_id)
+            return record is not None and record.lease.committed_step >= 5
 
-        await_true("a checkpoint is durable", has_saved, limit_s=RUN_S_MAX)
+        await_true("a checkpoint is durable", has_saved)
         refused = prime_train(here.env, "destroy", "--stack", STACK, "--yes")
         assert (refused.returncode, run.run_id in refused.stderr) == (2, True)
         (pod,) = here.fake.alive
         here.fake.preempt(pod.pod_id)
-        await_true("it is over", lambda: run_of(here, run.run_id).is_over, limit_s=RUN_S_MAX)
+        await_true("it is over", lambda: run_of(here, run.run_id).is_over)
         await_true("no machine is left", lambda: not here.fake.alive)
         await_true("nothing is left to do", lambda: is_left_alone(run_of(here, run.run_id), here.store.now_s()))
         ended = run_of(here, run.run_id)
         assert (ended.state, ended.durable_step) == (RunState.SUCCEEDED, STEPS), ended.why
         assert [attempt.cause for attempt in ended.attempts] == [Cause.PREEMPTED, Cause.FINISHED]
         assert ended.attempts[1].resumed_step >= 5
-        assert run.run_id in said(here.operator, "status")
+        assert run.run_id in output(here.operator, "status")

@@ -1,4 +1,4 @@
-"""The template, held against CloudFormation's own rules and against what the code relies on."""
+"""The template, checked against CloudFormation's own rules and the assumptions of the code."""
 
 import subprocess
 import sys
@@ -11,6 +11,7 @@ import yaml
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
 from prime_train.core.keys import EVIDENCE, RUNS
 from prime_train.operations.aws.code import template
+from tests.waiting import HANG_S
 
 KEPT = {"Table", "Bucket"}
 
@@ -19,7 +20,7 @@ NAMES = {"AlarmName", "BucketName", "FunctionName", "LogGroupName", "Name", "Rol
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes `!Sub x` for x."""
+    """YAML loader that reads `!Sub x` as x."""
 
 
 def _untagged(loader: _Loader, _: str, node: yaml.Node) -> object:
@@ -40,7 +41,7 @@ def resources() -> dict[str, Any]:
 def test_the_template_follows_cloudformations_rules() -> None:
     linter = Path(sys.executable).with_name("cfn-lint")
     command = [str(linter), "--regions", "us-east-1", "eu-central-1", "--non-zero-exit-code", "informational"]
-    done = subprocess.run(command, input=template(), capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, input=template(), capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -95,7 +96,7 @@ def test_the_schedule_never_repeats_a_call() -> None:
 
 
 def test_two_stacks_fit_into_a_region() -> None:
-    """What gets no name gets one of its stack's, but for schedules, which SAM calls alike everywhere."""
+    """Resources without a name get one from their stack, except schedules, which SAM names alike everywhere."""
     own = [
         resources()["Watcher"]["Properties"]["FunctionName"],
         resources()["Watcher"]["Properties"]["Events"]["EachMinute"]["Properties"]["Name"],

@@ -1,4 +1,4 @@
-"""What a call of the watcher does while an agent is being brought to a machine, which takes minutes."""
+"""What an invocation of the watcher does while an agent is installed on a machine, which takes minutes."""
 
 import sys
 import threading
@@ -13,10 +13,10 @@ from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
 from prime_train.core.run import DesiredState, Run
 from tests import builders as b
-from tests.e2e.plane import await_true
 from tests.fakes.prime import ApiKey, FakePrime, needs_sshd
 from tests.lambdas.alone import SECRETS, Alone, alone
 from tests.lambdas.deployed import Deployed
+from tests.waiting import HANG_S, await_true
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,7 +32,7 @@ INTERVAL_S = 0.3
 
 
 class RunRecord:
-    """A machine's SSH that stops in the middle of the first connection, until it is let go."""
+    """A machine's SSH that stops in the middle of the first connection, until it is released."""
 
     def __init__(self, fake: FakePrime) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
@@ -40,7 +40,7 @@ class RunRecord:
 
     def _hold(self, port: int) -> None:
         self.begun.set()
-        self.go.wait(60)
+        self.go.wait(HANG_S)
 
 
 @pytest.fixture(name="lone")
@@ -58,7 +58,7 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
 
 
 def watcher(lone: Alone, fake: FakePrime, folder: Path) -> WatcherOfStack:
-    """A process of the function."""
+    """Return a process of the function."""
     places = {"PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_PROVIDER": "prime", "PRIME_TRAIN_URL": "http://127.0.0.1:9"}
     env = {**lone.env, **places, "PRIME_TRAIN_POD_PYTHON": sys.executable}
     return WatcherOfStack(Settings.of(env), folder, interval_s=INTERVAL_S)
@@ -70,6 +70,7 @@ def agent_runs(fake: FakePrime) -> bool:
     return disk is not None and (disk / ".prime-train" / "rented-1-e1" / "pid").exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("other_process", [False, True], ids=["the same process", "another one"])
 def test_other_runs_are_looked_at_while_an_agent_is_brought_and_one_that_is_cut_off_is_begun_again(
     lone: Alone, fake: FakePrime, tmp_path: Path, other_process: bool
@@ -81,21 +82,21 @@ def test_other_runs_are_looked_at_while_an_agent_is_brought_and_one_that_is_cut_
     with ThreadPoolExecutor(1) as calls:
         try:
             call = calls.submit(first.look, 0.0, lambda: left_s[0])
-            assert machine.begun.wait(30)
-            lone.store.create(Run("unwanted-1", spec, created_s=int(time.time()), want=DesiredState.CANCEL))
+            assert machine.begun.wait(HANG_S)
+            lone.store.create(Run("unwanted-1", spec, created_s=int(time.time()), desired=DesiredState.CANCEL))
 
             def is_over() -> bool:
-                held = lone.store.load("unwanted-1")
-                return held is not None and held.run.is_over
+                record = lone.store.load("unwanted-1")
+                return record is not None and record.run.is_over
 
-            await_true("another run is looked at", is_over, limit_s=20)
+            await_true("another run is looked at", is_over)
             assert not call.done()
             left_s[0] = 0.0  # its time is up
             assert call.result(20).errors == 0
             assert not agent_runs(fake)
             # What the first process has begun goes on standing still, as a frozen one's does.
             later = watcher(lone, fake, tmp_path / "later") if other_process else first
-            await_true("its agent is there", lambda: bool(later.look(0.0, lambda: 900.0)) and agent_runs(fake), limit_s=30)
+            await_true("the agent is installed", lambda: bool(later.look(0.0, lambda: 900.0)) and agent_runs(fake))
         finally:
             left_s[0] = 0.0
             machine.go.set()

@@ -1,4 +1,4 @@
-"""Which of all runs are meant by a choice of state, name, tag and age."""
+"""Which runs a filter by state, name, tag and age matches."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def test_every_part_of_a_choice_has_to_hold(wanted: dict[str, object], expected:
 
 
 def test_a_word_that_is_no_state_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="'running' is no state of a run") as caught:
+    with pytest.raises(UsageError, match="'running' is not a run state") as caught:
         chosen(states=("running",))
     assert caught.value.fix == f"use one of {', '.join(state.value for state in RunState)}, active, ended"
 

@@ -1,8 +1,8 @@
-"""A small outside for tests of reconcile: the memory store and pods that ship, a bucket in a dict, and ways for each to fail.
+"""A small environment for tests of reconcile: the memory store and pods that ship, a bucket in a dict, and ways for each to fail.
 
-w = Outside()                  a world with one queued run; nothing has failed yet
-w.settle()                     reconcile until it rests, at w.now_s
-w.fail["create"] = Lost()      the call is made, its answer is lost
+w = Outside()                  an environment with one queued run; nothing has failed yet
+w.settle()                     reconcile until nothing is left to do, at w.now_s
+w.fail["create"] = Lost()      the call is made, its response is lost
 w.after(60)                    time passes
 """
 
@@ -21,9 +21,9 @@ from prime_train.core.manifest import Manifest
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Change, Lease, Run, RunState
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, TrackerSeen
+from prime_train.core.verdict import Pod, TrackerObserved
 from prime_train.core.wire import JobExit, Ticket
-from prime_train.ports import Answer, Content, Data, OutsideError, Stat, TemporaryError
+from prime_train.ports import Answer, Content, Data, ExternalError, Stat, TemporaryError
 from tests import builders as b
 
 MASTER = b"master"
@@ -34,12 +34,12 @@ class Crash(Exception):
 
 
 class Lost(Exception):
-    """The call does what it should, and its answer never comes."""
+    """The call takes effect, and its response never arrives."""
 
 
 @dataclass
 class Faults:
-    """What goes wrong, by the name of the call; it does so until it is taken away. Every call is written down."""
+    """Faults by the name of the call, each in effect until it is removed. Every call is recorded."""
 
     fail: dict[str, Exception] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Faults:
 
 
 class Provider:
-    """MemoryPods behind a bad line. Its list can leave pods out and show pods that are gone. `charges`: another price than it offered;
+    """MemoryPods behind a faulty connection. Its list can leave pods out and show ended ones. `charges`: another price than it offered;
     `called`: another provider's name."""
 
     def __init__(self, pods: MemoryPods, faults: Faults) -> None:
@@ -98,7 +98,7 @@ class Provider:
 
 
 class DictBucket:
-    """Objects in a dict; it can be away."""
+    """Objects in a dict, which can be unavailable."""
 
     def __init__(self, faults: Faults) -> None:
         self.objects: dict[str, bytes] = {}
@@ -139,7 +139,7 @@ class DictBucket:
 
 
 class RacedStore(MemoryStore):
-    """Another watcher is a moment faster: what it does happens just before a save of ours."""
+    """Another watcher is a moment faster: its action happens just before a save of this one."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         super().__init__(clock)
@@ -157,11 +157,11 @@ class RacedStore(MemoryStore):
 
 
 @dataclass
-class Told:
-    """A notifier that keeps what it sent, or fails. `meanwhile` happens in the middle of each call."""
+class RecordingNotifier:
+    """A notifier that keeps what it sent, or fails. `meanwhile` is called in the middle of each call."""
 
     alerts: list[Alert] = field(default_factory=list)
-    error: OutsideError | Crash | None = None
+    error: ExternalError | Crash | None = None
     meanwhile: Callable[[], object] | None = None
 
     def send(self, alert: Alert, run: Run | None) -> None:
@@ -179,20 +179,20 @@ class Told:
 class Singing:
     sings_now: bool = True
 
-    def sings(self, now_s: int) -> bool:
+    def is_answering(self, now_s: int) -> bool:
         return self.sings_now
 
 
 @dataclass
 class Tracking:
-    seen: TrackerSeen | None = None
+    seen: TrackerObserved | None = None
 
-    def look(self, run: Run) -> TrackerSeen | None:
+    def look(self, run: Run) -> TrackerObserved | None:
         return self.seen
 
 
 class Outside:
-    """A world with one queued run, and what happens to it."""
+    """An environment with one queued run, and events that happen to it."""
 
     def __init__(self, spec: Mapping[str, object] | None = None, *, boot_s: int = 0, stock: dict[str, int] | None = None) -> None:
         self.now_s = b.T0_S
@@ -201,20 +201,20 @@ class Outside:
         self.store = RacedStore(lambda: self.now_s)
         self.pods = Provider(MemoryPods(offers=DEFAULT_OFFERS, boot_s=boot_s, stock=stock, clock=lambda: self.now_s), self.faults)
         self.bucket = DictBucket(self.faults)
-        self.told, self.canary, self.tracker = Told(), Singing(), Tracking()
-        self.heard: list[str] = []
+        self.reported, self.canary, self.tracker = RecordingNotifier(), Singing(), Tracking()
+        self.received: list[str] = []
         self.identities: Iterator[str] = itertools.repeat("")
-        """Of the attempts to come. Without them names and keys are as short as tests can tell them; see `with_identities`."""
+        """Identities of later attempts. Without them names and keys are as short as tests expect; see `with_identities`."""
         self.world = Context(
             self.store,
             self.bucket,
             self.pods,
             master=MASTER,
             webhook_url="http://127.0.0.1:1",
-            notifiers=(self.told,),
+            notifiers=(self.reported,),
             tracker=self.tracker,
             canary=self.canary,
-            watched=lambda run_id, what, text: self.heard.append(what),
+            watched=lambda run_id, what, text: self.received.append(what),
             new_identity=lambda: next(self.identities),
         )
         self.seqs: dict[str, int] = {}
@@ -230,7 +230,7 @@ class Outside:
     # ------------------------------------------------------------------------------------------------------------- acts
 
     def copied(self) -> Callable[[], None]:
-        """Makes a copy of the store, and gives what puts it back."""
+        """Copy the store, and return a function that restores the copy."""
         kept = {name: copy.copy(value) for name, value in vars(self.store).items() if name.startswith("_") and name != "_lock"}
         return lambda: vars(self.store).update({name: copy.copy(value) for name, value in kept.items()})
 
@@ -248,22 +248,22 @@ class Outside:
         return self
 
     def sweeps(self, seconds: int, *, every_s: int = 15) -> None:
-        """Sweeps from now on, for so long."""
+        """Sweep from now on for this many seconds."""
         for _ in range(seconds // every_s):
             self.after(every_s).sweep()
 
-    def heartbeat(self, run_id: str = b.RUN_ID, **said: Any) -> Answer:
-        """The agent of the newest attempt sends a heartbeat."""
+    def heartbeat(self, run_id: str = b.RUN_ID, **message: Any) -> Answer:
+        """Send a heartbeat of the newest attempt's agent."""
         self.seqs[run_id] = self.seqs.get(run_id, 0) + 1
-        fields: dict[str, Any] = {"run": run_id, "attempt": self.run(run_id).attempt, "step": 0} | said
+        fields: dict[str, Any] = {"run": run_id, "attempt": self.run(run_id).attempt, "step": 0} | message
         fields.setdefault("identity", self.identity(fields["attempt"], run_id))
         return self.store.heartbeat(b.heartbeat(self.seqs[run_id], **fields), self.now_s)
 
-    def exit(self, cause: Cause, run_id: str = b.RUN_ID, **said: Any) -> Answer:
-        return self.heartbeat(run_id, exit=JobExit(cause=cause), news=True, **said)
+    def exit(self, cause: Cause, run_id: str = b.RUN_ID, **message: Any) -> Answer:
+        return self.heartbeat(run_id, exit=JobExit(cause=cause), news=True, **message)
 
     def trains(self, run_id: str = b.RUN_ID, step: int = 10) -> "Outside":
-        """Carries a queued run to where it trains."""
+        """Advance a queued run until it trains."""
         self.settle(run_id)
         self.after(5).heartbeat(run_id)
         self.settle(run_id)
@@ -272,7 +272,7 @@ class Outside:
         assert self.run(run_id).state is RunState.TRAINING
         return self
 
-    def save_checkpoint(self, step: int, attempt: int = 1, *, whole: bool = True) -> Manifest:
+    def save_checkpoint(self, step: int, attempt: int = 1, *, complete: bool = True) -> Manifest:
         manifest = Manifest(
             run=b.RUN_ID,
             attempt=attempt,
@@ -282,32 +282,32 @@ class Outside:
             folder=f"step_{step}",
             files=(b.stored_file("weights", step, size=4),),
         )
-        self.bucket.objects[f"runs/{b.RUN_ID}/blobs/{b.digest(step)}"] = b"good" if whole else b"cut"
+        self.bucket.objects[f"runs/{b.RUN_ID}/blobs/{b.digest(step)}"] = b"good" if complete else b"cut"
         self.bucket.objects[manifest.key] = manifest.model_dump_json().encode()
         return manifest
 
     # ------------------------------------------------------------------------------------------------------------ looks
 
     def is_at_rest(self, run_id: str = b.RUN_ID) -> bool:
-        """Nothing is left to do for it, but to look for chunks that nobody needs."""
+        """Return whether nothing is left to do for the run, except the later clean-up of unlisted chunks."""
         return self.run(run_id).is_at_rest
 
     def run(self, run_id: str = b.RUN_ID) -> Run:
-        held = self.store.load(run_id)
-        assert held is not None
-        return held.run
+        record = self.store.load(run_id)
+        assert record is not None
+        return record.run
 
     def identity(self, attempt: int, run_id: str = b.RUN_ID) -> str:
-        """Of that attempt; empty where there is none."""
+        """Return the identity of that attempt; empty if it has none."""
         return next((one.identity for one in self.run(run_id).attempts if one.number == attempt), "")
 
     def lease(self, run_id: str = b.RUN_ID) -> Lease:
-        held = self.store.load(run_id)
-        assert held is not None
-        return held.lease
+        record = self.store.load(run_id)
+        assert record is not None
+        return record.lease
 
     def living(self) -> list[str]:
-        """The names of all machines that are really there, and paid for."""
+        """Return the names of all machines that really exist and are paid for."""
         return sorted(pod.name for pod in self.pods.real.list())
 
     def done(self, call: str) -> list[str]:

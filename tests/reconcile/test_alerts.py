@@ -1,4 +1,4 @@
-"""Every kind of alert: what has to happen for it, and what people are told then, whichever way it reaches them."""
+"""Every kind of alert: what causes it, and what people are told, through every notifier."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
-from prime_train.core.change import wished
-from prime_train.core.run import DesiredState, RunState
-from prime_train.core.verdict import TrackerSeen
+from prime_train.core.change import requested
+from prime_train.core.run import DesiredState
+from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
 from prime_train.reports.alert_card import AlertCard, card_of
@@ -22,7 +23,7 @@ TRACKED = {"wandb": {"project": "train", "entity": "acme"}}
 
 
 def sending_heartbeats(w: Outside, seconds: int, *, every_s: int = 30) -> Outside:
-    """It makes steps for so long, and is looked at."""
+    """Let the run make steps and send heartbeats for this long, with sweeps."""
     for _ in range(seconds // every_s):
         w.after(every_s).heartbeat(step=w.now_s)
         w.sweep()
@@ -93,7 +94,7 @@ def stopped_after_three(w: Outside) -> None:
 
 
 def used(w: Outside, share: float) -> None:
-    """So much of a dollar, at 0.60 an hour."""
+    """Use this share of a dollar, at 0.60 an hour."""
     sending_heartbeats(w.trains(), int(share * 6000) + 60)
 
 
@@ -111,6 +112,25 @@ def spent(w: Outside) -> None:
     w.sweep()
 
 
+def unsaved(w: Outside) -> None:
+    """Let its checkpoints not reach the bucket."""
+    w.trains().heartbeat(step=11, upload_problem="the bucket refuses step 10", news=True)
+    w.sweep()
+
+
+def kept(w: Outside) -> None:
+    """Let its checkpoints not reach the bucket, and its trainer exit."""
+    unsaved(w)
+    w.heartbeat(step=12, upload_problem="the bucket refuses step 12", upload_pending=True, news=True)
+    w.sweeps(30)
+
+
+def saved_again(w: Outside) -> None:
+    unsaved(w)
+    w.heartbeat(step=13, news=True)
+    w.sweep()
+
+
 def succeeded(w: Outside) -> None:
     sending_heartbeats(w.trains(), 600).exit(Cause.FINISHED, step=w.now_s)
     w.sweep()
@@ -118,7 +138,7 @@ def succeeded(w: Outside) -> None:
 
 def cancelled(w: Outside) -> None:
     w.trains()
-    assert w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
+    assert w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.sweep()
 
 
@@ -128,12 +148,12 @@ def silent(w: Outside) -> None:
 
 def cut_off(w: Outside) -> None:
     w.trains()
-    w.tracker.seen = TrackerSeen(20, w.now_s + 100)
+    w.tracker.seen = TrackerObserved(20, w.now_s + 100)
     w.sweeps(120)
 
 
 def untracked(w: Outside) -> None:
-    w.tracker.seen = TrackerSeen(20, w.now_s)
+    w.tracker.seen = TrackerObserved(20, w.now_s)
     sending_heartbeats(w.trains(), 3600)
 
 
@@ -181,7 +201,7 @@ def checkpoint(w: Outside) -> None:
 def older(w: Outside) -> None:
     w.trains(step=10)
     for step in (5, 10):
-        w.store.commit(b.commit(step, key=w.save_checkpoint(step, whole=step == 5).key), w.now_s)
+        w.store.commit(b.commit(step, key=w.save_checkpoint(step, complete=step == 5).key), w.now_s)
     w.exit(Cause.PREEMPTED)
     w.settle()
 
@@ -203,10 +223,15 @@ MONEY = ("Spent: ", "of paid time")
 TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[str, ...]], ...] = (
     ("launched", launched, {}, ("attempt 1 has a machine", *MACHINE)),
     ("training", training, {}, ("training at step 10", *MACHINE)),
-    ("lost", lost, {}, ("machine taken away", "in the bucket up to 8", "Last sign of life: ", "It lasted: ", *EVIDENCE)),
+    ("lost", lost, {}, ("machine preempted", "in the bucket up to 8", "Last heartbeat or commit: ", "It lasted: ", *EVIDENCE)),
     ("relaunched", lost, {}, ("attempt 2 has a machine", "Machine: ")),
-    ("restored", restored, {}, ("the store was restored from an older copy", "as training after attempt 1", "as booting after attempt 2")),
-    ("recovered", recovered, {}, ("Resumed from: step 8; ", "steps are done again", "The gap cost: $")),
+    (
+        "restored",
+        restored,
+        {},
+        ("the store was restored from an older copy", "the run was training after attempt 1", "booting after attempt 2"),
+    ),
+    ("recovered", recovered, {}, ("Resumed from: step 8; ", "steps are repeated", "The gap cost: $")),
     ("stalled", stalled, {}, ("no step within its deadline", "waited 301 s, limit 300 s", *MACHINE, *EVIDENCE)),
     ("lost", sick, {}, ("GPUs idle while training", "0 % and 0 MiB on 8 GPUs", "What to do: ", *EVIDENCE)),
     ("stopped", sick_for_a_person, {}, ("reward 0 for too long", "10 steps up to step 11", "What to do: Look at the rollouts.", *EVIDENCE)),
@@ -217,49 +242,67 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
         {},
         ("3 attempts in a row made no new checkpoint", "The last 3 attempts share: cause: trainer failed"),
     ),
-    ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "The dollars last for: ")),
-    ("draining", draining, {"budget": {"usd": 1.0}}, ("flushing, then stopping", "the budget of $1.00 is nearly spent", *MONEY)),
+    ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "The budget lasts for: ")),
+    (
+        "draining",
+        draining,
+        {"budget": {"usd": 1.0}},
+        ("saving and uploading, then stopping", "the budget of $1.00 is nearly spent", *MONEY),
+    ),
     ("stopped", spent, {"budget": {"usd": 1.0}}, ("the budget of $1.00 is spent; flushed", "What to do: Raise budget.usd", *MONEY)),
     ("succeeded", succeeded, {}, (*MONEY, "Paid time: useful", "Attempts: 1", "█")),
     ("cancelled", cancelled, {}, ("cancelled by the user", *MONEY)),
     ("silent", silent, {}, ("no heartbeat for", "it is replaced after", *MACHINE)),
-    ("cut_off", cut_off, TRACKED, ("cut off, but training", "the tracker still advances", "W&B: https://wandb.ai/acme/train/runs/tiny-1")),
-    ("untracked", untracked, TRACKED, ("its tracker has lost it", "at step 20", "W&B: https://wandb.ai/acme/train/runs/tiny-1")),
-    ("blind", blind, {}, ("the watcher is blind", "nothing is destroyed")),
-    ("unknown", unknown, {}, ("the provider does not answer", "HTTP 503", "nothing is destroyed")),
+    (
+        "cut_off",
+        cut_off,
+        TRACKED,
+        ("no heartbeats, but training", "the tracker's step still advances", "W&B: https://wandb.ai/acme/train/runs/tiny-1"),
+    ),
+    (
+        "untracked",
+        untracked,
+        TRACKED,
+        ("the tracker no longer receives data from the run", "at step 20", "W&B: https://wandb.ai/acme/train/runs/tiny-1"),
+    ),
+    ("blind", blind, {}, ("the control plane cannot judge the runs", "no machine is terminated")),
+    ("unknown", unknown, {}, ("the provider does not answer", "HTTP 503", "no machine is terminated")),
     ("boot_late", boot_late, {}, ("the machine is late", "limit")),
-    ("no_capacity", no_capacity, {}, ("no machine that fits", "sold out")),
-    ("funds", funds, {}, ("the wallet does not pay", "the wallet holds $0.02", *MONEY)),
+    ("no_capacity", no_capacity, {}, ("no suitable machine for rent", "sold out")),
+    ("funds", funds, {}, ("the wallet has no credit", "the wallet holds $0.02", *MONEY)),
     ("bucket", bucket, {}, ("the bucket does not answer", "the run waits")),
-    ("checkpoint", checkpoint, {}, ("a committed checkpoint is not to be found", "step 10 was committed", "prime-train stop tiny-1")),
-    ("older", older, {}, ("an older checkpoint has to do", "resumes from step 5", "files of step 10")),
+    ("checkpoint", checkpoint, {}, ("a committed checkpoint cannot be found", "step 10 was committed", "prime-train stop tiny-1")),
+    ("older", older, {}, ("an older checkpoint is used", "resumes from step 5", "files of step 10")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
-    ("orphan", orphan, {}, ("a machine of nobody's was found", "pt-nobody-e1", "terminated")),
+    ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
+    ("kept", kept, {}, ("a machine is kept until its uploads are complete", "has the only copy", *MACHINE)),
+    ("uploads_again", saved_again, {}, ("checkpoints and outputs become durable again", "newest committed step: ")),
+    ("orphan", orphan, {}, ("an orphaned machine was found", "pt-nobody-e1", "terminated")),
 )
 
 
-def told(w: Outside, kind: str) -> AlertCard:
-    """The newest alert of that kind, with what is known of its run by then."""
+def reported(w: Outside, kind: str) -> AlertCard:
+    """Return the newest alert of that kind, with the run's record at that time."""
     w.sweep()
-    alert = [alert for alert in w.told.alerts if alert.kind == kind][-1]
-    held = w.store.load(alert.run_id)
-    return card_of(alert, held.run if held else None, w.now_s, lease=held.lease if held else None)
+    alert = [alert for alert in w.reported.alerts if alert.kind == kind][-1]
+    record = w.store.load(alert.run_id)
+    return card_of(alert, record.run if record else None, w.now_s, lease=record.lease if record else None)
 
 
 @pytest.mark.parametrize(("kind", "happens", "spec", "words"), TOLD, ids=[row[1].__name__ for row in TOLD])
-def test_people_are_told_what_happened_with_the_values_that_matter(
+def test_people_are_notified_what_happened_with_the_values_that_loaded_config(
     kind: str, happens: Callable[[Outside], None], spec: Mapping[str, object], words: tuple[str, ...]
 ) -> None:
     w = Outside(spec)
     happens(w)
-    card = told(w, kind)
-    lines = [card.title, card.text, card.picture, *(f"{name}: {value}" for name, value in (*card.facts, *card.links))]
-    said = "\n".join(lines)
-    assert not [word for word in words if word not in said], said
+    card = reported(w, kind)
+    lines = [card.title, card.text, card.image, *(f"{name}: {value}" for name, value in (*card.facts, *card.links))]
+    message = "\n".join(lines)
+    assert not [word for word in words if word not in message], message
 
 
-def test_every_alert_of_the_runbook_is_told_and_every_alert_is_in_the_runbook() -> None:
+def test_every_alert_is_in_the_runbook_and_is_tried_here() -> None:
     rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", RUNBOOK.read_text().partition("## Alerts")[2].partition("\n## ")[0], re.M)
-    known = {kind for row in rows for kind in re.findall(r"`([a-z_]+)`", row)}
-    assert known == {kind for kind, *_ in TOLD}
-    assert {state.value for state in (RunState.SUCCEEDED, RunState.FAILED, RunState.STOPPED, RunState.CANCELLED)} <= known
+    sent = {kind.value for kind in AlertKind if not policy_of(kind).is_display_only}
+    assert {kind for row in rows for kind in re.findall(r"`([a-z_]+)`", row)} == sent
+    assert {kind for kind, *_ in TOLD} == sent

@@ -1,6 +1,6 @@
-"""Chunks that were too young to go while a run lived: the control plane removes them later."""
+"""Chunks that were too young to be deleted while a run was active: the control plane deletes them later."""
 
-from prime_train.control_plane.reconcile import cleaning
+from prime_train.control_plane.reconcile import clean_up
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
@@ -12,7 +12,7 @@ from tests.reconcile.ports import Outside
 
 
 def ended(*, chunks: int = 1) -> Outside:
-    """A run that has succeeded, whose checkpoint of step 10 was pruned: nothing lists its chunks any more."""
+    """Return a run that has succeeded, whose checkpoint of step 10 was pruned: no manifest lists its chunks any more."""
     w = Outside().trains()
     for number in range(chunks):
         gone = w.save_checkpoint(10 + number)
@@ -37,28 +37,28 @@ def test_chunks_that_were_too_young_at_the_end_of_a_run_go_later() -> None:
     w.after(1).sweep()
     assert blobs(w) == [f"{blob_prefix(b.RUN_ID)}{b.digest(2000)}"]
     assert (w.run().next_check_s, w.run().cleanup_s) == (None, None)
-    assert w.store.history(b.RUN_ID)[-1].text == "1 chunks that no checkpoint lists were removed from the bucket"
+    assert w.store.history(b.RUN_ID)[-1].text == "1 chunks that no checkpoint uses were removed from the bucket"
 
 
 def test_many_chunks_go_a_part_at_a_time() -> None:
-    w = ended(chunks=cleaning.REMOVED_MAX + 5)
+    w = ended(chunks=clean_up.REMOVED_MAX + 5)
     w.after(c.CLEANUP_AFTER_S).settle()
     assert len(blobs(w)) == 6
-    w.after(cleaning.AGAIN_S).settle()
+    w.after(clean_up.AGAIN_S).settle()
     assert len(blobs(w)) == 1
     assert w.run().next_check_s is None
 
 
-def test_a_bucket_that_is_away_is_asked_again_and_one_that_stays_away_is_left_alone() -> None:
+def test_a_bucket_that_is_away_is_retried_and_one_that_stays_away_is_left_alone() -> None:
     w = ended()
     w.fail["bucket"] = TemporaryError("503")
     w.after(c.CLEANUP_AFTER_S).settle()
-    assert w.run().next_check_s == w.now_s + cleaning.RETRY_S
-    w.after(cleaning.TRIED_S_MAX).settle()
+    assert w.run().next_check_s == w.now_s + clean_up.RETRY_S
+    w.after(clean_up.TRIED_S_MAX).settle()
     assert (w.run().next_check_s, len(blobs(w))) == (None, 2)
 
 
-def test_nothing_goes_where_a_manifest_can_not_be_read() -> None:
+def test_nothing_goes_where_a_manifest_cannot_be_read() -> None:
     w = ended()
     w.bucket.objects[f"runs/{b.RUN_ID}/manifests/000000000010-e1.json"] = b"not a manifest"
     w.after(c.CLEANUP_AFTER_S).settle()
@@ -77,8 +77,8 @@ def test_a_run_that_goes_on_is_cleaned_by_its_own_agent() -> None:
 def test_a_run_that_never_had_a_machine_leaves_nothing_to_clean_up() -> None:
     w = Outside()
     done = d.Finish(RunState.CANCELLED, None, "cancelled by the user")
-    held = w.store.load(b.RUN_ID)
-    assert held is not None
-    assert w.store.save(c.change(held.run, held.lease, done, w.now_s))
+    record = w.store.load(b.RUN_ID)
+    assert record is not None
+    assert w.store.save(c.change(record.run, record.lease, done, w.now_s))
     w.settle()
     assert w.run().next_check_s is None

@@ -1,4 +1,4 @@
-"""Alerts on their way to several notifiers, of which some are away, told by processes that come and go."""
+"""Delivery of alerts to several notifiers, some of which are unavailable, by processes that start and end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,37 +9,40 @@ import pytest
 from prime_train.adapters.notify_webhook import webhooks_from
 from prime_train.control_plane.reconcile import ALERT_S_MAX, Context, deliver, sweep
 from prime_train.control_plane.reconcile.outbox import CLAIM_S
-from prime_train.core.change import told as alert_of
+from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.change import alert_for as alert_of
 from prime_train.core.run import Alert, Change, Run, Severity
 from prime_train.ports import Notifier, TemporaryError
 from tests import builders as b
-from tests.adapters.answering import Responder
-from tests.reconcile.ports import Crash, Outside, RacedStore, Told
+from tests.fakes.http import Response, ScriptedServer
+from tests.reconcile.ports import Crash, Outside, RacedStore, RecordingNotifier
 
 DOWN = TemporaryError("HTTP 503")
-OK: tuple[int, bytes, dict[str, str]] = (200, b"ok", {})
-BUSY: tuple[int, bytes, dict[str, str]] = (429, b"", {})
+OK: Response = Response(200, b"ok")
+BUSY: Response = Response(429)
 
 
 def fresh(w: Outside, *notifiers: Notifier) -> Context:
-    """As another process has it: it remembers nothing."""
-    return replace(w.world, notifiers=notifiers, owner=token_hex(8), told=set(), shown={}, followed={}, unmarked={})
+    """Return the context of another process, which has no state."""
+    return replace(w.world, notifiers=notifiers, owner=token_hex(8), notified=set(), shown={}, followed={}, unmarked={})
 
 
 def happens(w: Outside, title: str) -> None:
-    """Something that people are told of."""
+    """Let something happen that people are notified of."""
     run = w.run()
-    alert = alert_of(run, w.now_s, "silent", Severity.WARNING, title, "")
+    alert = alert_of(run, w.now_s, AlertKind.SILENT, Severity.WARNING, title, "")
     assert w.store.save(Change(replace(run, version=run.version + 1), alerts=(alert,)))
 
 
-def titles(told: Told) -> list[str]:
-    return [alert.title.partition(": ")[2] for alert in told.alerts]
+def titles(reported: RecordingNotifier) -> list[str]:
+    return [alert.title.partition(": ")[2] for alert in reported.alerts]
 
 
 @pytest.mark.parametrize("order", [lambda well, away: (well, away), lambda well, away: (away, well)], ids=["first", "last"])
-def test_who_was_told_is_not_told_again_by_other_processes_while_another_is_away(order: Callable[[Told, Told], tuple[Told, Told]]) -> None:
-    w, well, away = Outside(), Told(), Told(error=DOWN)
+def test_who_was_reported_is_not_reported_again_by_other_processes_while_another_is_away(
+    order: Callable[[RecordingNotifier, RecordingNotifier], tuple[RecordingNotifier, RecordingNotifier]],
+) -> None:
+    w, well, away = Outside(), RecordingNotifier(), RecordingNotifier(error=DOWN)
     happens(w, "one")
     for _ in range(12):
         w.after(300)
@@ -53,26 +56,26 @@ def test_who_was_told_is_not_told_again_by_other_processes_while_another_is_away
     assert w.store.outbox(9) == []
 
 
-def test_a_url_that_was_told_is_not_told_again_by_other_processes_while_the_url_of_the_spec_is_away() -> None:
+def test_a_url_that_was_reported_is_not_reported_again_by_other_processes_while_the_url_of_the_spec_is_away() -> None:
     w = Outside({"alerts": {"webhook": "OWN_URL"}})
     happens(w, "one")
-    with Responder([OK]) as there, Responder([BUSY, BUSY, OK]) as own:
+    with ScriptedServer(OK) as there, ScriptedServer(BUSY, BUSY, OK) as own:
         for _ in range(3):
             deliver(fresh(w, *webhooks_from({"OWN_URL": own.url}, there.url)), w.now_s)
-        assert (len(there.heard), len(own.heard)) == (1, 3)
+        assert (len(there.requests), len(own.requests)) == (1, 3)
     assert w.store.outbox(9) == []
 
 
-def test_a_spec_that_names_the_url_of_every_alert_has_it_told_once() -> None:
+def test_a_spec_that_names_the_url_of_every_alert_has_it_reported_once() -> None:
     w = Outside({"alerts": {"webhook": "OWN_URL"}})
     happens(w, "one")
-    with Responder([OK]) as there:
+    with ScriptedServer(OK) as there:
         deliver(fresh(w, *webhooks_from({"OWN_URL": there.url}, there.url)), w.now_s)
-        assert len(there.heard) == 1
+        assert len(there.requests) == 1
 
 
 def test_one_that_is_away_hides_nothing_from_the_others_however_much_waits_for_it() -> None:
-    w, well, away = Outside(), Told(), Told(error=DOWN)
+    w, well, away = Outside(), RecordingNotifier(), RecordingNotifier(error=DOWN)
     names = [str(number) for number in range(450)]
     for name in names:
         happens(w.after(1), name)
@@ -85,8 +88,8 @@ def test_one_that_is_away_hides_nothing_from_the_others_however_much_waits_for_i
     assert w.store.outbox(9) == []
 
 
-def test_one_that_is_set_up_later_is_told_what_still_waits() -> None:
-    w, well, away, new = Outside(), Told(), Told(error=DOWN), Told()
+def test_one_that_is_set_up_later_is_reported_what_still_waits() -> None:
+    w, well, away, new = Outside(), RecordingNotifier(), RecordingNotifier(error=DOWN), RecordingNotifier()
     happens(w, "one")
     deliver(fresh(w, well, away), w.now_s)
     deliver(fresh(w, well, away, new), w.now_s)
@@ -94,32 +97,34 @@ def test_one_that_is_set_up_later_is_told_what_still_waits() -> None:
 
 
 def test_what_one_could_not_take_for_a_day_is_given_up_and_only_for_it() -> None:
-    w, well, away = Outside(), Told(), Told(error=DOWN)
-    said: list[str] = []
+    w, well, away = Outside(), RecordingNotifier(), RecordingNotifier(error=DOWN)
+    message: list[str] = []
     happens(w, "one")
     for after_s in (0, ALERT_S_MAX - 1, 1):
         w.after(after_s)
-        world = replace(fresh(w, well, away), watched=lambda run_id, what, text: said.append(f"{what} {text}"))
+        world = replace(fresh(w, well, away), watched=lambda run_id, what, text: message.append(f"{what} {text}"))
         deliver(world, w.now_s)
         assert len(w.store.outbox(9)) == (1 if after_s != 1 else 0)
     assert titles(well) == ["one"]
-    assert [line for line in said if line.startswith("AlertGivenUp")] == ["AlertGivenUp silent: Told 2 never took it"]
+    assert [line for line in message if line.startswith("AlertGivenUp")] == [
+        "AlertGivenUp silent: RecordingNotifier 2 never accepted the alert"
+    ]
 
 
 def test_an_alert_that_one_watcher_is_sending_is_not_sent_by_another_one_at_the_same_time() -> None:
-    w, other = Outside(), Told()
+    w, other = Outside(), RecordingNotifier()
     happens(w, "one")
-    slow = Told(meanwhile=lambda: deliver(fresh(w, other), w.now_s))
+    slow = RecordingNotifier(meanwhile=lambda: deliver(fresh(w, other), w.now_s))
     assert deliver(fresh(w, slow), w.now_s) == 1
     assert titles(slow) == ["one"]
     assert titles(other) == []
 
 
 def test_an_alert_whose_watcher_dies_while_it_sends_is_sent_by_another_one_later() -> None:
-    w, well = Outside(), Told()
+    w, well = Outside(), RecordingNotifier()
     happens(w, "one")
     (waiting,) = w.store.outbox(9)
-    assert w.store.claim(waiting.key, "Told", "the dead one", now_s=w.now_s, until_s=w.now_s + CLAIM_S)
+    assert w.store.claim(waiting.key, "RecordingNotifier", "the dead one", now_s=w.now_s, until_s=w.now_s + CLAIM_S)
     deliver(fresh(w, well), w.now_s + CLAIM_S - 1)
     assert titles(well) == []
     deliver(fresh(w, well), w.now_s + CLAIM_S)
@@ -127,8 +132,8 @@ def test_an_alert_whose_watcher_dies_while_it_sends_is_sent_by_another_one_later
     assert w.store.outbox(9) == []
 
 
-def test_an_alert_that_one_watcher_can_not_send_is_left_to_the_others_at_once() -> None:
-    w, away, well = Outside(), Told(error=DOWN), Told()
+def test_an_alert_that_one_watcher_cannot_send_is_left_to_the_others_at_once() -> None:
+    w, away, well = Outside(), RecordingNotifier(error=DOWN), RecordingNotifier()
     happens(w, "one")
     deliver(fresh(w, away), w.now_s)
     deliver(fresh(w, well), w.now_s)
@@ -136,8 +141,8 @@ def test_an_alert_that_one_watcher_can_not_send_is_left_to_the_others_at_once() 
 
 
 @dataclass
-class Choking(Told):
-    """A notifier that one alert is too much for."""
+class Choking(RecordingNotifier):
+    """A notifier that fails for one alert."""
 
     at: str = ""
 
@@ -148,7 +153,7 @@ class Choking(Told):
 
 
 def test_an_alert_that_a_notifier_breaks_at_keeps_no_other_alert_from_it_and_none_from_the_others() -> None:
-    w, choking, well = Outside(), Choking(at="two"), Told()
+    w, choking, well = Outside(), Choking(at="two"), RecordingNotifier()
     for title in ("one", "two", "three"):
         happens(w, title)
     for _ in range(2):
@@ -159,7 +164,7 @@ def test_an_alert_that_a_notifier_breaks_at_keeps_no_other_alert_from_it_and_non
 
 
 class Unmarking(RacedStore):
-    """A store that cannot be written to for a while, where it is to know who was told."""
+    """A store that for a while cannot record which notifier got an alert."""
 
     is_full = False
 
@@ -169,7 +174,7 @@ class Unmarking(RacedStore):
         return super().mark_sent(key, notifier, among=among)  # type: ignore[arg-type]
 
 
-def test_while_the_store_can_not_note_who_was_told_a_process_tells_once() -> None:
+def test_while_the_store_cannot_note_who_was_reported_a_process_tells_once() -> None:
     w, store = Outside(), Unmarking()
     w.store, w.world = store, replace(w.world, store=store)
     w.add(b.RUN_ID)
@@ -180,11 +185,11 @@ def test_while_the_store_can_not_note_who_was_told_a_process_tells_once() -> Non
             deliver(w.world, w.now_s)
     store.is_full = False
     assert deliver(w.world, w.now_s) == 1
-    assert titles(w.told) == ["one"]
+    assert titles(w.reported) == ["one"]
 
 
-def test_a_machine_of_nobodys_is_told_of_once_by_all_processes_together_and_waits_for_who_is_away() -> None:
-    w, well, away = Outside().trains(), Told(), Told(error=DOWN)
+def test_a_machine_of_nobodys_is_reported_once_by_all_processes_together_and_waits_for_who_is_away() -> None:
+    w, well, away = Outside().trains(), RecordingNotifier(), RecordingNotifier(error=DOWN)
     w.sweep()
     pod = w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
     for _ in range(4):

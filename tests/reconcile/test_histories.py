@@ -1,4 +1,4 @@
-"""Whatever happens to a run, in whatever order: what is saved is always legal, and in the end nothing is left over."""
+"""Whatever happens to a run, in whatever order: every saved state is legal, and at the end nothing is left over."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +14,7 @@ from prime_train.core import change as c
 from prime_train.core import ledger
 from prime_train.core.budget import Exhausted
 from prime_train.core.causes import Cause
-from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, DesiredState, Run, RunState
+from prime_train.core.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, DesiredState, Run, RunState
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import NoCapacity, TemporaryError
 from tests import builders as b
@@ -25,7 +25,7 @@ Act = Callable[[Outside], object]
 MOVES = {(before, after) for (before, _), after in TRANSITIONS.items()} | {(state, state) for state in S}
 
 
-def said(**fields: Any) -> Act:
+def message(**fields: Any) -> Act:
     def act(w: Outside) -> object:
         return w.heartbeat(**fields) if w.lease().open else None
 
@@ -33,7 +33,7 @@ def said(**fields: Any) -> Act:
 
 
 def ended(cause: Cause) -> Act:
-    """The agent's last word, whether or not anybody had heard of it before."""
+    """Return the agent's last report, whether or not there were earlier ones."""
 
     def act(w: Outside) -> object:
         heartbeat = w.lease().heartbeat
@@ -42,14 +42,14 @@ def ended(cause: Cause) -> Act:
     return act
 
 
-def wish(want: DesiredState) -> Act:
+def wish(desired: DesiredState) -> Act:
     def act(w: Outside) -> object:
-        change = c.resumed if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and want is DesiredState.RUN else None
+        change = c.resumed if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and desired is DesiredState.RUN else None
         if change is not None:
             with suppress(Exhausted):
                 w.store.save(change(w.run(), w.now_s))
             return None
-        return w.store.save(c.wished(w.run(), want, w.now_s)) if not w.run().is_over else None
+        return w.store.save(c.requested(w.run(), desired, w.now_s)) if not w.run().is_over else None
 
     return act
 
@@ -64,7 +64,7 @@ def taken_away(w: Outside) -> None:
 
 
 def still_listed(w: Outside) -> None:
-    """The list goes on showing the machines of now, also when they are gone."""
+    """Let the list continue to show the present machines, also when they have ended."""
     w.pods.ghosts = [replace(pod, status=PodStatus.ACTIVE) for pod in w.pods.real.list()]
     w.pods.hidden = {pod.pod_id for pod in w.pods.ghosts}
 
@@ -84,11 +84,11 @@ def deaf(w: Outside) -> None:
     w.canary.sings_now = False
 
 
-def saves(step: int, *, whole: bool) -> Act:
+def saves(step: int, *, complete: bool) -> Act:
     def act(w: Outside) -> None:
         if w.run().attempt:
-            w.save_checkpoint(step, w.run().attempt, whole=whole)
-            if whole:
+            w.save_checkpoint(step, w.run().attempt, complete=complete)
+            if complete:
                 w.store.commit(b.commit(step, attempt=w.run().attempt), w.now_s)
 
     return act
@@ -108,20 +108,20 @@ ACTS: dict[str, Act] = {
     "120 s": passes(120),
     "310 s": passes(310),
     "1300 s": passes(1300),
-    "heartbeat": said(),
-    "heartbeat 10": said(step=10),
-    "heartbeat 20": said(step=20, step_slow_s=3.0),
-    "stalled": said(step=20, step_age_s=500),
-    "evidence": said(step=20, step_age_s=500, evidence=True),
-    "sick": said(sick=Cause.GPU_IDLE),
-    "preempting": said(step=10, preempting=True),
+    "heartbeat": message(),
+    "heartbeat 10": message(step=10),
+    "heartbeat 20": message(step=20, step_slow_s=3.0),
+    "stalled": message(step=20, step_age_s=500),
+    "evidence": message(step=20, step_age_s=500, evidence=True),
+    "sick": message(sick=Cause.GPU_IDLE),
+    "preempting": message(step=10, preempting=True),
     "finished": ended(Cause.FINISHED),
     "died": ended(Cause.TRAINER_ERROR),
     "out of memory": ended(Cause.GPU_OOM),
     "drained": ended(Cause.DRAINED),
-    "save 10": saves(10, whole=True),
-    "save 20": saves(20, whole=True),
-    "cut 30": saves(30, whole=False),
+    "save 10": saves(10, complete=True),
+    "save 20": saves(20, complete=True),
+    "cut 30": saves(30, complete=False),
     "stop": wish(DesiredState.STOP),
     "cancel": wish(DesiredState.CANCEL),
     "go on": wish(DesiredState.RUN),
@@ -143,7 +143,7 @@ ACTS: dict[str, Act] = {
 
 
 def live(names: list[str]) -> Outside:
-    """A world in which these things happened, one after another; the watcher looks between any two."""
+    """Let these events happen one after the other, with a sweep between any two, and return the environment."""
     w = Outside({"budget": {"usd": 3.0}})
     for name in names:
         for act in (ACTS[name], ACTS["sweep"], ACTS["1 s"]):
@@ -153,7 +153,7 @@ def live(names: list[str]) -> Outside:
 
 
 def _survive(act: Act, w: Outside) -> None:
-    """Only what the test itself lets die may die."""
+    """Run an act; only crashes that the test itself causes are accepted."""
     try:
         act(w)
     except Crash:
@@ -166,7 +166,7 @@ def _survive(act: Act, w: Outside) -> None:
 
 def check_now(w: Outside) -> None:
     run, lease = w.run(), w.lease()
-    assert lease.open == (run.state in ATTENDED)
+    assert lease.open == (run.state in ACTIVE_STATES)
     assert lease.attempt == run.attempt or not lease.attempt
     assert len(w.living()) == len(set(w.living())), "one machine for each attempt"
     if run.next_check_s is None:
@@ -185,7 +185,7 @@ def check_saved(before: Run, after: Run) -> None:
     assert (after.resume.step if after.resume else 0) >= (before.resume.step if before.resume else 0)
     if after.state is S.LAUNCHING and before.state is S.QUEUED:
         assert before.resume_chosen
-        assert before.want is DesiredState.RUN
+        assert before.desired is DesiredState.RUN
     totals = ledger.totals(after, b.T0_S + 10**6)
     parts = (totals.provision_s, totals.restore_s, totals.useful_s, totals.recomputed_s, totals.detection_s, totals.teardown_s)
     assert min(parts) >= 0
@@ -203,12 +203,12 @@ def test_every_history_is_made_of_legal_moves_and_leaves_no_machine_once_the_run
         check_saved(before, after)
     for change in w.store.saved:
         if change.lease is not None and change.lease.open:
-            assert change.run.state in ATTENDED
+            assert change.run.state in ACTIVE_STATES
             assert change.lease.attempt == change.run.attempt
     check_alerts(w)
     honest(w)
     if not w.run().is_over:
-        w.store.save(c.wished(w.run(), DesiredState.CANCEL, w.now_s))
+        w.store.save(c.requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.sweeps(600)
     assert w.run().is_over
     assert w.living() == []
@@ -216,12 +216,12 @@ def test_every_history_is_made_of_legal_moves_and_leaves_no_machine_once_the_run
 
 
 def check_alerts(w: Outside) -> None:
-    """Every end is told once, and nothing is told twice."""
+    """Check that every end is reported once, and nothing is reported twice."""
     runs = [change.run for change in w.store.saved]
     ends = sum(after.state in TERMINAL and before.state not in TERMINAL for before, after in pairwise(runs))
-    told = [alert for change in w.store.saved for alert in change.alerts]
-    assert sum(alert.kind in {state.value for state in TERMINAL} for alert in told) == ends
-    assert len({alert.key for alert in told}) == len(told)
+    reported = [alert for change in w.store.saved for alert in change.alerts]
+    assert sum(alert.kind in {state.value for state in TERMINAL} for alert in reported) == ends
+    assert len({alert.key for alert in reported}) == len(reported)
 
 
 @settings(deadline=None, max_examples=100, derandomize=True)

@@ -1,4 +1,4 @@
-"""Wallets and bills, and providers that this control plane cannot ask."""
+"""Wallets and bills, and providers that this control plane cannot query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from prime_train.core.funds import Bill, Funds
 from prime_train.core.ledger import spent
 from prime_train.core.run import RunState
 from prime_train.core.wire import Order
-from prime_train.ports import NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, NoFunds, PermanentError, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import Outside
 
@@ -19,11 +19,11 @@ PROVIDER = "memory"
 
 @dataclass
 class Paying:
-    """An account that says what a test wants it to."""
+    """An account with values set by the test."""
 
-    said: Funds | None = None
+    message: Funds | None = None
     bill: list[Bill] = field(default_factory=list)
-    error: OutsideError | None = None
+    error: ExternalError | None = None
 
     @property
     def provider(self) -> str:
@@ -32,7 +32,7 @@ class Paying:
     def funds(self) -> Funds | None:
         if self.error is not None:
             raise self.error
-        return self.said
+        return self.message
 
     def bills(self) -> Sequence[Bill]:
         if self.error is not None:
@@ -51,7 +51,7 @@ def test_training_is_saved_before_the_wallet_is_empty_and_goes_on_when_it_is_fil
     w.trains()
     attempt = w.run().current_attempt
     assert attempt is not None
-    account.said = Funds(attempt.offer.provider, 0.2, 1.0)
+    account.message = Funds(attempt.offer.provider, 0.2, 1.0)
     w.after(20).heartbeat(step=11)
     w.after(60).sweep()
     assert w.heartbeat(step=12).order is Order.DRAIN
@@ -60,9 +60,9 @@ def test_training_is_saved_before_the_wallet_is_empty_and_goes_on_when_it_is_fil
     w.after(5).sweep()
     assert (w.run().state, w.living()) == (RunState.QUEUED, [])
     assert w.run().why == ""
-    assert [kind for kind in w.told.kinds() if kind in ("draining", "lost")] == ["draining", "lost"]
+    assert [kind for kind in w.reported.kinds() if kind in ("draining", "lost")] == ["draining", "lost"]
 
-    account.said = Funds(attempt.offer.provider, 50.0, 0.0)
+    account.message = Funds(attempt.offer.provider, 50.0, 0.0)
     w.sweeps(120)
     assert w.living() == [f"pt-{b.RUN_ID}-e2"]
     assert w.run().resume is not None
@@ -74,26 +74,26 @@ def test_runs_that_are_launched_in_one_sweep_share_what_is_in_the_wallet() -> No
     for number in range(3):
         w.add(f"more-{number}", {"hardware": hardware})
     w.pods.called = "local"
-    account.said = Funds("local", 1.8, 0.0)
+    account.message = Funds("local", 1.8, 0.0)
     w.sweep()
     assert [name for name in w.living() if "more" in name] == ["pt-more-0-e1", "pt-more-1-e1"]
 
 
-def test_an_account_that_can_not_be_asked_changes_nothing() -> None:
+def test_an_account_that_cannot_be_queried_changes_nothing() -> None:
     w, account = paid()
     w.trains()
     account.error = TemporaryError("503")
     w.after(20).heartbeat(step=11)
     w.sweep()
     assert w.run().state is RunState.TRAINING
-    assert {"FundsUnknown", "BillsUnknown"} <= set(w.heard)
+    assert {"FundsUnknown", "BillsUnknown"} <= set(w.received)
 
 
-def test_an_order_that_nobody_pays_for_is_made_again_later_and_told_of_once() -> None:
+def test_an_order_that_nobody_pays_for_is_made_again_later_and_reported_once() -> None:
     w = Outside()
-    w.fail["create"] = NoFunds("402: the wallet does not pay for it")
+    w.fail["create"] = NoFunds("402: the wallet has not enough credit")
     w.sweeps(300)
-    assert w.told.kinds().count("funds") == 1
+    assert w.reported.kinds().count("funds") == 1
     assert 2 <= len(w.done("create")) <= 6
     del w.fail["create"]
     w.sweeps(600)
@@ -136,14 +136,14 @@ def test_what_the_provider_charges_in_the_end_is_what_is_reckoned_with() -> None
     assert w.run().attempts[0].offer.usd_per_hour == 1.23
 
 
-def test_where_the_provider_of_a_run_can_not_be_asked_its_machine_is_not_given_up() -> None:
+def test_where_the_provider_of_a_run_cannot_be_queried_its_machine_is_not_given_up() -> None:
     w = Outside().trains()
     w.world = replace(w.world, providers=frozenset({"elsewhere"}))
     w.pods.real.terminate(w.run().attempts[0].pod_id or "")
     w.sweeps(1200)
     assert w.run().attempt == 1
     assert w.run().state is RunState.TRAINING
-    assert "unknown" in w.told.kinds()
+    assert "unknown" in w.reported.kinds()
 
 
 def test_a_machine_on_which_the_agent_can_never_run_is_given_back_at_once() -> None:

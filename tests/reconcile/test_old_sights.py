@@ -1,4 +1,4 @@
-"""A provider's list that was asked for some minutes ago, while a sweep waits for something else: what may still be concluded from it."""
+"""A provider's list that was requested some minutes ago, while a sweep waits for something else: what may still be concluded from it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.control_plane.reconcile import Context, see, settle, sweep
 from prime_train.core.causes import Cause
-from prime_train.core.change import wished
+from prime_train.core.change import requested
 from prime_train.core.run import DesiredState, RunState
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
@@ -20,7 +20,7 @@ E1, E2 = f"pt-{b.RUN_ID}-e1", f"pt-{b.RUN_ID}-e2"
 
 
 def unanswered() -> Outside:
-    """A run whose create call made a machine, and was not answered; the provider does not list the machine yet."""
+    """Return a run whose create call made a machine and lost its response; the provider does not list the machine yet."""
     w = Outside()
     w.pods.hidden.add("memory-1")
     w.fail["create"] = Lost()
@@ -51,7 +51,7 @@ def test_a_launch_is_given_up_by_a_list_that_is_young_enough_though_it_is_not_of
 
 def test_a_machine_that_an_old_list_does_not_show_goes_on_being_paid_for() -> None:
     w = unanswered()
-    assert w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
+    assert w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     snapshot = see(w.world, w.after(1).now_s)
     settle(w.world, b.RUN_ID, w.after(10 * SETTLE_S).now_s, snapshot)
@@ -61,7 +61,7 @@ def test_a_machine_that_an_old_list_does_not_show_goes_on_being_paid_for() -> No
 
 
 class SlowToInstall(Provider):
-    """One that takes six minutes to bring an agent, in which a machine that was hidden is listed."""
+    """An installer that takes six minutes, in which a hidden machine becomes listed."""
 
     def __init__(self, w: Outside) -> None:
         super().__init__(w.pods.real, w.faults)

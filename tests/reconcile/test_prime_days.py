@@ -1,4 +1,4 @@
-"""Days at a fake Prime Intellect, in virtual time: what its weather does to a run."""
+"""Days at a fake Prime Intellect, in virtual time: the effect of its faults on a run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,26 +11,28 @@ from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, 
 from prime_train.adapters.pods_prime import InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.reconcile import Context, sweep
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import spent
 from prime_train.core.run import Change, DesiredState, Run, RunState
 from prime_train.core.wire import Phase, Ticket
-from prime_train.ports import Connection
+from prime_train.ports import SshAddress
 from tests import builders as b
-from tests.fakes.prime import ALWAYS, NO_STOCK_400, SERVER_ERROR, SPOT, Answer, FakePrime, Hang, LoseAnswer, Plan
+from tests.fakes.http import ALWAYS, Hang, LoseResponse, Response
+from tests.fakes.prime import NO_STOCK_400, SERVER_ERROR, SPOT, FakePrime, Plan
 
 HEARTBEAT_S = 30
 STEP_S = 10
 DAY_S = 24 * 3600
 TIMEOUTS = 25
 ANSWER_S_MAX = 0.1
-"""The fake answers in a few milliseconds."""
+"""Time limit in seconds of a response; the fake responds within a few milliseconds."""
 MARK = Mark("11111111")
 
 
 @dataclass
 class Days:
-    """A run on machines of the fake, whose agents send heartbeats as long as their machines are there."""
+    """A run on machines of the fake, whose agents send heartbeats as long as their machines exist."""
 
     fake: FakePrime
     world: Context
@@ -38,12 +40,12 @@ class Days:
     seq: int = 0
 
     def run(self) -> Run:
-        held = self.world.store.load(b.RUN_ID)
-        assert held is not None
-        return held.run
+        record = self.world.store.load(b.RUN_ID)
+        assert record is not None
+        return record.run
 
     def pass_by(self, seconds: int) -> None:
-        """Time, with its heartbeats, and sweeps when there is something to look at."""
+        """Let time pass, with heartbeats, and sweeps when one is due."""
         for _ in range(seconds // HEARTBEAT_S):
             self.now_s += HEARTBEAT_S
             self.fake.advance(HEARTBEAT_S)
@@ -68,7 +70,7 @@ def _days(tmp_path: Path) -> Iterator[Days]:
     with FakePrime(tmp_path / "prime", machines=False) as fake:
         client = PrimeClient(Settings(fake.api_key, base_url=fake.url), read_s=ANSWER_S_MAX, pause_s=0.0)
 
-        def pushed(connection: Connection, ticket: Ticket) -> None:
+        def pushed(connection: SshAddress, ticket: Ticket) -> None:
             assert connection.pod_id in {pod.pod_id for pod in fake.alive}
 
         store = MemoryStore()
@@ -85,6 +87,7 @@ def _days(tmp_path: Path) -> Iterator[Days]:
         yield Days(fake, world)
 
 
+@pytest.mark.exhaustive
 def test_a_day_with_25_status_timeouts_on_a_healthy_run_has_no_recovery(days: Days) -> None:
     days.pass_by(300)
     assert days.run().state is RunState.TRAINING
@@ -94,15 +97,15 @@ def test_a_day_with_25_status_timeouts_on_a_healthy_run_has_no_recovery(days: Da
         days.pass_by(HEARTBEAT_S)
         days.fake.heal()
         days.pass_by(DAY_S // TIMEOUTS - HEARTBEAT_S)
-    assert len([request for request in days.fake.asked("GET", "/pods/") if request.status == 0]) >= TIMEOUTS
+    assert len([request for request in days.fake.requests_to("GET", "/pods/") if request.status == 0]) >= TIMEOUTS
     run = days.run()
     assert (run.attempt, run.state) == (1, RunState.TRAINING)
     assert len(days.fake.world.pods) == 1
     assert days.now_s - b.T0_S >= DAY_S * 0.99
 
 
-@pytest.mark.parametrize("fault", [SERVER_ERROR, Answer(502, b"<html>"), Answer(200, b"{}"), Answer(404, b"<html>no route</html>")])
-def test_nothing_that_the_api_says_in_error_is_taken_for_a_machine_that_is_gone(days: Days, fault: Answer) -> None:
+@pytest.mark.parametrize("fault", [SERVER_ERROR, Response(502, b"<html>"), Response(200, b"{}"), Response(404, b"<html>no route</html>")])
+def test_nothing_that_the_api_says_in_error_is_taken_for_a_machine_that_is_gone(days: Days, fault: Response) -> None:
     days.pass_by(300)
     days.fake.fail(fault, method="GET", path="/pods/", times=ALWAYS)
     days.pass_by(1800)
@@ -113,18 +116,18 @@ def test_no_capacity_for_an_hour_is_waited_for(days: Days) -> None:
     days.fake.rows = [row.model_copy(update={"stockStatus": "Unavailable"}) for row in days.fake.rows]
     days.pass_by(3600)
     assert days.run().state is RunState.QUEUED
-    assert not days.fake.asked("POST", "/pods/")
+    assert not days.fake.requests_to("POST", "/pods/")
     days.fake.rows = [SPOT]
     days.pass_by(900)
     assert days.run().state is RunState.TRAINING
-    assert [alert.kind for alert in days.world.store.outbox(100)].count("no_capacity") == 0
+    assert [alert.kind for alert in days.world.store.outbox(100)].count(AlertKind.NO_CAPACITY) == 0
     assert [line.kind for line in days.world.store.history(b.RUN_ID)].count("no_capacity") == 1
 
 
 def test_orders_that_are_refused_for_an_hour_for_lack_of_stock_are_made_seldom_and_end_well(days: Days) -> None:
     days.fake.fail(NO_STOCK_400, method="POST", path="/pods/", times=ALWAYS)
     days.pass_by(3600)
-    assert 5 <= len(days.fake.asked("POST", "/pods/")) <= 20
+    assert 5 <= len(days.fake.requests_to("POST", "/pods/")) <= 20
     days.fake.heal()
     days.pass_by(900)
     run = days.run()
@@ -139,7 +142,7 @@ def test_the_limit_of_the_account_is_waited_for_and_no_offer_is_put_last_for_it(
     run = days.run()
     assert (run.state, run.excluded, run.strikes) == (RunState.QUEUED, (), ())
     assert {attempt.cause for attempt in run.attempts} == {Cause.LIMIT_REACHED}
-    assert 5 <= len(days.fake.asked("POST", "/pods/")) <= 20
+    assert 5 <= len(days.fake.requests_to("POST", "/pods/")) <= 20
     days.fake.terms.instances_max = 1
     days.pass_by(900)
     assert days.run().state is RunState.TRAINING
@@ -147,7 +150,7 @@ def test_the_limit_of_the_account_is_waited_for_and_no_offer_is_put_last_for_it(
 
 def test_lists_that_are_cut_short_for_an_hour_cost_no_machine_and_make_no_second_one(days: Days) -> None:
     days.fake.terms.cut_listings = ALWAYS
-    days.fake.fail(LoseAnswer(), method="POST", path="/pods/")
+    days.fake.fail(LoseResponse(), method="POST", path="/pods/")
     days.pass_by(3600)
     assert len(days.fake.world.pods) == 1
     assert days.run().attempt == 1
@@ -160,8 +163,8 @@ def test_lists_that_are_cut_short_for_an_hour_cost_no_machine_and_make_no_second
     assert len(days.fake.world.pods) == 1
 
 
-@pytest.mark.parametrize("odd", [SERVER_ERROR, Answer(200, b"{}"), Answer(401, b'{"detail": "who?"}')])
-def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says(days: Days, tmp_path: Path, odd: Answer) -> None:
+@pytest.mark.parametrize("unusual", [SERVER_ERROR, Response(200, b"{}"), Response(401, b'{"detail": "who?"}')])
+def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says(days: Days, tmp_path: Path, unusual: Response) -> None:
     client = PrimeClient(Settings(days.fake.api_key, base_url=days.fake.url), read_s=ANSWER_S_MAX, pause_s=0.0)
     owner = Owner(client, InFile(tmp_path / "account"))
     days.world = replace(days.world, pods=PrimePods(client, lambda connection, ticket: None, mark=MARK, owner=owner))
@@ -170,10 +173,10 @@ def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says
     # A new process, that has not asked whose key it is.
     owner = Owner(client, InFile(tmp_path / "account"))
     days.world = replace(days.world, pods=PrimePods(client, lambda connection, ticket: None, mark=MARK, owner=owner))
-    days.fake.fail(odd, path="/user/whoami", times=ALWAYS)
+    days.fake.fail(unusual, path="/user/whoami", times=ALWAYS)
     days.fake.fail(SERVER_ERROR, method="DELETE", times=3)
     run = days.run()
-    days.world.store.save(Change(replace(run, want=DesiredState.CANCEL, version=run.version + 1, next_check_s=days.now_s)))
+    days.world.store.save(Change(replace(run, desired=DesiredState.CANCEL, version=run.version + 1, next_check_s=days.now_s)))
     days.pass_by(900)
     assert days.run().state is RunState.CANCELLED
     assert not days.fake.alive

@@ -1,4 +1,4 @@
-"""Load, judge, decide, save, then touch the outside: in that order, whatever fails in between, and whoever else is at it."""
+"""Load, judge, decide, save, then make the calls: in that order, whatever fails in between, and beside other watchers."""
 
 import json
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from prime_train.control_plane.reconcile import ALERT_S_MAX, STEPS_A_RUN_MAX, St
 from prime_train.core import decide as d
 from prime_train.core.breaker import HOLD_S
 from prime_train.core.causes import Cause
-from prime_train.core.change import adopted, wished
+from prime_train.core.change import adopted, requested
 from prime_train.core.keys import latest_key, manifest_key, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.run import DesiredState, RunState
-from prime_train.core.verdict import Pod, PodStatus, TrackerSeen
+from prime_train.core.verdict import Pod, PodStatus, TrackerObserved
 from prime_train.core.wire import Order, attempt_key
 from prime_train.core.wire import Verdict as Told_
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
 from tests import builders as b
-from tests.reconcile.ports import MASTER, Crash, Lost, Outside, Told
+from tests.reconcile.ports import MASTER, Crash, Lost, Outside, RecordingNotifier
 
 S = RunState
 DOWN = TemporaryError("HTTP 503")
@@ -31,7 +31,7 @@ SETTLE_S = b.spec().health.settle_s
 
 
 def gone(outside: Outside) -> None:
-    """The world takes every machine away."""
+    """Take every machine away."""
     for pod in outside.pods.real.list():
         outside.pods.real.preempt(pod.pod_id)
 
@@ -79,7 +79,7 @@ def test_a_run_goes_from_queued_to_succeeded_and_leaves_no_machine() -> None:
     assert w.is_at_rest()
     assert w.living() == []
     deliver(w.world, w.now_s)
-    assert w.told.kinds() == ["launched", "training", "succeeded"]
+    assert w.reported.kinds() == ["launched", "training", "succeeded"]
 
 
 def test_an_attempt_that_finished_before_any_watcher_looked_again_has_succeeded() -> None:
@@ -104,7 +104,7 @@ def test_the_intent_is_saved_before_the_create_call() -> None:
     assert w.lease().open
 
 
-def test_the_spec_lies_in_the_bucket_before_any_machine_is_asked_for() -> None:
+def test_the_spec_lies_in_the_bucket_before_any_machine_is_requested() -> None:
     w = Outside()
     w.fail["create"] = Crash()
     with pytest.raises(Crash):
@@ -126,7 +126,7 @@ def test_a_lost_save_neither_puts_an_agent_nor_takes_a_machine_back(call: str) -
     w = Outside()
     w.reconcile()
     if call == "terminate":
-        w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
+        w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.store.overtaken_by.append(b.RUN_ID)
     assert not w.reconcile().saved
     assert w.done(call) == []
@@ -136,11 +136,11 @@ def test_a_lost_save_neither_puts_an_agent_nor_takes_a_machine_back(call: str) -
 
 def test_a_heartbeat_that_comes_between_look_and_fence_saves_its_attempt() -> None:
     w = Outside().trains()
-    held = w.store.load(b.RUN_ID)
-    assert held is not None
+    record = w.store.load(b.RUN_ID)
+    assert record is not None
     gone_at_s = w.after(400).now_s
     w.heartbeat(step=30)
-    assert not carry_out(w.world, held, d.Recover(Cause.SILENT, "no heartbeat"), gone_at_s)
+    assert not carry_out(w.world, record, d.Recover(Cause.SILENT, "no heartbeat"), gone_at_s)
     assert w.living() == [E1]
     assert w.lease().open
 
@@ -216,10 +216,10 @@ def test_a_second_machine_of_the_same_name_goes() -> None:
 
 def test_two_watchers_that_launch_at_once_rent_one_machine() -> None:
     w = Outside()
-    held = w.store.load(b.RUN_ID)
-    assert held is not None
-    assert carry_out(w.world, held, d.Launch(on_demand=False), w.now_s)
-    assert not carry_out(w.world, held, d.Launch(on_demand=False), w.now_s)
+    record = w.store.load(b.RUN_ID)
+    assert record is not None
+    assert carry_out(w.world, record, d.Launch(on_demand=False), w.now_s)
+    assert not carry_out(w.world, record, d.Launch(on_demand=False), w.now_s)
     assert w.living() == [E1]
 
 
@@ -228,7 +228,7 @@ def test_a_run_that_was_cancelled_while_its_machine_was_being_created_keeps_none
     w.fail["create"] = Lost()
     w.settle()
     w.fail.clear()
-    w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
+    w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     assert w.run().state is S.CANCELLED
     w.sweeps(60)
@@ -253,7 +253,7 @@ def test_without_capacity_a_run_waits_and_is_launched_when_there_is_some() -> No
     w = Outside(stock={"memory-spot": 0, "memory-spot-b": 0, "memory-on-demand": 0})
     w.sweeps(3600)
     assert (w.run().state, w.run().attempt) == (S.QUEUED, 0)
-    assert w.told.kinds() == ["no_capacity"]
+    assert w.reported.kinds() == ["no_capacity"]
     w.pods.real.set_stock("memory-spot", 1)
     w.sweeps(615)
     assert w.living() == [E1]
@@ -284,14 +284,14 @@ def test_on_takeover_first_the_fence_then_the_end_of_the_old_machine_then_the_la
     assert order == ["create", "terminate", "create"]
 
 
-def test_a_machine_that_can_not_be_taken_back_does_not_hold_up_the_run_and_is_asked_again_and_again() -> None:
+def test_a_machine_that_cannot_be_taken_back_does_not_hold_up_the_run_and_is_retried_and_again() -> None:
     w = Outside().trains()
     w.fail["terminate"] = DOWN
     w.sweeps(330)
     assert w.living() == [E1, E2]
-    asked = len(w.done("terminate"))
+    requests = len(w.done("terminate"))
     w.sweeps(300)
-    assert len(w.done("terminate")) - asked >= 9
+    assert len(w.done("terminate")) - requests >= 9
     w.fail.clear()
     w.sweeps(45)
     assert w.living() == [E2]
@@ -301,7 +301,7 @@ def test_a_machine_that_can_not_be_taken_back_does_not_hold_up_the_run_and_is_as
 def test_a_terminate_call_whose_answer_was_lost_is_no_harm() -> None:
     w = Outside().trains()
     w.fail["terminate"] = Lost()
-    w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
+    w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     assert (w.run().state, w.living()) == (S.CANCELLED, [])
     assert w.is_at_rest()
@@ -317,13 +317,13 @@ def test_an_empty_list_from_the_provider_is_not_gone() -> None:
 
 
 @pytest.mark.parametrize("call", ["list", "get"])
-def test_while_the_provider_can_not_be_asked_nothing_is_destroyed_and_people_are_told_once(call: str) -> None:
+def test_while_the_provider_cannot_be_queried_nothing_is_destroyed_and_people_are_notified_once(call: str) -> None:
     w = Outside().trains()
     w.fail[call] = DOWN
     w.sweeps(3600)
     assert (w.run().state, w.run().attempt, w.living()) == (S.TRAINING, 1, [E1])
     assert w.done("terminate") == []
-    assert w.told.kinds().count("unknown") == 1
+    assert w.reported.kinds().count("unknown") == 1
 
 
 def test_a_machine_that_is_gone_while_nobody_could_ask_is_found_gone_afterwards() -> None:
@@ -340,7 +340,7 @@ def test_a_machine_that_is_gone_while_nobody_could_ask_is_found_gone_afterwards(
 def test_a_list_that_still_shows_a_machine_that_is_gone_keeps_nobody_busy() -> None:
     w = Outside().trains()
     ghost = replace(pod_of(w), status=PodStatus.ACTIVE)
-    w.store.save(wished(w.run(), DesiredState.CANCEL, w.now_s))
+    w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     w.pods.ghosts.append(ghost)
     before = len(w.done("terminate"))
@@ -352,31 +352,31 @@ def test_a_list_that_still_shows_a_machine_that_is_gone_keeps_nobody_busy() -> N
 def test_a_run_whose_machine_is_cut_off_is_left_alone_while_its_tracker_advances() -> None:
     w = Outside({"wandb": {"project": "p"}}).trains()
     for minute in range(60):
-        w.tracker.seen = TrackerSeen(20 + minute, w.now_s + 50)
+        w.tracker.seen = TrackerObserved(20 + minute, w.now_s + 50)
         w.after(60).sweep()
     assert (w.run().state, w.run().attempt) == (S.TRAINING, 1)
-    assert w.told.kinds().count("cut_off") == 1
+    assert w.reported.kinds().count("cut_off") == 1
 
 
-def test_the_tracker_is_only_asked_when_heartbeats_are_missing() -> None:
+def test_the_tracker_is_only_queried_when_heartbeats_are_missing() -> None:
     w = Outside({"wandb": {"project": "p"}}).trains()
-    asked: list[int] = []
-    w.world = replace(w.world, tracker=_Counting(asked))
+    requests: list[int] = []
+    w.world = replace(w.world, tracker=_Counting(requests))
     w.after(30).settle()
-    assert asked == []
+    assert requests == []
     w.after(1).settle()
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 class _Counting:
-    def __init__(self, asked: list[int]) -> None:
-        self.asked = asked
+    def __init__(self, requests: list[int]) -> None:
+        self.requested = requests
 
     def look(self, run: object) -> None:
-        self.asked.append(1)
+        self.requested.append(1)
 
 
-def test_stacks_and_logs_are_asked_for_before_a_stalled_machine_is_given_up() -> None:
+def test_stacks_and_logs_are_requested_before_a_stalled_machine_is_given_up() -> None:
     w = Outside().trains()
     w.after(301).heartbeat(step=10, step_age_s=301)
     w.settle()
@@ -405,7 +405,7 @@ def test_what_is_resumed_is_chosen_once_and_what_a_zombie_writes_later_is_never_
 def test_a_checkpoint_that_was_cut_off_is_not_resumed_from() -> None:
     w = Outside().trains()
     w.save_checkpoint(10)
-    w.save_checkpoint(20, whole=False)
+    w.save_checkpoint(20, complete=False)
     broken = w.save_checkpoint(30)
     w.bucket.objects[broken.key] = w.bucket.objects[broken.key][:-7]
     w.bucket.objects[manifest_key(b.RUN_ID, 40, 1)] = w.bucket.objects[manifest_key(b.RUN_ID, 10, 1)]
@@ -439,7 +439,7 @@ def test_latest_is_for_people_and_never_looked_at() -> None:
     assert resumes_from(w) is None
 
 
-def test_nothing_is_launched_before_the_bucket_said_what_to_resume() -> None:
+def test_nothing_is_launched_before_the_bucket_reported_what_to_resume() -> None:
     w = Outside().trains()
     w.save_checkpoint(10)
     w.fail["bucket"] = DOWN
@@ -452,16 +452,16 @@ def test_nothing_is_launched_before_the_bucket_said_what_to_resume() -> None:
     assert resumes_from(w) == manifest_key(b.RUN_ID, 10, 1)
 
 
-def test_people_are_told_when_the_bucket_keeps_a_run_from_going_on() -> None:
+def test_people_are_notified_when_the_bucket_keeps_a_run_from_going_on() -> None:
     w = Outside().trains()
     w.fail["bucket"] = DOWN
     gone(w)
     w.sweeps(900)
-    assert [kind for kind in w.told.kinds() if kind not in ("launched", "training", "lost")]
+    assert [kind for kind in w.reported.kinds() if kind not in ("launched", "training", "lost")]
 
 
 def committed(w: Outside, step: int) -> Manifest:
-    """A checkpoint of the first attempt that it was told is committed."""
+    """Store a checkpoint of the first attempt whose commit was confirmed to it."""
     manifest = w.save_checkpoint(step)
     assert w.store.commit(b.commit(step, key=manifest.key), w.now_s).verdict is Told_.OK
     return manifest
@@ -490,7 +490,7 @@ def test_a_run_whose_committed_checkpoint_is_not_to_be_found_rents_nothing_until
     gone(w)
     w.sweeps(3600)
     assert (w.run().state, w.run().attempt, w.living()) == (S.QUEUED, 1, [])
-    (alert,) = [alert for alert in w.told.alerts if alert.kind == "checkpoint"]
+    (alert,) = [alert for alert in w.reported.alerts if alert.kind == "checkpoint"]
     assert "step 5000 was committed" in alert.text
     assert manifest.key in alert.text
     w.bucket.objects |= there
@@ -499,14 +499,14 @@ def test_a_run_whose_committed_checkpoint_is_not_to_be_found_rents_nothing_until
     assert resumes_from(w) == manifest.key
 
 
-def test_an_older_checkpoint_that_is_whole_has_to_do_for_one_that_is_not_and_people_are_told() -> None:
+def test_an_older_checkpoint_that_is_complete_has_to_do_for_one_that_is_not_and_people_are_notified() -> None:
     w = Outside().trains(step=20)
     older, newer = committed(w, 10), committed(w, 20)
     without_a_blob(w, newer)
     gone(w)
     w.sweeps(60)
     assert resumes_from(w) == older.key
-    (alert,) = [alert for alert in w.told.alerts if alert.kind == "older"]
+    (alert,) = [alert for alert in w.reported.alerts if alert.kind == "older"]
     assert "resumes from step 10" in alert.text
     assert "step 20, which was committed" in alert.text
 
@@ -539,8 +539,8 @@ def test_three_attempts_that_died_without_a_checkpoint_stop_the_run_and_leave_no
         w.settle()
     assert (w.run().state, w.run().attempt, w.living()) == (S.STOPPED, 3, [])
     deliver(w.world, w.now_s)
-    assert w.told.kinds().count("stopped") == 1
-    assert "trainer failed" in w.told.alerts[-1].text
+    assert w.reported.kinds().count("stopped") == 1
+    assert "trainer failed" in w.reported.alerts[-1].text
 
 
 @pytest.mark.parametrize("cause", [Cause.GPU_OOM, Cause.IMPORT_ERROR, Cause.BAD_CONFIG])
@@ -563,7 +563,7 @@ def test_the_budget_ends_a_run_no_later_than_one_look_past_it() -> None:
 
 def test_a_run_asked_to_stop_flushes_and_ends_stopped_and_can_go_on() -> None:
     w = Outside().trains()
-    w.store.save(wished(w.run(), DesiredState.STOP, w.now_s))
+    w.store.save(requested(w.run(), DesiredState.STOP, w.now_s))
     w.settle()
     assert w.lease().order is Order.DRAIN
     assert w.heartbeat(step=11).order is Order.DRAIN
@@ -574,7 +574,7 @@ def test_a_run_asked_to_stop_flushes_and_ends_stopped_and_can_go_on() -> None:
     assert "flushed" in w.run().why
 
 
-def test_machines_that_are_gone_before_their_first_heartbeat_are_not_asked_for_without_a_pause() -> None:
+def test_machines_that_are_gone_before_their_first_heartbeat_are_not_requested_without_a_pause() -> None:
     w = Outside({"hardware": {"spot": "only"}, "budget": {"usd": 1000.0}})
     for _ in range(240):
         w.after(15).sweep()
@@ -585,7 +585,7 @@ def test_machines_that_are_gone_before_their_first_heartbeat_are_not_asked_for_w
 # ------------------------------------------------------------------------------------------------------------------ fences
 
 
-def test_a_fenced_agent_is_told_so_and_can_neither_send_heartbeats_nor_commit() -> None:
+def test_a_fenced_agent_gets_that_answer_and_can_neither_send_heartbeats_nor_commit() -> None:
     w = Outside().trains()
     gone(w)
     w.after(31).settle()
@@ -601,8 +601,8 @@ def test_no_machine_is_rented_for_a_run_whose_secrets_the_control_plane_lacks() 
     w.world = replace(w.world, secrets=frozenset())
     for _ in range(10):
         w.after(60).sweep()
-    assert (w.done("create"), w.told.kinds()) == ([], ["secrets"])
-    assert "HF_TOKEN" in w.told.alerts[0].text
+    assert (w.done("create"), w.reported.kinds()) == ([], ["secrets"])
+    assert "HF_TOKEN" in w.reported.alerts[0].text
     w.world = replace(w.world, secrets=frozenset({"HF_TOKEN"}))
     w.after(600).sweep()
     assert len(w.done("create")) == 1
@@ -622,9 +622,9 @@ def test_a_machine_of_ours_that_no_run_knows_is_taken_back() -> None:
     w.pods.real.create("somebody-elses", b.offer("memory-spot"), w.run().spec.hardware)
     w.sweep()
     assert w.living() == [E1, "somebody-elses"]
-    assert "Orphan" in w.heard
+    assert "Orphan" in w.received
     w.sweeps(60)
-    assert w.told.kinds().count("orphan") == 1
+    assert w.reported.kinds().count("orphan") == 1
 
 
 def test_a_superfluous_machine_is_given_back_before_any_machine_is_rented_in_the_same_sweep() -> None:
@@ -638,15 +638,15 @@ def test_a_superfluous_machine_is_given_back_before_any_machine_is_rented_in_the
     assert made.index("terminate") < made.index("create")
 
 
-def test_a_machine_that_may_be_of_another_store_is_told_of_and_left_alone() -> None:
+def test_a_machine_that_may_be_of_another_store_is_reported_and_left_alone() -> None:
     w = Outside()
     pod = w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
     w.world = replace(w.world, shared=frozenset({pod.pod_id.partition("/")[0]}))
     w.sweeps(60)
     assert sorted(w.living()) == sorted([E1, "pt-nobody-e1"])
-    (alert,) = [alert for alert in w.told.alerts if alert.kind == "orphan"]
+    (alert,) = [alert for alert in w.reported.alerts if alert.kind == "orphan"]
     assert f"prime-train stop --machine {pod.pod_id}" in alert.text
-    assert "left alone" in alert.text
+    assert "is not terminated" in alert.text
 
 
 def test_an_ended_runs_machine_is_found_by_the_sweep_though_nobody_was_to_look_at_the_run_again() -> None:
@@ -659,13 +659,13 @@ def test_an_ended_runs_machine_is_found_by_the_sweep_though_nobody_was_to_look_a
     assert w.living() == []
 
 
-def test_a_sweep_that_can_not_ask_the_provider_says_so_and_takes_nothing_back() -> None:
+def test_a_sweep_that_cannot_ask_the_provider_says_so_and_takes_nothing_back() -> None:
     w = Outside().trains()
     w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
     w.fail["list"] = DOWN
-    swept = w.after(60).sweep()
-    assert swept.provider_error is not None
-    assert "HTTP 503" in swept.provider_error
+    result = w.after(60).sweep()
+    assert result.provider_error is not None
+    assert "HTTP 503" in result.provider_error
     assert w.living() == ["pt-nobody-e1", E1]
 
 
@@ -686,15 +686,15 @@ def test_a_sweep_sends_the_alerts_also_when_a_run_could_not_be_looked_at() -> No
     w = Outside()
     w.add("tiny-2")
     w.sweep()
-    w.told.alerts.clear()
+    w.reported.alerts.clear()
     for run_id in (b.RUN_ID, "tiny-2"):
-        held = w.store.load(run_id)
-        assert held is not None
-        assert w.store.save(wished(held.run, DesiredState.CANCEL, w.now_s))
+        record = w.store.load(run_id)
+        assert record is not None
+        assert w.store.save(requested(record.run, DesiredState.CANCEL, w.now_s))
     w.fail["terminate"] = Crash()
     with pytest.raises(ExceptionGroup):
         w.sweep()
-    assert sorted(w.told.kinds()) == ["cancelled", "cancelled"]
+    assert sorted(w.reported.kinds()) == ["cancelled", "cancelled"]
 
 
 # ---------------------------------------------------------------------------------------------------- when all fall silent
@@ -713,12 +713,12 @@ def four() -> Outside:
     return w
 
 
-def test_when_most_runs_fall_silent_at_once_nothing_is_destroyed_and_each_is_told_of_once() -> None:
+def test_when_most_runs_fall_silent_at_once_nothing_is_destroyed_and_each_is_reported_once() -> None:
     w = four()
     w.sweeps(900, every_s=30)
     assert w.done("terminate") == []
     assert {w.run(r).attempt for r in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4")} == {1}
-    assert w.told.kinds().count("blind") == 4
+    assert w.reported.kinds().count("blind") == 4
 
 
 def test_when_most_runs_really_died_they_are_replaced_after_the_hold_one_by_one() -> None:
@@ -745,7 +745,7 @@ def test_however_often_the_watcher_sweeps_dead_runs_are_let_through_beside_one_t
         w.heartbeat(run_id, step=10)
     for _ in range(2400 // every_s):
         w.after(every_s)
-        w.tracker.seen = TrackerSeen(50, w.now_s)
+        w.tracker.seen = TrackerObserved(50, w.now_s)
         w.sweep()
     assert w.run().attempt == 1
     assert [w.run(run_id).attempt > 1 for run_id in dead] == [True] * len(dead)
@@ -756,7 +756,7 @@ def test_while_the_canary_fails_nothing_is_concluded_from_silence_however_long()
     w.canary.sings_now = False
     w.sweeps(7200, every_s=60)
     assert (w.run().attempt, w.living()) == (1, [E1])
-    assert w.told.kinds().count("blind") == 1
+    assert w.reported.kinds().count("blind") == 1
 
 
 def test_a_run_that_is_heard_again_after_the_canary_failed_was_not_silent() -> None:
@@ -768,7 +768,7 @@ def test_a_run_that_is_heard_again_after_the_canary_failed_was_not_silent() -> N
     w.heartbeat(step=50)
     w.sweeps(60)
     assert w.run().attempt == 1
-    assert w.told.kinds().count("silent") == 0
+    assert w.reported.kinds().count("silent") == 0
 
 
 def test_machines_that_are_gone_are_replaced_also_while_the_watcher_is_blind() -> None:
@@ -786,85 +786,85 @@ def test_machines_that_are_gone_are_replaced_also_while_the_watcher_is_blind() -
 def test_alerts_are_sent_first_and_marked_after_so_that_a_crash_repeats_one_rather_than_loses_it() -> None:
     w = Outside()
     w.settle()
-    w.told.error = Crash()
+    w.reported.error = Crash()
     with pytest.raises(Crash):
         deliver(w.world, w.now_s)
-    w.told.error = None
+    w.reported.error = None
     assert deliver(w.world, w.now_s) == 1
     assert deliver(w.world, w.now_s) == 0
-    assert w.told.kinds() == ["launched"]
+    assert w.reported.kinds() == ["launched"]
 
 
 def test_a_notifier_that_fails_for_now_is_tried_again_with_the_next_sweep() -> None:
     w = Outside()
-    w.told.error = DOWN
+    w.reported.error = DOWN
     w.sweep()
-    assert w.told.alerts == []
-    w.told.error = None
+    assert w.reported.alerts == []
+    w.reported.error = None
     w.after(60).sweep()
-    assert w.told.kinds() == ["launched"]
+    assert w.reported.kinds() == ["launched"]
 
 
 def test_an_alert_that_was_refused_is_not_sent_again_and_does_not_block_the_next() -> None:
     w = Outside()
-    w.told.error = PermanentError("HTTP 400")
+    w.reported.error = PermanentError("HTTP 400")
     w.sweep()
     assert w.store.outbox(10) == []
-    assert "AlertRefused" in w.heard
-    w.told.error = None
+    assert "AlertRefused" in w.received
+    w.reported.error = None
     w.after(5).heartbeat()
     w.settle()
     w.after(5).heartbeat(step=1)
     w.settle()
     deliver(w.world, w.now_s)
-    assert w.told.kinds() == ["training"]
+    assert w.reported.kinds() == ["training"]
 
 
 def test_a_notifier_that_refuses_does_not_keep_the_alert_from_the_others() -> None:
-    w, other = Outside(), Told()
-    w.world = replace(w.world, notifiers=(Told(error=PermanentError("HTTP 400")), other))
+    w, other = Outside(), RecordingNotifier()
+    w.world = replace(w.world, notifiers=(RecordingNotifier(error=PermanentError("HTTP 400")), other))
     w.sweep()
     assert other.kinds() == ["launched"]
 
 
 def test_a_notifier_that_is_away_does_not_keep_the_alert_from_the_others() -> None:
-    w, other = Outside(), Told()
-    w.world = replace(w.world, notifiers=(Told(error=DOWN), other))
+    w, other = Outside(), RecordingNotifier()
+    w.world = replace(w.world, notifiers=(RecordingNotifier(error=DOWN), other))
     w.sweep()
     assert "launched" in other.kinds()
 
 
-def test_a_notifier_that_was_told_is_not_told_again_each_sweep_because_another_is_away() -> None:
-    w, other = Outside(), Told()
-    w.world = replace(w.world, notifiers=(other, Told(error=DOWN)))
+def test_a_notifier_that_was_reported_is_not_reported_again_each_sweep_because_another_is_away() -> None:
+    w, other = Outside(), RecordingNotifier()
+    w.world = replace(w.world, notifiers=(other, RecordingNotifier(error=DOWN)))
     w.sweeps(600)
     assert other.kinds().count("launched") == 1
 
 
-def test_an_alert_that_a_notifier_can_not_take_is_given_up_in_the_end_and_not_before() -> None:
+def test_an_alert_that_a_notifier_cannot_take_is_given_up_in_the_end_and_not_before() -> None:
     w = Outside()
-    w.told.error = DOWN
+    w.reported.error = DOWN
     w.sweep()
     w.after(ALERT_S_MAX - 1).sweep()
     assert "launched" in [alert.kind for alert in w.store.outbox(10)]
     w.after(1).sweep()
     assert "launched" not in [alert.kind for alert in w.store.outbox(10)]
-    assert "AlertGivenUp" in w.heard
+    assert "AlertGivenUp" in w.received
 
 
-def test_offers_that_are_listed_but_never_had_are_not_told_of_at_each_try() -> None:
+def test_offers_that_are_listed_but_never_had_are_not_reported_at_each_try() -> None:
     w = Outside()
     w.fail["create"] = NoCapacity("just gone")
     w.sweeps(7200)
     assert len(w.done("create")) >= 10
-    assert len(w.told.alerts) <= 3
+    assert len(w.reported.alerts) <= 3
 
 
 def test_an_alert_is_sent_once_by_watchers_that_come_one_after_another() -> None:
     w = Outside().trains()
     for _ in range(5):
         w.sweep()
-    assert len(w.told.kinds()) == len(set(w.told.kinds()))
+    assert len(w.reported.kinds()) == len(set(w.reported.kinds()))
 
 
 # ------------------------------------------------------------------------------------------------------------------- secrets
@@ -909,7 +909,7 @@ def test_whichever_call_fails_for_a_while_the_run_ends_succeeded_with_no_machine
 
 
 def _agent(w: Outside, second: int) -> None:
-    """The newest attempt's agent sends heartbeats if its machine is there and it was put on it."""
+    """Send heartbeats of the newest attempt's agent if its machine exists and the agent is on it."""
     attempt = w.run().current_attempt
     if attempt is None or attempt.pod_id is None or not w.pods.real.tickets(attempt.pod_id):
         return

@@ -1,5 +1,6 @@
-"""The store is restored from an older copy while runs go on: what the bucket has recorded since is taken up, and nothing is lost or done
-twice."""
+"""The store is restored from an older copy while runs continue: the bucket's newer records are adopted, and nothing is lost or done
+twice.
+"""
 
 from dataclasses import replace
 
@@ -8,9 +9,9 @@ import pytest
 from prime_train.control_plane.reconcile import catch_up_all
 from prime_train.core import change as c
 from prime_train.core import ledger
+from prime_train.core.bucket_records import sealed
 from prime_train.core.causes import Cause
 from prime_train.core.keys import RECORDS, record_key
-from prime_train.core.records import sealed
 from prime_train.core.run import DesiredState, RunState
 from prime_train.core.wire import Verdict
 from prime_train.ports import TemporaryError
@@ -25,7 +26,7 @@ def training(spec: dict[str, object] | None = None) -> Outside:
 
 
 def saves(w: Outside, step: int) -> Verdict:
-    """The current attempt's checkpoint is in the bucket, and committed."""
+    """Put the current attempt's checkpoint into the bucket, and commit it."""
     attempt = w.run().attempt
     manifest = w.save_checkpoint(step, attempt)
     return w.store.commit(b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s).verdict
@@ -39,7 +40,7 @@ def loses_its_machine(w: Outside) -> None:
 
 
 def launches_again(w: Outside) -> None:
-    """The next attempt, up to where it trains."""
+    """Start the next attempt, until it trains."""
     w.after(700)
     w.trains(step=w.run().best_step + 10)
 
@@ -62,7 +63,7 @@ def test_two_attempts_that_the_copy_lacks_are_taken_up_and_the_run_goes_on_from_
     assert (run.attempt, run.resume and run.resume.step) == (4, 90)
     assert [attempt.number for attempt in run.attempts] == [1, 2, 3, 4]
     assert len({attempt.identity for attempt in run.attempts}) == 4
-    assert "restored" in w.told.kinds() or any(alert.kind == "restored" for alert in w.store.outbox(50))
+    assert "restored" in w.reported.kinds() or any(alert.kind == "restored" for alert in w.store.outbox(50))
 
 
 def test_a_machine_that_trains_on_meanwhile_is_known_again_and_keeps_its_run() -> None:
@@ -71,7 +72,7 @@ def test_a_machine_that_trains_on_meanwhile_is_known_again_and_keeps_its_run() -
     restore = w.copied()
     loses_its_machine(w)
     launches_again(w)
-    identity, asked = w.identity(2), w.done("terminate")
+    identity, requested = w.identity(2), w.done("terminate")
     saves(w, 60)
     restore()
     assert w.run().attempt == 1
@@ -81,7 +82,7 @@ def test_a_machine_that_trains_on_meanwhile_is_known_again_and_keeps_its_run() -
     w.sweep()
     w.after(30).sweep()
     assert w.run().state is RunState.TRAINING
-    assert w.done("terminate") == asked
+    assert w.done("terminate") == requested
     assert len(w.living()) == 1
     assert saves(w, 80) is Verdict.OK
 
@@ -91,14 +92,14 @@ def test_a_machine_that_the_copy_does_not_know_is_adopted_and_not_taken_back_wit
     restore = w.copied()
     loses_its_machine(w)
     launches_again(w)
-    asked = w.done("terminate")
+    requested = w.done("terminate")
     restore()
     w.fail["bucket"] = AWAY
     w.after(40).sweep()
-    assert w.done("terminate") == asked
+    assert w.done("terminate") == requested
     del w.fail["bucket"]
     w.after(40).sweep()
-    assert w.done("terminate") == asked
+    assert w.done("terminate") == requested
     assert (w.run().attempt, len(w.living())) == (2, 1)
 
 
@@ -143,7 +144,7 @@ def test_what_a_fenced_machine_writes_late_is_not_looked_at_whether_or_not_the_s
 def test_a_run_that_was_cancelled_after_the_copy_was_made_stays_so_and_rents_nothing() -> None:
     w = training()
     restore = w.copied()
-    assert w.store.save(c.wished(w.run(), DesiredState.CANCEL, w.now_s))
+    assert w.store.save(c.requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     w.exit(Cause.DRAINED)
     w.after(400)
@@ -207,7 +208,7 @@ def test_no_machine_is_rented_whose_attempt_could_not_be_recorded() -> None:
 
 def test_a_record_that_somebody_else_has_put_there_is_nobodys() -> None:
     w = training()
-    forged = replace(w.run(), attempt=7, turn=70, want=DesiredState.CANCEL)
+    forged = replace(w.run(), attempt=7, turn=70, desired=DesiredState.CANCEL)
     for master in (b"another master", b""):
         w.bucket.objects[record_key(b.RUN_ID, 7, 70)] = sealed(forged, w.lease(), master)
         assert catch_up_all(w.store, w.bucket, MASTER, w.now_s) == []
@@ -237,7 +238,7 @@ def test_a_store_that_was_never_restored_is_not_taken_for_one_that_was() -> None
 
 
 def ends_by_a_stop(w: Outside) -> None:
-    assert w.store.save(c.wished(w.run(), DesiredState.STOP, w.now_s))
+    assert w.store.save(c.requested(w.run(), DesiredState.STOP, w.now_s))
     w.settle()
     w.exit(Cause.DRAINED)
     w.after(60)

@@ -1,4 +1,4 @@
-"""Runs shown on GitHub: status and comment follow every change of state, through outages, and nobody else is bothered."""
+"""Runs displayed on GitHub: status and comment follow every change of state, through outages, and no one else is notified."""
 
 import json
 import logging
@@ -16,25 +16,24 @@ from prime_train.adapters.notify_webhook import WebhookNotifier
 from prime_train.control_plane.reconcile import deliver, sweep
 from prime_train.control_plane.reconcile.outbox import REFRESH_S
 from prime_train.core.causes import Cause
-from prime_train.core.change import wished
+from prime_train.core.change import requested
 from prime_train.core.run import DesiredState, Origin, Run, RunState, Severity
 from prime_train.ports import NoCapacity
 from prime_train.reports.pull_request import says
 from tests import builders as b
-from tests.adapters.answering import Responder
 from tests.fakes.github import FakeGitHub
-from tests.fakes.prime.faults import ALWAYS, Answer
+from tests.fakes.http import ALWAYS, Response, ScriptedServer
 from tests.reconcile.ports import Outside
 
 REPO = "acme/models"
 SWEEP_S = 15
-AWAY = Answer(408)
-"""As good as any other failure, and not asked again at once."""
+AWAY = Response(408)
+"""A failure like any other, after which the request is not repeated at once."""
 
 
 @dataclass
 class Shown:
-    """A world whose runs from `REPO` are shown there."""
+    """An environment whose runs from `REPO` are displayed on GitHub."""
 
     fake: FakeGitHub
     w: Outside
@@ -50,8 +49,8 @@ class Shown:
         self.w.store.create(Run(run_id, b.spec(trainer={"steps": 100}), created_s=self.w.now_s, origin=origin))
         return self
 
-    def told(self) -> None:
-        """By another watcher."""
+    def reported(self) -> None:
+        """Deliver the alerts once, as another watcher would."""
         deliver(self.w.world, self.w.now_s)
 
     @property
@@ -63,7 +62,7 @@ class Shown:
         return list(self.fake.deployments(REPO)[0]["statuses"])
 
     def is_true(self, run_id: str = "shown") -> bool:
-        """Whether both say what the run is."""
+        """Return whether both status and comment show the run's state."""
         words, (comment,) = says(self.w.run(run_id)), self.comments
         return words in comment.splitlines()[1] and self.statuses[-1]["description"].startswith(words)
 
@@ -77,13 +76,13 @@ def shown() -> Iterator[Shown]:
         fake.add_pull(REPO, "change", author="ann", files={"configs/a.yaml": "name: b\n"})
         world = Shown(fake, w, {"pull-requests": "write", "deployments": "write"})
         github = GitHubNotifier(world.client, w.store.load, clock=lambda: w.now_s)
-        w.world = replace(w.world, notifiers=(w.told, github))
+        w.world = replace(w.world, notifiers=(w.reported, github))
         yield world
         assert fake.violations == []
 
 
 def happens(shown: Shown) -> Iterator[RunState]:
-    """A run's life, change by change, and the state it is in within half a minute of each."""
+    """Yield a run's life, change by change, with the displayed state within half a minute after each."""
     w, run_id = shown.w, "shown"
     yield RunState.BOOTING
     w.heartbeat(run_id)
@@ -109,7 +108,7 @@ def test_every_change_of_state_is_shown_within_half_a_minute(shown: Shown) -> No
         shown.w.sweeps(30)
         assert (shown.w.run("shown").state, shown.is_true()) == (state, True)
     assert "100 of 100 (100%)" in shown.comments[0]
-    assert "machine taken away" in shown.comments[0]
+    assert "machine preempted" in shown.comments[0]
     states = [status["state"] for status in shown.statuses]
     assert (states[-1], set(states)) == ("success", {"pending", "in_progress", "success"})
     assert len({(status["state"], status["description"]) for status in shown.statuses}) == len(states)
@@ -125,7 +124,7 @@ def test_a_run_that_nobody_has_a_machine_for_is_shown_as_waiting(shown: Shown) -
 
 def test_another_watcher_that_shows_what_is_half_done_is_not_the_last_word(shown: Shown) -> None:
     shown.w.fail["create"] = NoCapacity("sold out")
-    shown.w.faults.looking_on = lambda call: shown.told() if call == "create" else None
+    shown.w.faults.looking_on = lambda call: shown.reported() if call == "create" else None
     shown.launched()
     for _ in range(20):
         shown.w.after(60).sweep()
@@ -134,15 +133,15 @@ def test_another_watcher_that_shows_what_is_half_done_is_not_the_last_word(shown
 
 def test_a_run_that_is_asked_to_stop_says_so_and_then_that_it_has(shown: Shown) -> None:
     shown.launched().w.trains("shown")
-    shown.w.store.save(wished(shown.w.run("shown"), DesiredState.STOP, shown.w.now_s))
+    shown.w.store.save(requested(shown.w.run("shown"), DesiredState.STOP, shown.w.now_s))
     shown.w.sweep()
     assert shown.is_true()
-    assert "A stop is asked for." in shown.comments[0]
+    assert "A stop is requested." in shown.comments[0]
     shown.w.after(30).exit(Cause.DRAINED, "shown", step=12)
     shown.w.sweep()
     assert shown.w.run("shown").is_over
     assert shown.is_true()
-    assert "asked for." not in shown.comments[0]
+    assert "requested." not in shown.comments[0]
 
 
 def test_while_it_trains_it_is_shown_anew_every_ten_minutes(shown: Shown) -> None:
@@ -166,7 +165,7 @@ def test_an_outage_of_an_hour_loses_no_state_and_repeats_no_comment(shown: Shown
         shown.w.sweeps(30)
     shown.w.sweeps(3600, every_s=600)
     assert shown.w.run("shown").state is RunState.SUCCEEDED
-    assert "has a machine" in shown.comments[0]
+    assert "waits for its machine to boot" in shown.comments[0]
     shown.fake.heal()
     shown.w.sweeps(180)
     assert shown.is_true()
@@ -174,17 +173,17 @@ def test_an_outage_of_an_hour_loses_no_state_and_repeats_no_comment(shown: Shown
     assert not [alert.kind for alert in shown.w.store.outbox(100)]
 
 
-def test_a_github_that_is_down_is_asked_seldom_and_others_hear_at_once(shown: Shown) -> None:
+def test_a_github_that_is_down_is_queried_seldom_and_others_hear_at_once(shown: Shown) -> None:
     shown.launched()
     shown.fake.fail(AWAY, times=ALWAYS)
-    asked = []
+    requests = []
     for _ in happens(shown):
-        before = len(shown.fake.calls)
+        before = len(shown.fake.requests)
         shown.w.sweeps(30)
-        asked.append(len(shown.fake.calls) - before)
-    assert {"launched", "training", "lost", "relaunched", "recovered", "succeeded"} <= set(shown.w.told.kinds())
-    assert max(asked) <= 3
-    keys = [alert.key for alert in shown.w.told.alerts]
+        requests.append(len(shown.fake.requests) - before)
+    assert {"launched", "training", "lost", "relaunched", "recovered", "succeeded"} <= set(shown.w.reported.kinds())
+    assert max(requests) <= 3
+    keys = [alert.key for alert in shown.w.reported.alerts]
     assert len(keys) == len(set(keys))
 
 
@@ -194,19 +193,19 @@ def test_a_limit_of_githubs_is_waited_for(shown: Shown) -> None:
     shown.w.heartbeat("shown")
     while shown.w.run("shown").state is not RunState.STARTING:
         shown.w.after(5).sweep()
-    asked = len(shown.fake.calls)
+    requests = len(shown.fake.requests)
     shown.w.sweeps(45)
-    assert len(shown.fake.calls) == asked
+    assert len(shown.fake.requests) == requests
     shown.w.sweeps(30)
     assert shown.is_true()
 
 
 def test_all_that_happens_in_one_moment_is_shown_once(shown: Shown) -> None:
     shown.launched().w.trains("shown")
-    before = len(shown.fake.calls)
+    before = len(shown.fake.requests)
     assert len(shown.w.store.outbox(100)) >= 4
     shown.w.sweep()
-    assert len(shown.fake.calls) - before <= 4
+    assert len(shown.fake.requests) - before <= 4
     assert shown.is_true()
 
 
@@ -229,7 +228,7 @@ def test_a_deployment_that_may_not_be_written_keeps_no_comment_from_being(shown:
     shown.w.sweep()
     assert "is training" in shown.comments[0]
     assert shown.statuses == []
-    assert "AlertRefused" in shown.w.heard
+    assert "AlertRefused" in shown.w.received
 
 
 @pytest.mark.parametrize(("pull", "deployment"), [(None, True), (1, False), (None, False)])
@@ -243,20 +242,20 @@ def test_a_run_is_shown_where_there_is_a_place_for_it(shown: Shown, pull: int | 
 def test_runs_from_nowhere_cause_no_call_and_no_quiet_word(shown: Shown) -> None:
     shown.w.trains()
     shown.w.sweeps(1500)
-    assert shown.fake.calls == []
-    assert Severity.QUIET not in [alert.severity for alert in shown.w.told.alerts]
+    assert shown.fake.requests == []
+    assert Severity.QUIET not in [alert.severity for alert in shown.w.reported.alerts]
 
 
 def test_what_is_quiet_is_neither_in_the_log_nor_sent_to_anybody(shown: Shown, caplog: pytest.LogCaptureFixture) -> None:
-    with Responder([(200, b"", {})]) as people, caplog.at_level(logging.DEBUG, "prime_train.alerts"):
-        shown.w.world = replace(shown.w.world, notifiers=(LogNotifier(), WebhookNotifier({}, people.url), shown.w.told))
+    with ScriptedServer(Response(200)) as people, caplog.at_level(logging.DEBUG, "prime_train.alerts"):
+        shown.w.world = replace(shown.w.world, notifiers=(LogNotifier(), WebhookNotifier({}, people.url), shown.w.reported))
         shown.launched()
         for _ in happens(shown):
             shown.w.sweeps(30)
         shown.w.sweeps(60)
-        sent = [json.loads(heard.body) for heard in people.heard]
+        sent = [json.loads(request.body) for request in people.requests]
     logged = [re.match(r"\[(\w+)\] (\w+)", record.getMessage()) for record in caplog.records]
-    quiet = [alert.kind for alert in shown.w.told.alerts if alert.severity is Severity.QUIET]
+    quiet = [alert.kind for alert in shown.w.reported.alerts if alert.severity is Severity.QUIET]
     assert {"launching", "starting", "settled", "shown"} <= set(quiet)
     of_posts = [each["kind"] for each in sent if each["run"] == "shown"]
     of_lines = [line[1] for line in logged if line is not None and line[2] == "shown"]
@@ -265,7 +264,7 @@ def test_what_is_quiet_is_neither_in_the_log_nor_sent_to_anybody(shown: Shown, c
         assert not {"launching", "starting", "settled", "shown"} & set(kinds)
 
 
-def test_a_watcher_that_dies_before_it_has_told_leaves_it_to_the_next(shown: Shown) -> None:
+def test_a_watcher_that_dies_before_it_has_reported_leaves_it_to_the_next(shown: Shown) -> None:
     shown.launched().w.settle("shown")
     assert shown.comments == []
     sweep(shown.w.world, shown.w.now_s)

@@ -1,4 +1,4 @@
-"""A run whose record cannot be read, as one that another version has written: what becomes of it, and of all others."""
+"""A run whose record cannot be read, for example because another version has written it: what happens to it, and to all others."""
 
 import json
 import sqlite3
@@ -15,24 +15,24 @@ from prime_train.core.causes import Cause
 from prime_train.core.funds import Bill
 from prime_train.core.run import Alert, Run
 from prime_train.core.verdict import UNHEARD
-from prime_train.ports import OutsideError, PermanentError, RunRecord, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import Crash, Outside, RacedStore
 from tests.reconcile.test_money import Paying
-from tests.reconcile.test_tracking import Asked
+from tests.reconcile.test_tracking import Requested
 
 ODD = "odd"
 """The run that cannot be read; the others can."""
 AWAY = TemporaryError("HTTP 503")
-NEWER = PermanentError("run odd cannot be read; was it written by another version of this program?")
+NEWER = PermanentError("run odd cannot be read; it may have been written by another version of prime-train")
 
 
 class OddStore(RacedStore):
-    """One that cannot read some runs; or what watchers remember; or what waits to be told."""
+    """A store that cannot read some runs, the watchers' state, or waiting alerts."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.unread: dict[str, OutsideError] = {}
+        self.unread: dict[str, ExternalError] = {}
         self.forgets = self.is_away = False
 
     def load(self, run_id: str) -> RunRecord | None:
@@ -42,7 +42,7 @@ class OddStore(RacedStore):
 
     def watch(self) -> Watch:
         if self.forgets:
-            raise PermanentError("the memory of the watchers cannot be read")
+            raise PermanentError("the shared state of the watchers cannot be read")
         return super().watch()
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
@@ -53,16 +53,16 @@ class OddStore(RacedStore):
 
 @dataclass
 class Knowing:
-    """A notifier that keeps of which runs it was told with what is known of them, and of which without."""
+    """A notifier that keeps for which runs it got an alert with the run's record, and for which without."""
 
-    told: list[tuple[str, bool]] = field(default_factory=list)
+    reported: list[tuple[str, bool]] = field(default_factory=list)
 
     def send(self, alert: Alert, run: Run | None) -> None:
-        self.told.append((alert.run_id, run is not None))
+        self.reported.append((alert.run_id, run is not None))
 
 
 def two(spec: dict[str, object] | None = None) -> tuple[Outside, OddStore]:
-    """Two runs that train."""
+    """Return two runs that train."""
     w, store = Outside(spec), OddStore()
     w.store, w.world = store, replace(w.world, store=store)
     for run_id in (b.RUN_ID, ODD):
@@ -71,15 +71,15 @@ def two(spec: dict[str, object] | None = None) -> tuple[Outside, OddStore]:
     return w, store
 
 
-def swept(w: Outside) -> list[str]:
-    """One sweep that failed; of which runs that is told."""
+def result(w: Outside) -> list[str]:
+    """Run one sweep that fails, and return the runs that the failure names."""
     with pytest.raises(ExceptionGroup) as failed:
         w.sweep()
     assert len({id(error) for error in failed.value.exceptions}) == len(failed.value.exceptions)
     return [note for error in failed.value.exceptions for note in error.__notes__]
 
 
-OF_IT = [f"while looking at run {ODD}"]
+OF_IT = [f"while checking run {ODD}"]
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def on_disk(path: Path) -> Iterator[Outside]:
 
 
 def rewritten(path: Path, run_id: str) -> None:
-    """As a later version would write it."""
+    """Rewrite the record as a later version would."""
     with closing(sqlite3.connect(path)) as sql, sql:
         ((text,),) = sql.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchall()
         newer = json.loads(text)
@@ -116,42 +116,42 @@ def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watche
         rewritten(path, ODD)
         for _ in range(40):
             w.after(15)
-            assert swept(w) == OF_IT
+            assert result(w) == OF_IT
         assert (w.run().attempt, w.run().attempts[0].cause) == (2, Cause.PREEMPTED)
         assert w.living() == [f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e2"]
-        assert {"lost", "relaunched"} <= set(w.told.kinds())
+        assert {"lost", "relaunched"} <= set(w.reported.kinds())
         assert w.store.outbox(9) == []
 
 
-def test_a_machine_of_a_run_that_can_not_be_read_is_left_where_it_is_though_the_run_is_not_due() -> None:
+def test_a_machine_of_a_run_that_cannot_be_read_is_left_where_it_is_though_the_run_is_not_due() -> None:
     w, store = two()
     w.sweep()
     store.unread[ODD] = NEWER
-    assert swept(w) == OF_IT
+    assert result(w) == OF_IT
     assert (w.living(), w.done("terminate")) == ([f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e1"], [])
-    assert "orphan" not in w.told.kinds()
+    assert "orphan" not in w.reported.kinds()
 
 
-def test_people_are_told_of_a_run_that_can_not_be_read_what_was_to_be_told() -> None:
+def test_people_are_notified_of_a_run_that_cannot_be_read_what_was_to_be_reported() -> None:
     w, store = two()
     knowing = Knowing()
     w.world = replace(w.world, notifiers=(knowing,))
     store.unread[ODD] = NEWER
-    swept(w)
-    assert {(b.RUN_ID, True), (ODD, False)} == set(knowing.told)
+    result(w)
+    assert {(b.RUN_ID, True), (ODD, False)} == set(knowing.reported)
     assert store.outbox(9) == []
 
 
-def test_of_a_run_that_can_not_be_read_just_now_people_are_told_when_it_can() -> None:
+def test_of_a_run_that_cannot_be_read_just_now_people_are_notified_when_it_can() -> None:
     w, store = two()
     knowing = Knowing()
     w.world = replace(w.world, notifiers=(knowing,))
     store.unread[ODD] = AWAY
-    swept(w)
-    assert set(knowing.told) == {(b.RUN_ID, True)}
+    result(w)
+    assert set(knowing.reported) == {(b.RUN_ID, True)}
     store.unread.clear()
     w.after(15).sweep()
-    assert set(knowing.told) == {(b.RUN_ID, True), (ODD, True)}
+    assert set(knowing.reported) == {(b.RUN_ID, True), (ODD, True)}
 
 
 def test_what_other_machines_have_cost_is_booked_all_the_same() -> None:
@@ -165,13 +165,13 @@ def test_what_other_machines_have_cost_is_booked_all_the_same() -> None:
     w.settle()
     store.unread[ODD] = NEWER
     for _ in range(4):
-        assert swept(w.after(15)) == OF_IT
+        assert result(w.after(15)) == OF_IT
     assert [attempt.billed_usd for attempt in w.run().attempts] == [0.5]
 
 
 def test_other_runs_are_followed_at_their_tracker_all_the_same() -> None:
     w, store = two({"wandb": {"project": "p"}})
-    tracker = Asked(w)
+    tracker = Requested(w)
     w.world = replace(w.world, tracker=tracker)
     for number in range(60):
         for run_id in (ODD, b.RUN_ID):
@@ -184,13 +184,13 @@ def test_other_runs_are_followed_at_their_tracker_all_the_same() -> None:
         w.heartbeat(step=number + 90)
         w.store.wake(ODD, w.now_s)
         w.store.wake(b.RUN_ID, w.now_s)
-        assert swept(w.after(30)) == OF_IT
-    assert [alert.run_id for alert in w.told.alerts if alert.kind == "untracked"] == [b.RUN_ID]
+        assert result(w.after(30)) == OF_IT
+    assert [alert.run_id for alert in w.reported.alerts if alert.kind == "untracked"] == [b.RUN_ID]
 
 
-def test_a_tracker_is_told_of_other_runs_and_later_of_the_one_that_could_not_be_read() -> None:
+def test_a_tracker_is_reported_other_runs_and_later_of_the_one_that_could_not_be_read() -> None:
     w, store = two({"wandb": {"project": "p"}})
-    tracker = Asked(w)
+    tracker = Requested(w)
     w.world = replace(w.world, tracker=tracker)
     tracker.is_away = True
     for pod in w.pods.real.list():
@@ -199,7 +199,7 @@ def test_a_tracker_is_told_of_other_runs_and_later_of_the_one_that_could_not_be_
     assert (w.run().attempts[0].cause, w.run(ODD).attempts[0].cause) == (Cause.PREEMPTED, Cause.PREEMPTED)
     store.unread[ODD], tracker.is_away = NEWER, False
     tracker.marks.clear()
-    swept(w.after(15))
+    result(w.after(15))
     assert len(tracker.marks) == 1
     store.unread.clear()
     w.after(15).sweep()
@@ -211,7 +211,7 @@ class Broken:
 
     provider = "memory"
 
-    def sings(self, now_s: int) -> bool:
+    def is_answering(self, now_s: int) -> bool:
         raise Crash
 
     def funds(self) -> None:
@@ -237,17 +237,17 @@ def test_alerts_are_sent_whatever_else_fails(what: str) -> None:
             w.world = replace(w.world, account=broken)
         case _:
             w.world = replace(w.world, tracker=broken)
-    assert w.told.alerts == []
+    assert w.reported.alerts == []
     w.after(100)
     with pytest.raises((Crash, PermanentError, ExceptionGroup)):
         w.sweep()
-    assert w.told.kinds().count("training") == 2
+    assert w.reported.kinds().count("training") == 2
 
 
 def test_a_sweep_without_a_store_says_so_as_it_is() -> None:
-    """Whoever calls tells what is outside from faults of ours."""
+    """Callers distinguish external failures from bugs."""
     w, store = two()
     store.forgets = store.is_away = True
-    with pytest.raises(PermanentError, match="memory of the watchers") as failed:
+    with pytest.raises(PermanentError, match="shared state of the watchers") as failed:
         w.sweep()
     assert failed.value.__notes__ == ["and then: HTTP 503"]

@@ -1,4 +1,4 @@
-"""Alerts in Discord's form."""
+"""Alerts in Discord's format."""
 
 import pytest
 
@@ -28,8 +28,8 @@ def sizes(message: Message) -> int:
     return len(embed["description"]) + len(embed["footer"]["text"]) + fields
 
 
-def test_a_message_has_title_text_facts_and_picture() -> None:
-    message = discord_message(card(facts=(("Spent", "$3"),), picture="▁█"))
+def test_a_message_has_title_text_facts_and_image() -> None:
+    message = discord_message(card(facts=(("Spent", "$3"),), image="▁█"))
     (embed,) = message["embeds"]
 
     assert message["content"] == "lost"

@@ -1,4 +1,4 @@
-"""Text from anywhere stays text: nothing of it is formatting, a link, a mention or HTML."""
+"""Text from any source stays text: it has no formatting, links, mentions or HTML."""
 
 import re
 from html import unescape
@@ -29,20 +29,20 @@ UNESCAPED = re.compile(r"(?<!\\)(?:\\\\)*[`*\[\]<>|~$&]")
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_means_something_is_escaped_in_text(text: str) -> None:
-    said = plain(text).replace(BREAK, "\u200b")
-    assert not UNESCAPED.search(said), said
-    assert not re.search(r"[@#]\w|GH-\d", said), said
-    assert len(said.splitlines()) == 1
-    assert said.isprintable() or "\u200b" in said
+    message = plain(text).replace(BREAK, "\u200b")
+    assert not UNESCAPED.search(message), message
+    assert not re.search(r"[@#]\w|GH-\d", message), message
+    assert len(message.splitlines()) == 1
+    assert message.isprintable() or "\u200b" in message
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_code_is_one_piece_that_nothing_in_it_ends(text: str) -> None:
-    said = code(text)
-    inner = said[1:-1] if said.startswith("`") else said.removeprefix("<code>").removesuffix("</code>")
-    assert said in (f"`{inner}`", f"<code>{inner}</code>")
+    message = code(text)
+    inner = message[1:-1] if message.startswith("`") else message.removeprefix("<code>").removesuffix("</code>")
+    assert message in (f"`{inner}`", f"<code>{inner}</code>")
     assert not set("`|\n\r") & set(inner)
-    if said.startswith("<code>"):
+    if message.startswith("<code>"):
         assert re.fullmatch(r"(?:\w| |&#\d+;)*", inner), inner
 
 
@@ -59,27 +59,27 @@ def test_what_means_nothing_stays_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["https://evil.example/renew", "HTTP://evil.example", "www.evil.example", "see WWW.evil.example"])
 def test_an_address_that_a_machine_wrote_is_no_link_in_our_comment(text: str) -> None:
-    said = plain(text)
-    assert not re.search(r"://|www\.", said, re.IGNORECASE), said
-    assert said.replace(BREAK, "") == text
+    message = plain(text)
+    assert not re.search(r"://|www\.", message, re.IGNORECASE), message
+    assert message.replace(BREAK, "") == text
 
 
 @pytest.mark.parametrize("text", ["see https://evil.example", "by @everyone, in acme/models#12", "-@.http"])
 def test_what_is_printed_as_markdown_says_the_same_as_a_comment(text: str) -> None:
-    """A command prints it through the door that shows characters without width as escapes."""
+    """A command prints it through the output that shows characters without width as escapes."""
     assert neutralized(plain(text)) == plain(text)
     assert unescape(plain(text)).replace("\u200b", "") == text
 
 
 @pytest.mark.parametrize("text", ["-__x_b'_x__", "__x__", "a __b__ c", "(_x_)", "__init__.py", "_x"])
 def test_underscores_in_a_row_emphasize_nothing(text: str) -> None:
-    said = MarkdownIt("commonmark").render(plain(text))
-    assert "<em>" not in said
-    assert "<strong>" not in said
-    assert unescape(said) == f"<p>{text}</p>\n"
+    message = MarkdownIt("commonmark").render(plain(text))
+    assert "<em>" not in message
+    assert "<strong>" not in message
+    assert unescape(message) == f"<p>{text}</p>\n"
 
 
-def test_nothing_is_said_as_nothing() -> None:
+def test_nothing_is_reported_as_nothing() -> None:
     assert [code(text) for text in ("", " \n", "\x00")] == ["", "", ""]
     assert plain("\n") == ""
 

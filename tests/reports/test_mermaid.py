@@ -1,4 +1,4 @@
-"""Step over time as GitHub draws it: the line rises, falls back at a resume, and is always one that can be drawn."""
+"""Step over time as GitHub draws it: the line rises, falls back at a resume, and can always be drawn."""
 
 import re
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_before_there_is_a_step_nothing_is_drawn(of: Run, step: int, now_s: int)
 
 
 @pytest.mark.parametrize("steps", [None, 1, 2**53])
-def test_the_line_never_leaves_the_picture(steps: int | None) -> None:
+def test_the_line_never_leaves_the_chart(steps: int | None) -> None:
     of = run(attempt(1, 0.1, 2, 0, 50), attempt(2, 1, None, 60, 55), steps=steps)
     drawn = chart(of, 70, b.T0_S + 3 * HOUR_S)
     top = int(axis(drawn, "y-axis").rpartition(" ")[2])

@@ -1,4 +1,4 @@
-"""A run's page shows what is known, says plainly what is not, and lets nothing do anything that a machine or a stranger wrote."""
+"""A run's page shows what is known, states what is not, and gives text from machines and other people no effect."""
 
 import math
 import re
@@ -13,9 +13,9 @@ import pytest
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.ports import RunRecord
 from prime_train.reports.charts import Curve, curve_svg
-from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Kind
-from prime_train.reports.pages import CheckpointSeen, Live, LogEnd, Outside, RunPage, run_page_html, runs_page_html
-from prime_train.reports.run_status import standing
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind
+from prime_train.reports.pages import CheckpointSummary, Live, LogEnd, RunPage, RunSources, run_page_html, runs_page_html
+from prime_train.reports.run_status import status_of
 from tests import builders as b
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e&<b>"
@@ -45,18 +45,18 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def page(held: RunRecord | None = None, outside: Outside | None = None, *history: HistoryEvent) -> RunPage:
-    return RunPage(held if held is not None else b.held(), NOW_S, history, outside)
+def page(record: RunRecord | None = None, sources: RunSources | None = None, *history: HistoryEvent) -> RunPage:
+    return RunPage(record if record is not None else b.record(), NOW_S, history, sources)
 
 
-def everything(text: str = "fine") -> Outside:
-    """Every text of it is `text`."""
-    return Outside(
-        checkpoints=(CheckpointSeen(10, 1, 4, 2**20, b.T0_S + 100),),
+def everything(text: str = "fine") -> RunSources:
+    """Return a page in which every text is `text`."""
+    return RunSources(
+        checkpoints=(CheckpointSummary(10, 1, 4, 2**20, b.T0_S + 100),),
         curves=(Curve("loss", ((1, 2.5), (2, 2.25))), Curve("reward", ((1, 0.0), (2, 0.5)))),
         curves_from=text,
         log=LogEnd(text, text),
-        diagnoses=(Diagnosis(Kind.WELL, text, text, text),),
+        diagnoses=(Diagnosis(DiagnosisKind.WELL, text, text, text),),
         evidence=(text,),
         tracker_url=text,
         notes=(text,),
@@ -73,19 +73,19 @@ def test_everything_that_is_known_is_on_the_page() -> None:
     assert not re.search(r"There (is|are) no", shown)
 
 
-def test_what_there_is_none_of_is_said_plainly() -> None:
-    shown = run_page_html(page(b.held(b.run(RunState.QUEUED)), Outside()))
+def test_what_there_is_none_of_is_reported_plainly() -> None:
+    shown = run_page_html(page(b.record(b.run(RunState.QUEUED)), RunSources()))
     for words in (
-        "No step has been made yet.",
-        "There are no figures:",
+        "No step has been completed yet.",
+        "There are no metrics:",
         "No machine has been rented yet.",
         "Nothing has been paid yet.",
-        "There is none in the bucket.",
-        "There is none yet.",
+        "There is no checkpoint in the bucket.",
+        "There is no log yet.",
         "Nothing has happened yet.",
     ):
         assert words in shown
-    assert "This is being read now." in run_page_html(page())
+    assert "The data is being fetched." in run_page_html(page())
     assert "No reward was reported." in run_page_html(page(None, replace(everything(), curves=everything().curves[:1])))
 
 
@@ -95,7 +95,7 @@ def test_what_strangers_wrote_is_only_text(live: Live | None) -> None:
     run = replace(run, spec=run.spec.model_copy(update={"trainer": run.spec.trainer.model_copy(update={"command": HOSTILE})}))
     offer = replace(run.attempts[0].offer, offer_id=HOSTILE)
     run = replace(run, attempts=(replace(run.attempts[0], offer=offer, detail=HOSTILE),))
-    shown = run_page_html(page(b.held(run), everything(HOSTILE), b.happening(HOSTILE, kind=HOSTILE)), live)
+    shown = run_page_html(page(b.record(run), everything(HOSTILE), b.happening(HOSTILE, kind=HOSTILE)), live)
     read = Reader(shown)
     assert len(read.named("script")) == (live is not None)
     assert not read.named("img")
@@ -136,17 +136,17 @@ def test_a_served_page_says_where_it_hears_of_changes() -> None:
 
 
 def test_the_list_links_every_run_and_says_how_it_stands() -> None:
-    runs = [standing(b.held(b.run(RunState.TRAINING, run_id=name)), NOW_S) for name in ("one", "two")]
+    runs = [status_of(b.record(b.run(RunState.TRAINING, run_id=name)), NOW_S) for name in ("one", "two")]
     shown = runs_page_html(runs, NOW_S, Live("", 10), left_out=7)
     assert [link["href"] for link in Reader(shown).named("a")] == ["runs/one", "runs/two"]
-    assert "2 runs, 2 not over, 7 older ones not listed" in shown
+    assert "2 runs, 2 still going, 7 older ones not listed" in shown
     assert "There are no runs yet." in runs_page_html([], NOW_S, Live("", 10))
 
 
 @pytest.mark.parametrize(
     "values", [[1.0], [2.0, 2.0], [0.0, 0.0], [-1e30, 1e30], [1e-9, 2e-9], [float(n % 7) for n in range(20_000)], [5.0, 1e6, 5.1]]
 )
-def test_a_curve_of_any_values_is_within_its_picture(values: list[float]) -> None:
+def test_a_curve_of_any_values_is_within_its_chart(values: list[float]) -> None:
     root = ET.fromstring(curve_svg(Curve("loss", tuple(enumerate(values, 1)))))
     width, height = (float(side) for side in (root.get("viewBox") or "").split()[2:])
     (line,) = (element for element in root.iter() if element.get("class") == "curve")

@@ -1,4 +1,4 @@
-"""The comment of a run, as a person reads it in each state."""
+"""The comment about a run, as a person reads it in each state."""
 
 import re
 from dataclasses import replace
@@ -30,7 +30,7 @@ def page(of: Run, now_s: int = NOW_S, **lease: Any) -> str:
 
 
 def rows(text: str) -> dict[str, str]:
-    """What stands beside each name of the table at the top."""
+    """Return the value beside each name of the table at the top."""
     found = (re.match(r"\| (?:\*\*)?([^|*]+?)(?:\*\*)? \| (.*) \|$", line) for line in text.split("<details>", maxsplit=1)[0].splitlines())
     return {match[1]: match[2] for match in found if match}
 
@@ -42,15 +42,15 @@ def rows(text: str) -> dict[str, str]:
     ("state", "title"),
     [
         (S.QUEUED, "waits for a machine"),
-        (S.LAUNCHING, "asks for a machine"),
-        (S.BOOTING, "has a machine, which boots"),
+        (S.LAUNCHING, "requests a machine"),
+        (S.BOOTING, "waits for its machine to boot"),
         (S.STARTING, "sets its machine up"),
         (S.TRAINING, "is training"),
-        (S.DRAINING, "saves, and gives its machine back"),
+        (S.DRAINING, "saves, and gives back its machine"),
         (S.SUCCEEDED, "has succeeded"),
         (S.FAILED, "has failed"),
         (S.CANCELLED, "was cancelled"),
-        (S.STOPPED, "has stopped: a person must look"),
+        (S.STOPPED, "has stopped and needs a person"),
     ],
 )
 def test_the_first_line_says_how_it_is(state: RunState, title: str) -> None:
@@ -59,10 +59,10 @@ def test_the_first_line_says_how_it_is(state: RunState, title: str) -> None:
     assert re.fullmatch(rf"### \S+ `{b.RUN_ID}` {title}", text.splitlines()[0])
     assert headline(of, b.lease(of), NOW_S).startswith(title)
     assert set(rows(text)) >= {"Step", "Newest checkpoint in the bucket", "Spent", "Restarts"}
-    assert "`configs/tiny.yaml` at 0123456789ab, asked for by ann" in text.splitlines()[-1]
+    assert "`configs/tiny.yaml` at 0123456789ab, requested by ann" in text.splitlines()[-1]
 
 
-def test_before_the_first_machine_there_is_nothing_but_what_is_asked_for() -> None:
+def test_before_the_first_machine_there_is_nothing_but_what_is_requested() -> None:
     text = page(run(S.QUEUED), b.T0_S + 10)
     assert rows(text) == {
         "Step": "0 of 1,000 (0%)",
@@ -83,10 +83,10 @@ def test_a_run_that_trains_says_how_far_it_is_what_it_cost_and_where() -> None:
         "Newest checkpoint in the bucket": "step 240",
         "Spent": "$0.31 of $5.00 (6%), 51 min 20 s of paid time",
         "Machine": "attempt 3: no GPU, local, spot, $0.36 an hour",
-        "Restarts": "2: machine taken away ×2",
+        "Restarts": "2: machine preempted ×2",
         "Trainer says": "loss 1.235, reward 0.5",
     }
-    assert headline(of, b.lease(of), now_s) == "is training, step 10 of 1,000 (1%), $0.31 of $5.00, 2 restarts: machine taken away ×2"
+    assert headline(of, b.lease(of), now_s) == "is training, step 10 of 1,000 (1%), $0.31 of $5.00, 2 restarts: machine preempted ×2"
     assert "| 3 | no GPU, local, spot, $0.36 an hour | 0 to 250 | $0.18 | goes on |" in text
 
 
@@ -95,9 +95,9 @@ def test_the_ledger_says_where_time_went_and_leaves_out_what_took_none() -> None
     assert re.findall(r"^\| ([a-z -]+|\*\*in all\*\*) \| (\S.*?) \|", text, re.MULTILINE) == [
         ("what for", "time"),
         ("useful training", "9 min"),
-        ("waiting for machines to come up", "20 s"),
-        ("set-up and restore", "40 s"),
-        ("until a loss was noticed", "20 s"),
+        ("waiting for machines to start", "20 s"),
+        ("setup and restore", "40 s"),
+        ("until a lost machine was detected", "20 s"),
         ("until machines were gone", "20 s"),
         ("**in all**", "**10 min 40 s**"),
         ("attempt", "machine"),
@@ -109,8 +109,8 @@ def test_the_ledger_says_where_time_went_and_leaves_out_what_took_none() -> None
     [
         (run(S.SUCCEEDED), "none"),
         (run(S.FAILED), "none"),
-        (run(S.STOPPED, attempt=2), "1: machine taken away"),
-        (run(S.QUEUED, attempt=1), "1: machine taken away"),
+        (run(S.STOPPED, attempt=2), "1: machine preempted"),
+        (run(S.QUEUED, attempt=1), "1: machine preempted"),
         (run(S.TRAINING), "none"),
     ],
 )
@@ -119,40 +119,40 @@ def test_the_end_of_a_run_is_no_restart(of: Run, restarts: str) -> None:
     assert ("restart" in headline(of, b.lease(of), NOW_S)) == (restarts != "none")
 
 
-def test_who_asked_for_a_stop_is_told_that_it_is_heard_and_then_that_it_is_done() -> None:
-    assert "> A stop is asked for." in page(run(S.TRAINING, want=DesiredState.STOP))
-    ended = page(run(S.STOPPED, want=DesiredState.STOP, why="stopped by the user; flushed"))
-    assert "was stopped, as asked" in ended.splitlines()[0]
+def test_who_requested_a_stop_is_notified_that_it_is_heard_and_then_that_it_is_done() -> None:
+    assert "> A stop is requested." in page(run(S.TRAINING, desired=DesiredState.STOP))
+    ended = page(run(S.STOPPED, desired=DesiredState.STOP, why="stopped by the user; flushed"))
+    assert "was stopped at the user's request" in ended.splitlines()[0]
     assert "> stopped by the user; flushed" in ended
-    assert "a person must look" not in ended
+    assert "needs a person" not in ended
 
 
 def test_of_seventy_attempts_a_dozen_is_shown_and_the_rest_counted() -> None:
     many = run(S.TRAINING, attempt=70)
     many = replace(many, attempts=many.attempts[6:], folded=Totals(attempts=6, paid_s=3840, useful_s=3240, usd=0.38))
     text = page(many, b.T0_S + 70 * b.ATTEMPT_S)
-    assert rows(text)["Restarts"] == "69: machine taken away ×63, earlier ones ×6"
+    assert rows(text)["Restarts"] == "69: machine preempted ×63, earlier ones ×6"
     assert "<summary>Attempts (70)</summary>" in text
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)] == [*range(59, 71)]
-    assert "… and 58 before" in text
+    assert "… and 58 earlier ones" in text
     assert len(text) < 8000
 
 
 # ------------------------------------------------------------------------------------------------------------- odd and hostile
 
 
-def test_without_a_number_of_steps_only_the_step_is_told() -> None:
+def test_without_a_number_of_steps_only_the_step_is_reported() -> None:
     of = run(S.TRAINING, spec=b.spec())
     assert rows(page(of))["Step"] == "10"
     assert "0 to 10" in page(of)
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"), [(float("inf"), "loss inf"), (float("nan"), "loss nan"), (1e300, "loss 1e+300"), (-0.0, "loss -0")]
+    ("loss", "message"), [(float("inf"), "loss inf"), (float("nan"), "loss nan"), (1e300, "loss 1e+300"), (-0.0, "loss -0")]
 )
-def test_a_loss_that_is_no_number_is_told_as_it_is(loss: float, said: str) -> None:
+def test_a_loss_that_is_no_number_is_reported_as_it_is(loss: float, message: str) -> None:
     heartbeat = replace_loss(loss)
-    assert rows(page(run(S.TRAINING), heartbeat=heartbeat))["Trainer says"] == said
+    assert rows(page(run(S.TRAINING), heartbeat=heartbeat))["Trainer says"] == message
 
 
 def replace_loss(loss: float) -> Any:
@@ -175,12 +175,12 @@ def test_whatever_a_machine_says_the_page_keeps_its_shape(text: str) -> None:
     )
     assert bad.origin is not None
     bad = replace(bad, origin=replace(bad.origin, actor=text, config=text))
-    kept, told = shape(run_page(good, Lease(good.run_id), NOW_S)), shape(run_page(bad, Lease(bad.run_id), NOW_S))
-    assert told == kept
+    kept, reported = shape(run_page(good, Lease(good.run_id), NOW_S)), shape(run_page(bad, Lease(bad.run_id), NOW_S))
+    assert reported == kept
 
 
 def shape(text: str) -> list[str]:
-    """How lines begin, how many cells each has, and all HTML."""
+    """Return how lines begin, how many cells each has, and all HTML."""
     made = []
     for line in text.splitlines():
         if line.startswith("> "):
@@ -214,4 +214,4 @@ def test_a_run_from_nowhere_has_a_page_too() -> None:
 
 def test_an_attempt_that_made_no_step_says_none() -> None:
     attempt: Attempt = b.new_attempt(1, S.QUEUED, first_step_s=None, last_step=0, cause=Cause.SETUP_FAILED, detail="")
-    assert "| none | $0.0640 | a set-up command failed |" in page(run(S.FAILED, attempts=(attempt,)))
+    assert "| none | $0.0640 | a setup command failed |" in page(run(S.FAILED, attempts=(attempt,)))

@@ -1,9 +1,9 @@
-"""Configs of prime-rl for tests: one that is right, the same with one mistake, and runs that use it."""
+"""Configs of prime-rl for tests: a valid one, the same with one mistake, and runs that use it."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
 from prime_train.rules import look
 from prime_train.rules.prime_rl import RULES
@@ -32,7 +32,7 @@ budget: {{usd: 20}}
 
 @dataclass(frozen=True)
 class Mistake:
-    """`at` and `says` as in mistakes.txt."""
+    """A mistake, with `at` and `says` as in mistakes.txt."""
 
     name: str
     code: str
@@ -49,14 +49,14 @@ def mistakes() -> list[Mistake]:
 def _mistake(block: str) -> Mistake:
     title, *rows = block.strip().splitlines()
     code, _, name = title.partition(" ")
-    said = {row[0]: row[1:].strip() for row in rows if row[0] in "@?"}
+    message = {row[0]: row[1:].strip() for row in rows if row[0] in "@?"}
     text, old, new = f"\n{GOOD}", "", ""
     for row in rows:
         if old and row[0] in ".@":
             text, old, new = changed(text, (f"\n{old}", f"\n{new}")), "", ""
         old += f"{row[1:]}\n" if row[0] == "-" else ""
         new += f"{row[1:]}\n" if row[0] == "+" else ""
-    return Mistake(name, code, text[1:], said["@"], said.get("?", ""))
+    return Mistake(name, code, text[1:], message["@"], message.get("?", ""))
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:
@@ -67,16 +67,16 @@ def changed(text: str, *changes: tuple[str, str]) -> str:
 
 
 def line(text: str, at: str) -> int:
-    """Of the first line that begins so."""
+    """Return the number of the first line that begins with this text."""
     lines = text.splitlines()
     return next(number for number, here in enumerate(lines, 1) if here.strip().startswith(at)) if at else 1
 
 
 def found(path: Path) -> tuple[Finding, ...]:
-    """Of the rules about prime-rl alone."""
-    (matter,) = matters([path])
-    assert matter.subject is not None, matter.findings
-    return look(matter.subject, rules=RULES)
+    """Return the findings of the rules about prime-rl alone."""
+    (loaded,) = load_configs([path])
+    assert loaded.subject is not None, loaded.findings
+    return look(loaded.subject, rules=RULES)
 
 
 def found_in(folder: Path, text: str) -> tuple[Finding, ...]:
@@ -86,7 +86,7 @@ def found_in(folder: Path, text: str) -> tuple[Finding, ...]:
 
 
 def found_in_run(folder: Path, text: str, *changes: tuple[str, str], ref: str = KNOWN) -> tuple[Finding, ...]:
-    """Of a run whose config is `text`, its spec changed."""
+    """Return the findings about a run whose config is `text`, with its spec changed."""
     (folder / "rl.toml").write_text(text, encoding="utf-8")
     path = folder / "run.yaml"
     path.write_text(changed(SPEC.format(ref=ref, folder=folder), *changes), encoding="utf-8")

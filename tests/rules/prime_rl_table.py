@@ -1,9 +1,9 @@
 """Makes the table of prime-rl's settings at one commit from the JSON schema of its `RLConfig` there.
 
-    python tests/rules/prime_rl_table.py SCHEMA.json COMMIT DATE > src/prime_train/rules/data/prime_rl_COMMIT.py
+    python tests/rules/prime_rl_table.py SCHEMA.json COMMIT DATE > src/prime_train/rules/reference_data/prime_rl_COMMIT.py
 
-What an environment is configured by is the environment's own business and is left out. The newest table is named in `prime_rl_fields`
-and `prime_rl_keys`, and its commit in the timeline, which is written by hand.
+The settings of an environment itself are left out. The newest table is named in `prime_rl_fields` and `prime_rl_keys`, and its commit in
+the timeline, which is written by hand.
 """
 
 import json
@@ -37,7 +37,7 @@ def short(reference: str) -> str:
 
 
 def kinds(part: dict[str, Any]) -> list[str]:
-    """The alternatives of one setting, null first and lists last."""
+    """Return the alternatives of one setting, null first and lists last."""
     if "anyOf" in part:
         found = [kind for option in part["anyOf"] for kind in kinds(option)]
         return sorted(found, key=lambda kind: (kind != "null", kind.startswith(("list:", "map:"))))

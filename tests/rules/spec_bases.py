@@ -1,4 +1,4 @@
-"""Run specs and trainers' configs that are right, of every kind: what other tests change one thing in."""
+"""Valid run specs and trainers' configs of every kind, in which other tests change one thing."""
 
 COMMAND = """\
 # a small run of our own

@@ -1,4 +1,4 @@
-"""Run specs with one mistake each: the code that tells of it, and the line that it must be told at."""
+"""Run specs with one mistake each: the expected code, and the line at which it must be reported."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,8 @@ WB1 = "wandb_v1_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6a7B8c9D
 
 @dataclass(frozen=True)
 class Broken:
-    """Of the base, in each file ("" is the config itself) an old text becomes a new one; `at` is the line, without its indentation."""
+    """A change of the base: in each file ("" is the config itself) an old text becomes a new one; `at` is the line, without its
+    indentation."""
 
     name: str
     base: str

@@ -1,4 +1,4 @@
-"""Run specs that are right: nothing may be said of them that calls for a change."""
+"""Valid run specs: no finding on them may ask for a change."""
 
 MIN = """\
 name: tiny
@@ -92,7 +92,27 @@ secrets: [WANDB_API_KEY]
 budget: {usd: 200, hours: 10}
 """
 
-WHOLE = {"min": MIN, "local": LOCAL, "lightning": LIGHT, "titan": TITAN, "verl": VERL}
+KIND = """\
+name: of-a-kind
+trainer:
+  kind: KIND
+  command: COMMAND
+  steps: 5000
+  tree: {repo: https://github.com/acme/train, ref: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c}
+checkpoints: {every_steps: 250, keep: 2}
+hardware: {gpus: [H100_80GB], count: 1, spot: never, disk_gib: 500}
+budget: {usd: 100}
+"""
+KINDS = {
+    "lightning": "train.py --out {checkpoints}",
+    "torchtitan": "-m torchtitan.train --module llama3 --config llama3_8b --checkpoint.interval 250",
+    "verl": "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo trainer.save_freq=250",
+    "areal": "python3 examples/math/gsm8k_rl.py scheduler.type=local recover.freq_steps=250",
+    "trm": "pretrain.py arch=trm data_paths=[data] epochs=5000 eval_interval=250",
+}
+WHOLE = {"min": MIN, "local": LOCAL, "lightning": LIGHT, "titan": TITAN, "verl": VERL} | {
+    f"kind-{kind}": KIND.replace("KIND", kind).replace("COMMAND", command) for kind, command in KINDS.items()
+}
 
 RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (

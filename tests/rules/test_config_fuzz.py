@@ -1,6 +1,6 @@
-"""Whatever is written in a config, checking it ends in findings with places: never in an exception.
+"""Whatever a config contains, checking it results in findings with positions, and never in an exception.
 
-PRIME_TRAIN_FUZZ_EXAMPLES=20000 looks longer.
+PRIME_TRAIN_FUZZ_EXAMPLES=20000 tests longer.
 """
 
 import io
@@ -34,7 +34,7 @@ slow = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[Hea
 
 @st.composite
 def broken(draw: st.DrawFn, suffix: str) -> str:
-    """A good config after a few edits."""
+    """Draw a valid config after a few edits."""
     lines = draw(st.sampled_from(TEXTS[suffix])).split("\n")
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(lines) - 1))
@@ -57,7 +57,7 @@ def broken(draw: st.DrawFn, suffix: str) -> str:
 
 
 def look_at(text: str, suffix: str) -> None:
-    """In every form of output, alone and with a run that names it."""
+    """Check the text in every output format, alone and with a run that names it."""
     with tempfile.TemporaryDirectory() as folder:
         path, run = Path(folder) / f"rl{suffix}", Path(folder) / "run.yaml"
         path.write_text(text, encoding="utf-8", errors="replace")

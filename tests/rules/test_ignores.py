@@ -1,4 +1,4 @@
-"""`# prime-train: ignore[CODE] reason`: what it silences, and what is said of one that does nothing."""
+"""`# prime-train: ignore[CODE] reason`: what it ignores, and the finding on one without effect."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_two_comments_above_one_line_both_count() -> None:
     assert settled(text, at(3), at(3, "PR301")) == []
 
 
-def test_other_codes_and_other_lines_are_told_as_before() -> None:
+def test_other_codes_and_other_lines_are_reported_as_before() -> None:
     text = "x: 1  # prime-train: ignore[HW101] it is meant\ny: 2\n"
     assert settled(text, at(1), at(1, "PR301"), at(2)) == [("PR301", 1), ("HW101", 2)]
 
@@ -46,29 +46,29 @@ def test_a_comment_behind_a_value_says_nothing_of_the_next_line() -> None:
     assert settled("x: 1  # prime-train: ignore[HW101] it is meant\ny: 2\n", at(2)) == [("PT092", 1), ("HW101", 2)]
 
 
-def test_an_ignore_without_a_reason_ignores_nothing_and_is_told() -> None:
+def test_an_ignore_without_a_reason_ignores_nothing_and_is_reported() -> None:
     assert settled("x: 1  # prime-train: ignore[HW101]\n", at(1)) == [("HW101", 1), ("PT090", 1)]
 
 
 @pytest.mark.parametrize("code", ["HW999", "nonsense", "PT004", "PT010"])
-def test_an_ignore_of_what_can_not_be_ignored_is_told(code: str) -> None:
+def test_an_ignore_of_what_cannot_be_ignored_is_reported(code: str) -> None:
     assert settled(f"x: 1  # prime-train: ignore[{code}] why not\n") == [("PT091", 1)]
 
 
-def test_an_ignore_without_a_code_is_told() -> None:
+def test_an_ignore_without_a_code_is_reported() -> None:
     assert settled("x: 1  # prime-train: ignore of all\n") == [("PT091", 1)]
 
 
-def test_a_mistake_in_reading_is_told_whatever_a_comment_says() -> None:
+def test_an_error_in_reading_is_reported_whatever_a_comment_says() -> None:
     assert ("PT010", 1) in settled("x: 1  # prime-train: ignore[PT010] why not\n", at(1, "PT010"))
 
 
-def test_an_ignore_that_nothing_needs_any_more_is_told_at_its_place() -> None:
+def test_an_ignore_that_nothing_needs_any_more_is_reported_at_its_place() -> None:
     (note,) = settle((), {"a.yaml": "x: 1\ny: 2  # prime-train: ignore[HW101] it was meant\n"})
     assert (note.code, note.severity, note.line, note.column) == ("PT092", Severity.NOTE, 2, 7)
 
 
-def test_what_is_ignored_in_one_file_is_told_in_another() -> None:
+def test_what_is_ignored_in_one_file_is_reported_in_another() -> None:
     text = "x: 1  # prime-train: ignore[HW101] it is meant\n"
     found = settle((at(1), Finding("HW101", "odd", "b.yaml", 1)), {"a.yaml": text, "b.yaml": "x: 1\n"})
     assert [finding.file for finding in found] == ["b.yaml"]

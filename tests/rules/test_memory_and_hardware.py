@@ -1,10 +1,10 @@
-"""What is said of a config that asks for too little, or too much: each mistake at its line, and nothing about its near misses."""
+"""Findings on a config that requests too little, or too much: each mistake at its line, and nothing on near misses."""
 
 from pathlib import Path
 
 import pytest
 
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
 from prime_train.estimate import gpus
 from prime_train.rules.engine import look
@@ -77,9 +77,9 @@ class Given:
         (self.folder / "rl.toml").write_text(TOML.replace(*toml))
         file = self.folder / "run.yaml"
         file.write_text(base.replace(*config).format(folder=self.folder))
-        (matter,) = [matter for matter in matters([file]) if matter.file == str(file)]
-        assert matter.subject is not None, matter.findings
-        return list(look(matter.subject, rules=(*memory.RULES, *hardware.RULES)))
+        (loaded,) = [loaded for loaded in load_configs([file]) if loaded.file == str(file)]
+        assert loaded.subject is not None, loaded.findings
+        return list(look(loaded.subject, rules=(*memory.RULES, *hardware.RULES)))
 
 
 @pytest.fixture(name="given")
@@ -98,7 +98,7 @@ def test_a_config_that_fits_is_not_spoken_of(given: Given) -> None:
 # --------------------------------------------------------------------------------------------------------------------- memory
 
 
-def test_a_trainer_that_can_not_fit_is_an_error_at_the_kind_of_gpu(given: Given) -> None:
+def test_a_trainer_that_cannot_fit_is_an_error_at_the_kind_of_gpu(given: Given) -> None:
     (finding,) = given.found(toml=("Qwen3-4B", "Qwen3-14B"), config=("disk_gib: 400", "disk_gib: 4000"))
     assert (finding.code, finding.line, finding.severity) == ("ME201", line_of(CONFIG, "gpus:"), "error")
     assert "the trainer needs 1" in finding.message
@@ -124,11 +124,11 @@ def test_near_misses_of_a_trainer_are_silent(given: Given, toml: tuple[str, str]
     assert [code for code, _, _ in given(toml=toml) if code.startswith("ME")] == []
 
 
-def test_a_server_without_room_for_its_weights_is_an_error_where_its_share_is_said(given: Given) -> None:
+def test_a_server_without_room_for_its_weights_is_an_error_where_its_share_is_reported(given: Given) -> None:
     assert given(toml=("= 0.85", "= 0.1")) == [("ME203", "rl.toml", line_of(TOML, "gpu_memory_utilization"))]
 
 
-def test_a_cache_that_holds_no_sequence_is_an_error_where_the_length_is_said(given: Given) -> None:
+def test_a_cache_that_holds_no_sequence_is_an_error_where_the_length_is_reported(given: Given) -> None:
     found = given(toml=("max_model_len = 4096", "max_model_len = 900000"))
     assert found == [("ME204", "rl.toml", line_of(TOML, "max_model_len"))]
     assert given(toml=("max_model_len = 4096", "max_model_len = 262144")) == []
@@ -154,7 +154,7 @@ def test_a_kind_nobody_rents_out_is_a_warning_with_what_was_meant(given: Given) 
 
 def test_a_kind_with_a_memory_that_nobody_rents_out_is_a_warning_with_those_that_there_are(given: Given) -> None:
     finding = next(found for found in given.found(config=("H100_80GB", "H100_81GB")) if found.code == "HW101")
-    assert "no H100 with 81 GB is known" in finding.message
+    assert "H100 is not known with 81 GB of memory" in finding.message
     assert finding.fix == "write H100_80GB"
 
 
@@ -186,7 +186,7 @@ def test_a_disk_that_checkpoints_fill_is_an_error(given: Given) -> None:
     assert given(config=("disk_gib: 400", "disk_gib: 160")) == []
 
 
-def test_a_disk_that_is_not_asked_for_or_ones_own_is_not_judged(given: Given) -> None:
+def test_a_disk_that_is_not_requested_or_ones_own_is_not_judged(given: Given) -> None:
     assert given(config=("  disk_gib: 400\n", "")) == []
     assert given(config=("provider: prime\n  gpus: [H100_80GB]\n  count: 2\n  disk_gib: 400", "provider: local\n  disk_gib: 20")) == []
 

@@ -1,4 +1,4 @@
-"""Rules about prime-rl configs: each mistake is found once, in its line, by its rule; what is right is left alone."""
+"""Rules about prime-rl configs: each mistake is found once, in its line, by its rule; valid settings get no finding."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,11 +10,11 @@ from prime_train.rules.prime_rl import RULES
 from tests.rules.prime_rl_given import CONFIGS, GOOD, Mistake, changed, found, found_in, line, mistakes
 
 
-@pytest.mark.parametrize("mistake", mistakes(), ids=lambda mistake: f"{mistake.code}-{mistake.name}")
-def test_a_mistake_is_found_in_its_line_and_nothing_else(mistake: Mistake, tmp_path: Path) -> None:
-    findings = found_in(tmp_path, mistake.text)
-    assert [(finding.code, finding.line) for finding in findings] == [(mistake.code, line(mistake.text, mistake.at))], findings
-    assert mistake.says in f"{findings[0].message} / {findings[0].fix}"
+@pytest.mark.parametrize("error", mistakes(), ids=lambda error: f"{error.code}-{error.name}")
+def test_an_error_is_found_in_its_line_and_nothing_else(error: Mistake, tmp_path: Path) -> None:
+    findings = found_in(tmp_path, error.text)
+    assert [(finding.code, finding.line) for finding in findings] == [(error.code, line(error.text, error.at))], findings
+    assert error.says in f"{findings[0].message} / {findings[0].fix}"
     assert findings[0].fix
 
 
@@ -81,7 +81,7 @@ def test_configs_of_other_commands_are_not_judged(text: str, tmp_path: Path) -> 
         ("[trainer.optim]", '[orchestrator.model.client]\nbase_url = "http://localhost:8000/v1"\n[trainer.optim]'),
     ],
 )
-def test_what_is_near_a_mistake_is_none(old: str, new: str, tmp_path: Path) -> None:
+def test_what_is_near_an_error_is_none(old: str, new: str, tmp_path: Path) -> None:
     assert found_in(tmp_path, changed(GOOD, (old, new))) == ()
 
 

@@ -1,4 +1,4 @@
-"""The table of prime-rl's settings, and the timeline beside it: that they can be read, and agree."""
+"""The table of prime-rl's settings, and the timeline beside it: they can be parsed, and agree."""
 
 import json
 import subprocess
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.rules.data.prime_rl_timeline import CHANGES, LATER, VERSIONS
-from prime_train.rules.prime_rl.fields import ROOT, Kind, Section, Setting, below, section
+from prime_train.rules.prime_rl.fields import ROOT, Section, Setting, ValueKind, below, section
 from prime_train.rules.prime_rl.settings import SHARED, default
+from prime_train.rules.reference_data.prime_rl_timeline import CHANGES, LATER, VERSIONS
 
 MAKER = Path(__file__).with_name("prime_rl_table.py")
 DEPTH_MAX = 12
 
 
 def at(path: str) -> list[Setting]:
-    """The settings of this path; of what is chosen by a word, whichever has it."""
+    """Return the settings of this path; for a section selected by a word, those of all alternatives."""
     parts: list[Section] = [section(ROOT)]
     found: list[Setting] = []
     for step in path.split("."):
@@ -72,14 +72,14 @@ def test_the_known_version_is_the_newest() -> None:
         ("no.such.section", None),
     ],
 )
-def test_what_prime_rl_takes_where_nothing_is_said(path: str, value: object) -> None:
+def test_what_prime_rl_takes_where_nothing_is_reported(path: str, value: object) -> None:
     assert default(path) == value
 
 
 def test_bounds_hold_their_ends_or_do_not() -> None:
-    assert [Kind("number", 0, 1).admits(number) for number in (-0.1, 0, 1, 1.1)] == [False, True, True, False]
-    assert [Kind("number", 0, 1, low_open=True, high_open=True).admits(number) for number in (0, 0.5, 1)] == [False, True, False]
-    assert Kind("int").admits(-(10**9))
+    assert [ValueKind("number", 0, 1).admits(number) for number in (-0.1, 0, 1, 1.1)] == [False, True, True, False]
+    assert [ValueKind("number", 0, 1, low_open=True, high_open=True).admits(number) for number in (0, 0.5, 1)] == [False, True, False]
+    assert ValueKind("int").admits(-(10**9))
 
 
 def test_a_table_is_made_from_a_schema(tmp_path: Path) -> None:

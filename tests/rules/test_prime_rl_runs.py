@@ -1,4 +1,4 @@
-"""Rules about prime-rl configs, where a run's spec says more: its machine, its version, its arguments."""
+"""Rules about prime-rl configs, if a run's spec has more information: its machine, its version, its arguments."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ OVERRIDES = ("    config: rl.toml\n", "    config: rl.toml\n    overrides:\n    
 
 
 def overridden(*words: str) -> tuple[str, str]:
-    """A change of the spec."""
+    """Return a change of the spec."""
     old, new = OVERRIDES
     return old, new.format("\n      - ".join(f'"{word}"' for word in words))
 
@@ -49,7 +49,7 @@ def test_a_run_that_is_right_is_left_alone(tmp_path: Path) -> None:
         (("[run]", "[run]\nkeep = 3"), None, "PR301", "keep = 3"),
     ],
 )
-def test_a_mistake_in_the_config_of_a_run(
+def test_an_error_in_the_config_of_a_run(
     tmp_path: Path, written: tuple[str, str], spec: tuple[str, str] | None, code: str, at: str
 ) -> None:
     text = toml(written)
@@ -62,13 +62,13 @@ def test_several_machines_are_not_rented(tmp_path: Path) -> None:
     assert codes(found_in_run(tmp_path, text)) == [("PR326", "rl.toml", line(text, "type"))]
 
 
-def test_a_variable_that_does_nothing_is_told_in_the_spec(tmp_path: Path) -> None:
+def test_a_variable_that_does_nothing_is_reported_in_the_spec(tmp_path: Path) -> None:
     spec = ("budget:", 'environment: {VLLM_USE_V1: "0"}\nbudget:')
     assert codes(found_in_run(tmp_path, GOOD, spec)) == [("PR388", "run.yaml", line(SPEC, "budget"))]
 
 
 @pytest.mark.parametrize("resume", ["step = 0", 'dir = "latest"', 'dir = "outputs/step_5"\nstep = 5'])
-def test_resuming_is_told_once_however_it_is_said(resume: str, tmp_path: Path) -> None:
+def test_resuming_is_reported_once_however_it_is_reported(resume: str, tmp_path: Path) -> None:
     text = toml(("[run]", f"[resume]\n{resume}\n[run]"))
     assert codes(found_in_run(tmp_path, text)) == [("PR346", "rl.toml", line(text, "[resume]"))]
 
@@ -82,11 +82,11 @@ def test_resuming_is_told_once_however_it_is_said(resume: str, tmp_path: Path) -
         ("num_infer_gpus = 6", "num_infer_gpus = 5"),
     ],
 )
-def test_gpus_dealt_out_wrongly_are_told_once(change: tuple[str, str], tmp_path: Path) -> None:
+def test_gpus_dealt_out_wrongly_are_reported_once(change: tuple[str, str], tmp_path: Path) -> None:
     assert len(found_in_run(tmp_path, toml(change))) == 1
 
 
-def test_gpus_that_nothing_deals_out_are_told_where_they_are_rented(tmp_path: Path) -> None:
+def test_gpus_that_nothing_deals_out_are_reported_where_they_are_rented(tmp_path: Path) -> None:
     text = toml(
         ("[deployment]\ngpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6\n", ""),
         ("cp = 2\n", ""),
@@ -94,16 +94,16 @@ def test_gpus_that_nothing_deals_out_are_told_where_they_are_rented(tmp_path: Pa
     )
     (finding,) = found_in_run(tmp_path, text)
     assert codes((finding,)) == [("PR322", "run.yaml", line(SPEC, "count"))]
-    assert "6 would stay idle" in finding.message
+    assert "the other 6 would be idle" in finding.message
 
 
 @pytest.mark.parametrize("named", ["", "  count: 8\n", "  provider: prime\n"])
-def test_no_machine_is_rented_for_gpus_that_nobody_asked_for(named: str, tmp_path: Path) -> None:
+def test_no_machine_is_rented_for_gpus_that_nobody_requested(named: str, tmp_path: Path) -> None:
     (finding,) = found_in_run(tmp_path, GOOD, ("  gpus: [H100_80GB]\n  count: 8\n", f"  disk_gib: 20\n{named}"))
     assert codes((finding,)) == [("PR321", "rl.toml", line(GOOD, "num_train_gpus"))]
     assert finding.severity is Severity.ERROR
-    assert finding.message == "8 GPUs are dealt out, and hardware names no gpus: whatever is cheapest is rented"
-    assert "hardware.gpus, with a hardware.count of 8," in finding.fix
+    assert finding.message == "[deployment] assigns 8 GPUs, but hardware.gpus is not set, so the cheapest machine is rented"
+    assert "hardware.gpus and set hardware.count to 8," in finding.fix
 
 
 def test_the_gpus_of_this_machine_are_not_counted(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_what_a_launch_says_itself_may_stand_in_the_config(tmp_path: Path) -> No
         (("--trainer.model.lora.rank", "1024"), "PR330", '- "1024"'),
     ],
 )
-def test_an_argument_counts_as_a_setting_and_is_told_in_its_line(tmp_path: Path, words: tuple[str, ...], code: str, at: str) -> None:
+def test_an_argument_counts_as_a_setting_and_is_reported_in_its_line(tmp_path: Path, words: tuple[str, ...], code: str, at: str) -> None:
     findings = found_in_run(tmp_path, GOOD, overridden(*words))
     text = (tmp_path / "run.yaml").read_text(encoding="utf-8")
     assert codes(findings) == [(code, "run.yaml", line(text, at))], findings
@@ -163,7 +163,7 @@ def test_an_argument_mends_what_the_config_says(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------------- versions
 
 
-def test_another_version_is_told_and_what_it_may_take_is_a_warning(tmp_path: Path) -> None:
+def test_another_version_is_reported_and_what_it_may_take_is_a_warning(tmp_path: Path) -> None:
     text = toml(("[monitors.wandb]", "[wandb]"))
     note, warning = sorted(found_in_run(tmp_path, text, ref="a" * 40), key=lambda finding: finding.code)
     assert (note.code, note.severity, Path(note.file).name) == ("PR307", Severity.NOTE, "run.yaml")
@@ -183,7 +183,7 @@ def test_a_later_setting_is_refused_by_a_version_that_is_named(tmp_path: Path) -
     assert [finding.code for finding in found_in_run(tmp_path, text, ref="b" * 40)] == ["PR307"]
 
 
-def test_models_that_another_version_may_know_are_not_asked_after(tmp_path: Path) -> None:
+def test_models_that_another_version_may_know_are_not_queried_after(tmp_path: Path) -> None:
     text = toml(('name = "Qwen/Qwen3-4B"', 'name = "acme/new-model"'))
     assert codes(found_in_run(tmp_path, text)) == [("PR374", "rl.toml", line(text, 'name = "acme'))]
     assert [finding.code for finding in found_in_run(tmp_path, text, ref="c" * 40)] == ["PR307"]

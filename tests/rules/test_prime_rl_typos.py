@@ -1,11 +1,11 @@
-"""A name that is misspelt in a prime-rl config is one mistake: what follows from its absence is not told besides."""
+"""A misspelt name in a prime-rl config is one mistake: the consequences of its absence are not reported as well."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding, Severity
 from prime_train.rules import look
 from tests.rules.prime_rl_given import CONFIGS, GOOD, KNOWN, SPEC, changed, found_in, found_in_run
@@ -14,13 +14,13 @@ VISION = (CONFIGS / "vision.toml").read_text(encoding="utf-8")
 
 
 def turned(name: str) -> str:
-    """Two letters in its middle have changed places."""
+    """Return the name with two letters in its middle swapped."""
     at = next(at for at in range((len(name) - 1) // 2, len(name)) if name[at] != name[at + 1])
     return f"{name[:at]}{name[at + 1]}{name[at]}{name[at + 2 :]}"
 
 
 def misspelt(text: str) -> Iterator[tuple[int, str]]:
-    """The number of each line whose name is prime-rl's, and the text with that name misspelt."""
+    """Yield the number of each line whose name is prime-rl's, and the text with that name misspelt."""
     lines = text.splitlines()
     for at, line in enumerate(lines):
         name = line.strip("[]").rpartition(".")[2] if line.startswith("[") else line.partition(" = ")[0]
@@ -31,20 +31,20 @@ def misspelt(text: str) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("text", [GOOD, VISION], ids=["good", "vision"])
-def test_a_misspelt_name_is_all_that_is_told(text: str, tmp_path: Path) -> None:
+def test_a_misspelt_name_is_all_that_is_reported(text: str, tmp_path: Path) -> None:
     for number, wrong in misspelt(text):
         findings = found_in(tmp_path, wrong)
         assert [finding.line for finding in findings] == [number], (wrong.splitlines()[number - 1], findings)
         assert findings[0].code in ("PR301", "PR316")
 
 
-def test_a_misspelt_name_is_all_that_is_told_of_a_run(tmp_path: Path) -> None:
+def test_a_misspelt_name_is_all_that_is_reported_a_run(tmp_path: Path) -> None:
     for number, wrong in misspelt(GOOD):
         findings = found_in_run(tmp_path, wrong)
         assert [finding.line for finding in findings] == [number], (wrong.splitlines()[number - 1], findings)
 
 
-def test_what_is_wrong_besides_is_told_besides(tmp_path: Path) -> None:
+def test_what_is_wrong_besides_is_reported_besides(tmp_path: Path) -> None:
     text = changed(GOOD, ("group_size = 16", "group_sise = 16"), ("cp = 2", "cp = 4"))
     assert [finding.code for finding in found_in(tmp_path, text)] == ["PR323", "PR301"]
 
@@ -68,10 +68,10 @@ def test_memory_is_counted_with_what_was_meant(tmp_path: Path) -> None:
 
 
 def _all(folder: Path, text: str) -> tuple[Finding, ...]:
-    """Of every rule, for two small GPUs."""
+    """Return the findings of every rule, for two small GPUs."""
     (folder / "rl.toml").write_text(text, encoding="utf-8")
     spec = changed(SPEC.format(ref=KNOWN, folder=folder), ("[H100_80GB]", "[RTX4090_24GB]"), ("count: 8", "count: 2"))
     (folder / "run.yaml").write_text(spec, encoding="utf-8")
-    (matter,) = matters([folder / "run.yaml"])
-    assert matter.subject is not None
-    return look(matter.subject)
+    (loaded,) = load_configs([folder / "run.yaml"])
+    assert loaded.subject is not None
+    return look(loaded.subject)

@@ -1,4 +1,4 @@
-"""How often a run saves, against what it loses by that: only what is far off is told, with the figures it is told from."""
+"""How often a run saves, compared with its losses: only intervals that are far off are reported, with the figures."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ SECONDS = ("tree/areal.yaml", "  freq_steps: 20\n  freq_secs: null", "  freq_ste
 FOR_LONG = (("", "  hours: 12\n", ""), ("", "steps: 200", "steps: 1000"))
 
 
-def told(folder: Path, base: str, *changes: Change) -> list[Finding]:
+def reported(folder: Path, base: str, *changes: Change) -> list[Finding]:
     return [finding for finding in found(laid_out(folder, base, changes), folder) if finding.code in ("RE503", "RE509")]
 
 
@@ -26,19 +26,19 @@ def every(steps: int) -> Change:
 
 @pytest.mark.parametrize("seconds", [600, 1800, 3600])
 def test_an_interval_that_loses_little_more_than_the_best_is_left_alone(seconds: int, tmp_path: Path) -> None:
-    assert told(tmp_path, "areal", every_s(seconds)) == []
+    assert reported(tmp_path, "areal", every_s(seconds)) == []
 
 
-def test_ten_hours_between_two_checkpoints_are_told_with_the_figures(tmp_path: Path) -> None:
-    (finding,) = told(tmp_path, "areal", every_s(36000))
+def test_ten_hours_between_two_checkpoints_are_reported_with_the_figures(tmp_path: Path) -> None:
+    (finding,) = reported(tmp_path, "areal", every_s(36000))
     assert (finding.code, finding.severity) == ("RE509", "warning")
     assert "every 600 min" in finding.message
-    assert "a preemption in 8.5 h" in finding.message
+    assert "a preemption every 8.5 h" in finding.message
     assert "Young" in finding.fix
 
 
 def test_an_interval_in_steps_is_counted_with_the_speed_of_the_gpus(tmp_path: Path) -> None:
-    (finding,) = told(tmp_path, "prime_rl", every(500), *FOR_LONG)
+    (finding,) = reported(tmp_path, "prime_rl", every(500), *FOR_LONG)
     assert (finding.code, finding.file) == ("RE509", "run.yaml")
     assert "(500 steps)" in finding.message
 
@@ -53,17 +53,17 @@ def test_an_interval_in_steps_is_counted_with_the_speed_of_the_gpus(tmp_path: Pa
     ],
     ids=["on-demand", "a GPU whose speed is not known", "a model whose size is not known", "often enough"],
 )
-def test_nothing_is_said_where_nothing_is_lost_or_known(changes: tuple[Change, ...], tmp_path: Path) -> None:
-    assert told(tmp_path, "prime_rl", *changes, *FOR_LONG) == []
+def test_nothing_is_reported_where_nothing_is_lost_or_known(changes: tuple[Change, ...], tmp_path: Path) -> None:
+    assert reported(tmp_path, "prime_rl", *changes, *FOR_LONG) == []
 
 
-def test_a_run_that_saves_all_the_time_is_told_how_much_of_it_that_takes(tmp_path: Path) -> None:
+def test_a_run_that_saves_all_the_time_is_reported_how_much_of_it_that_takes(tmp_path: Path) -> None:
     short = [("tree/rl.toml", f"{key} = {old}", f"{key} = {new}") for key, old, new in (("batch_size", 128, 16), ("seq_len", 4096, 2048))]
-    (finding,) = told(tmp_path, "prime_rl", every(1), *short)
+    (finding,) = reported(tmp_path, "prime_rl", every(1), *short)
     assert finding.code == "RE509"
     assert "saved too often" in finding.message
 
 
-def test_an_upload_that_is_slower_than_the_interval_is_told_alone(tmp_path: Path) -> None:
+def test_an_upload_that_is_slower_than_the_interval_is_reported_alone(tmp_path: Path) -> None:
     slow = ("", "  keep: 2", "  keep: 2\n  upload_mb_per_s_max: 5")
-    assert [finding.code for finding in told(tmp_path, "areal", every_s(1800), slow)] == ["RE503"]
+    assert [finding.code for finding in reported(tmp_path, "areal", every_s(1800), slow)] == ["RE503"]

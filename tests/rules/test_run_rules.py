@@ -1,11 +1,13 @@
-"""Rules about a run's spec and about trainers other than prime-rl: the smallest mistake fires one code at its line, a near miss none."""
+"""Rules about a run's spec and about trainers other than prime-rl: the smallest mistake causes one finding at its line, a near miss
+none.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
 from prime_train.rules import all_rules, look, settle
 from tests.rules.spec_mistakes import BROKEN
@@ -149,7 +151,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Case:
-    """In the base, `old` becomes `new`; the finding's line is the one that holds `at` then."""
+    """A change of the base: `old` becomes `new`; the finding's line is the one that contains `at` afterwards."""
 
     base: str
     code: str
@@ -191,6 +193,17 @@ MISTAKES = (
     Case("run.yaml", "TR454", "  command: python", "  kind: torchrun\n  workers: 2\n  stop_s: 90\n  command:", "stop_s"),
     Case("run.yaml", "TR455", "H100_80GB", "RTX4090_24GB", "gpus:"),
     Case("run.yaml", "TR429", "python train.py", "trl grpo", "trl grpo"),
+    Case("run.yaml", "TR429", "  command: python train.py", "  kind: hf\n  command: trl grpo", "trl grpo"),
+    Case(
+        "run.yaml",
+        "TR437",
+        "trainer:\n  command: python train.py",
+        "setup: ['pip install trl==1.14.1']\ntrainer:\n  command: trl grpo",
+        "trl grpo",
+    ),
+    Case("run.yaml", "TR459", "  command: python", "  kind: lightning\n  resume: --from {step}\n  command: python", "--from {step}"),
+    Case("run.yaml", "TR459", "  command: python", "  kind: torchtitan\n  command: --checkpoint.no-enable python", "--checkpoint"),
+    Case("run.yaml", "TR459", "  command: python train.py", "  kind: verl\n  command: python3 -m verl.trainer.main_ppo", "python3"),
     Case("areal.yaml", "TR401", "mode: auto", "mode: fault", "fault"),
     Case("areal.yaml", "TR402", "mode: auto", "mode: disabled", "disabled"),
     Case("areal.yaml", "TR402", "mode: auto", "mode: off", "mode: off"),
@@ -271,11 +284,22 @@ NEAR_MISSES = (
     Case("trl.yaml", "TR428", "utilization: 0.3", "utilization: 0.9\nvllm_enable_sleep_mode: true", ""),
     Case("trm_run.yaml", "TR443", "torchrun --nproc-per-node 2", "python", "", (("command", "evaluators=[]"),)),
     Case("run.yaml", "TR429", "python train.py", "python my_trl.py sft", ""),
+    Case("run.yaml", "TR459", "  command: python", "  kind: lightning\n  resume: --from {checkpoint}\n  command: python", ""),
+    Case(
+        "run.yaml",
+        "TR429",
+        "trainer:\n  command: python train.py",
+        "setup: [\"pip install 'trl[vllm]>=1.15'\"]\ntrainer:\n  command: trl grpo",
+        "",
+    ),
+    Case(
+        "run.yaml", "TR437", "trainer:\n  command: python train.py", "setup: ['pip install trl==1.16.0']\ntrainer:\n  command: trl grpo", ""
+    ),
 )
 
 
 def found(folder: Path, case: Case) -> tuple[str, tuple[Finding, ...]]:
-    """The changed text, and what is found in it."""
+    """Return the changed text, and its findings."""
     for name, text in (FILES | {name: text for name, text in case.files if name in FILES}).items():
         (folder / "tree").mkdir(exist_ok=True)
         (folder / "tree" / name).write_text(text)
@@ -296,14 +320,14 @@ def found(folder: Path, case: Case) -> tuple[str, tuple[Finding, ...]]:
                 text = text.replace("pretrain.py", f"pretrain.py {more}")
     path = folder / case.base
     path.write_text(text)
-    (matter,) = matters([path])
-    assert not [finding for finding in matter.findings if finding.severity == "error"], matter.findings
-    assert matter.subject is not None
-    return text, settle((*matter.findings, *look(matter.subject)), matter.sources)
+    (loaded,) = load_configs([path])
+    assert not [finding for finding in loaded.findings if finding.severity == "error"], loaded.findings
+    assert loaded.subject is not None
+    return text, settle((*loaded.findings, *look(loaded.subject)), loaded.sources)
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: f"{case.code}-{case.new[:30]}")
-def test_a_mistake_fires_its_code_alone_and_at_its_line(case: Case, tmp_path: Path) -> None:
+def test_an_error_fires_its_code_alone_and_at_its_line(case: Case, tmp_path: Path) -> None:
     text, findings = found(tmp_path, case)
     assert [finding.code for finding in findings] == [case.code], findings
     (finding,) = findings
@@ -326,7 +350,7 @@ def test_a_good_config_is_left_alone(base: str, tmp_path: Path) -> None:
     assert findings == ()
 
 
-def test_every_rule_here_has_a_mistake_that_fires_it() -> None:
+def test_every_rule_here_has_an_error_that_fires_it() -> None:
     families = ("PT0", "TR4", "RE5", "TO6")
-    told = {case.code for case in (*MISTAKES, *BROKEN)}
-    assert {rule.code for rule in all_rules() if rule.code.startswith(families)} <= told
+    reported = {case.code for case in (*MISTAKES, *BROKEN)}
+    assert {rule.code for rule in all_rules() if rule.code.startswith(families)} <= reported

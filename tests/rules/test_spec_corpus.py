@@ -1,4 +1,4 @@
-"""Right run specs are left alone, and one mistake in one is told once, by its code and at its line."""
+"""Valid run specs get no finding, and one mistake in one is reported once, by its code and at its line."""
 
 import os
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.configs.loader import matters
+from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
 from prime_train.rules import by_code, look, settle
 from tests.rules.spec_bases import BASES, FILES
@@ -17,7 +17,7 @@ Change = tuple[str, str, str]
 
 
 def laid_out(folder: Path, base: str, changes: Iterable[Change]) -> Path:
-    """The config, with its working tree beside it; a trainer's own config lies in that tree."""
+    """Write the config, with its working tree beside it; a trainer's own config is in that tree."""
     texts = FILES | {"": BASES.get(base, base)}
     for file, old, new in changes:
         assert old in texts[file], (file, old)
@@ -31,19 +31,19 @@ def laid_out(folder: Path, base: str, changes: Iterable[Change]) -> Path:
 
 
 def found(config: Path, folder: Path) -> tuple[Finding, ...]:
-    """As somebody in that folder is told."""
+    """Return the findings for a user in that folder."""
     here = Path.cwd()
     os.chdir(folder)
     try:
-        (matter,) = matters([config])
-        more = look(matter.subject) if matter.subject is not None else ()
-        return settle((*matter.findings, *more), matter.sources)
+        (loaded,) = load_configs([config])
+        more = look(loaded.subject) if loaded.subject is not None else ()
+        return settle((*loaded.findings, *more), loaded.sources)
     finally:
         os.chdir(here)
 
 
 def loud(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors and warnings; notes call for nothing."""
+    """Return errors and warnings; notes require no action."""
     return [finding for finding in findings if finding.severity != "note"]
 
 
@@ -53,7 +53,7 @@ def test_every_base_is_right(base: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE))
-def test_a_whole_spec_is_left_alone(name: str, tmp_path: Path) -> None:
+def test_a_complete_spec_is_left_alone(name: str, tmp_path: Path) -> None:
     assert loud(found(laid_out(tmp_path, WHOLE[name], ()), tmp_path)) == []
 
 
@@ -63,11 +63,11 @@ def test_what_is_right_is_left_alone(base: str, changes: tuple[Change, ...], tmp
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
-def test_one_mistake_is_told_once_and_where_it_is(case: Broken, tmp_path: Path) -> None:
-    told = found(laid_out(tmp_path, case.base, case.changes), tmp_path)
+def test_one_error_is_reported_once_and_where_it_is(case: Broken, tmp_path: Path) -> None:
+    reported = found(laid_out(tmp_path, case.base, case.changes), tmp_path)
     rule = by_code().get(case.code)
     # What is only a note may stand beside other notes; a warning and an error stand alone.
-    seen = [each for each in told if each.code == case.code] if rule is not None and rule.severity == "note" else loud(told)
-    assert [each.code for each in seen] == [case.code], told
+    seen = [each for each in reported if each.code == case.code] if rule is not None and rule.severity == "note" else loud(reported)
+    assert [each.code for each in seen] == [case.code], reported
     lines = (tmp_path / seen[0].file).read_text().split("\n")
     assert lines[seen[0].line - 1].strip() == case.at, seen

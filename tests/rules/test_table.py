@@ -1,12 +1,12 @@
-"""The table of rules as a whole, and the page that is made of it."""
+"""The complete table of rules, and the page that is made of it."""
 
 from collections import Counter
 from pathlib import Path
 
-from prime_train.adapters.config_yaml.toml_tree import read_code
+from prime_train.configs.parsing.toml_tree import read_code
 from prime_train.core.finding import CODES, Finding, Severity
 from prime_train.rules import Document, Rule, Subject, Violation, all_rules, judge
-from prime_train.rules.page import markdown
+from prime_train.rules.documentation import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 SECRET = "hf_" + "x" * 30
@@ -48,14 +48,14 @@ def test_a_violation_stands_at_its_value_or_its_key_or_the_part_above() -> None:
 
 
 def test_a_violation_without_a_remedy_of_its_own_has_the_rules() -> None:
-    said = judge(
+    message = judge(
         subject("a = 1\n"),
         rules=[rule(Violation(("a",), "odd", document="trainer"), Violation(("a",), "odder", "other", document="trainer"))],
     )
-    assert [finding.fix for finding in said] == ["mend it", "other"]
+    assert [finding.fix for finding in message] == ["mend it", "other"]
 
 
-def test_a_rule_is_asked_of_nothing_but_what_it_requires() -> None:
+def test_a_rule_is_queried_of_nothing_but_what_it_requires() -> None:
     violation = Violation(("a",), "odd", document="trainer")
     given = subject("a = 1\n")
     assert [bool(judge(given, rules=[rule(violation, requires=wanted)])) for wanted in ("", "trainer", "prime_rl", "spec", "areal")] == [
@@ -67,7 +67,7 @@ def test_a_rule_is_asked_of_nothing_but_what_it_requires() -> None:
     ]
 
 
-def test_the_same_violation_is_told_once() -> None:
+def test_the_same_violation_is_reported_once() -> None:
     violation = Violation(("a",), "odd", document="trainer")
     assert len(judge(subject("a = 1\n"), rules=[rule(violation, violation)])) == 1
 

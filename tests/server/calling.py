@@ -1,4 +1,4 @@
-"""Requests of `tests.webhook.asking` over real connections."""
+"""Requests of `tests.webhook.calls` over real connections."""
 
 import contextlib
 import http.client
@@ -16,14 +16,14 @@ from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.serve import uvicorn_config
 from prime_train.control_plane.webhook import Request
 from prime_train.ports import Store
-from tests.webhook.asking import NOW_S, webhook
-
-TIMEOUT_S = 20
+from tests import waiting
+from tests.waiting import HANG_S
+from tests.webhook.calls import NOW_S, webhook
 
 
 def call(url: str, request: Request) -> tuple[int, bytes]:
-    """Sends it as it is, and the answer."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
+    """Send the request unchanged, and return the response."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=HANG_S)
     try:
         connection.request(request.method, request.path, request.body, {k: v.encode("latin-1") for k, v in request.headers.items()})
         response = connection.getresponse()
@@ -32,19 +32,14 @@ def call(url: str, request: Request) -> tuple[int, bytes]:
         connection.close()
 
 
-def await_true(question: Callable[[], object], *, limit_s: float = TIMEOUT_S) -> None:
-    """Returns when `question` is answered truthfully; fails after `limit_s`."""
-    pause = threading.Event()
-    for _ in range(int(limit_s / 0.01)):
-        if question():
-            return
-        pause.wait(0.01)
-    raise AssertionError(f"not within {limit_s} s")
+def await_true(question: Callable[[], object]) -> None:
+    """Return when `question` is answered truthfully."""
+    waiting.await_true("what the test waits for", question)
 
 
 @contextlib.contextmanager
 def serving(store: Store, door: str = "bare", connection: type[Connection] = Connection) -> Iterator[str]:
-    """The URL of a server with that door alone, its clock standing still."""
+    """Yield the URL of a server with that entry alone, whose clock stands still."""
     gate = RequestHandler(webhook(store), clock=lambda: NOW_S)
     app = create_app(gate)
     config = uvicorn_config(AsgiFastPath(app, gate) if door == "bare" else app)
@@ -58,15 +53,15 @@ def serving(store: Store, door: str = "bare", connection: type[Connection] = Con
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(TIMEOUT_S)
+        thread.join(HANG_S)
         listener.close()
         gate.close()
 
 
 def exchange(url: str, *pieces: bytes) -> bytes:
-    """What comes back on a raw connection until it is closed; pieces are sent as long as anybody listens."""
+    """Return what is received on a raw connection until it is closed; pieces are sent as long as the server reads."""
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
         for piece in pieces:
             try:
                 connection.sendall(piece)

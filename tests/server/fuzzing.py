@@ -1,4 +1,4 @@
-"""What schemathesis must know to get past the door of the webhook: whose key signs a path, and what fits the run that is there."""
+"""What schemathesis needs to send valid requests to the webhook: the key that signs a path, and values that fit the existing run."""
 
 import re
 import time
@@ -13,19 +13,19 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, attempt_key, operator_key, sign
 from tests import builders as b
-from tests.webhook.asking import ATTEMPT
+from tests.webhook.calls import ATTEMPT
 
 RUN_PATH = re.compile(r"/v1/runs/([^/]+)/([0-9]{1,9})/\w+")
 UNFITTING = 4
-"""One case in so many is sent to whatever run and attempt it names."""
+"""One case in this many is sent to whatever run and attempt it names."""
 
 
 class Signed(AuthBase):
-    """Signs as the attempt of the path would, or as whoever asks for what is no run's."""
+    """Signs as the attempt of the path, or as the sender of a path without a run."""
 
     def __init__(self, master: bytes, *, before: str = "") -> None:
         self._master, self._before = master, before
-        """`before`: what stands before the path and is not signed."""
+        """Prefix of the path that is not signed."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         path = unquote(urlsplit(request.url or "").path, errors="replace").removeprefix(self._before)
@@ -44,7 +44,7 @@ class Signed(AuthBase):
 
 
 def fit(case: Case, number: int) -> Case:
-    """The case aimed at the run that is there, but for one in `UNFITTING`; where it is to be valid, its body says the same."""
+    """Return the case with the path of the existing run, except for one in `UNFITTING`; in a valid one, the body is changed to match."""
     if number % UNFITTING and case.path_parameters:
         case.path_parameters = {"run": b.RUN_ID, "attempt": ATTEMPT}
         if isinstance(case.body, dict) and case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE:
@@ -53,7 +53,7 @@ def fit(case: Case, number: int) -> Case:
 
 
 def _of(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What the description cannot say: a commit names its step's manifest, an exit an end."""
+    """Return the body with what the description cannot express: a commit names its step's manifest, an exit an end."""
     if path.endswith("/commit"):
         return {"key": manifest_key(b.RUN_ID, int(body["step"]), ATTEMPT)}
     return {"exit": body.get("exit") or {"cause": Cause.FINISHED}} if path.endswith("/exit") else {}

@@ -3,20 +3,19 @@ import threading
 from collections.abc import Sequence
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server import batch
-from prime_train.control_plane.server.batch import GroupCommit
+from prime_train.control_plane.server import group_commit
 from prime_train.control_plane.server.body import BodyReader, Message
+from prime_train.control_plane.server.group_commit import GroupCommit
 from prime_train.control_plane.webhook import HeartbeatCall, Response
 from prime_train.core.wire import Heartbeat, Reply
 from prime_train.ports import Answer, TemporaryError
 from tests import builders as b
-from tests.webhook.asking import NOW_S, stored, webhook
-
-WAIT_S = 20
+from tests.waiting import HANG_S
+from tests.webhook.calls import NOW_S, stored, webhook
 
 
 class RunRecord(MemoryStore):
-    """A store whose transactions wait at a gate; it remembers how many heartbeats each had."""
+    """A store whose transactions wait at a gate; it records how many heartbeats each had."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +28,7 @@ class RunRecord(MemoryStore):
     def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
         self.groups.append(len(heartbeats))
         self.began.set()
-        assert self.open.wait(WAIT_S)
+        assert self.open.wait(HANG_S)
         if self.down:
             raise TemporaryError("the disk is full")
         if any(heartbeat.seq == self.poison for heartbeat in heartbeats):
@@ -38,13 +37,13 @@ class RunRecord(MemoryStore):
 
 
 def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Response]:
-    """The answers to heartbeats of which the first is in its transaction before the others come."""
+    """Return the responses to heartbeats of which the first is in its transaction before the others arrive."""
 
     async def all_of_them() -> list[Response]:
         group = GroupCommit(webhook(store), lambda: NOW_S)
         try:
             first = asyncio.create_task(group.submit(HeartbeatCall(b.heartbeat(seqs[0]))))
-            await asyncio.to_thread(store.began.wait, WAIT_S)
+            await asyncio.to_thread(store.began.wait, HANG_S)
             others = [asyncio.create_task(group.submit(HeartbeatCall(b.heartbeat(seq)))) for seq in seqs[1:]]
             await asyncio.sleep(0)
             store.open.set()
@@ -61,59 +60,59 @@ def verdicts(responses: Sequence[Response]) -> list[str]:
 
 def test_heartbeats_that_come_during_a_transaction_share_the_next_one() -> None:
     store = RunRecord()
-    stored(store, b.held(seq=7))
+    stored(store, b.record(seq=7))
 
-    said = submitted(store, [8, 9, 10, 11, 11])
+    message = submitted(store, [8, 9, 10, 11, 11])
 
-    assert verdicts(said) == ["ok", "ok", "ok", "ok", "repeated"]
+    assert verdicts(message) == ["ok", "ok", "ok", "ok", "repeated"]
     assert store.groups == [1, 4]
 
 
 def test_a_group_is_never_larger_than_its_limit() -> None:
     store = RunRecord()
-    stored(store, b.held(seq=7))
+    stored(store, b.record(seq=7))
 
-    said = submitted(store, range(8, 8 + 2 * batch.BATCH_MAX))
+    message = submitted(store, range(8, 8 + 2 * group_commit.BATCH_MAX))
 
-    assert verdicts(said) == ["ok"] * (2 * batch.BATCH_MAX)
-    assert store.groups == [1, batch.BATCH_MAX, batch.BATCH_MAX - 1]
+    assert verdicts(message) == ["ok"] * (2 * group_commit.BATCH_MAX)
+    assert store.groups == [1, group_commit.BATCH_MAX, group_commit.BATCH_MAX - 1]
 
 
 def test_who_finds_too_many_waiting_is_told_to_come_again() -> None:
     store = RunRecord()
-    stored(store, b.held(seq=7))
+    stored(store, b.record(seq=7))
 
-    said = submitted(store, range(8, 8 + batch.WAITING_MAX + 3))
+    message = submitted(store, range(8, 8 + group_commit.WAITING_MAX + 3))
 
-    assert [response.status for response in said[-3:]] == [200, 503, 503]
-    assert ("retry-after", "2") in said[-1].headers
-    held = store.load(b.RUN_ID)
-    assert held is not None
-    assert held.lease.seq == 8 + batch.WAITING_MAX
+    assert [response.status for response in message[-3:]] == [200, 503, 503]
+    assert ("retry-after", "2") in message[-1].headers
+    record = store.load(b.RUN_ID)
+    assert record is not None
+    assert record.lease.seq == 8 + group_commit.WAITING_MAX
 
 
-def test_heartbeats_that_can_not_be_stored_are_not_acknowledged() -> None:
+def test_heartbeats_that_cannot_be_stored_are_not_acknowledged() -> None:
     store = RunRecord()
-    stored(store, b.held(seq=7))
+    stored(store, b.record(seq=7))
     store.down = True
 
-    said = submitted(store, [8, 9, 10])
+    message = submitted(store, [8, 9, 10])
 
-    assert [response.status for response in said] == [503] * 3
-    held = store.load(b.RUN_ID)
-    assert held is not None
-    assert held.lease.seq == 7
+    assert [response.status for response in message] == [503] * 3
+    record = store.load(b.RUN_ID)
+    assert record is not None
+    assert record.lease.seq == 7
 
 
 def test_a_bug_that_one_heartbeat_meets_takes_no_other_answer_with_it() -> None:
     store = RunRecord()
-    stored(store, b.held(seq=7))
+    stored(store, b.record(seq=7))
     store.poison = 10
 
-    said = submitted(store, [8, 9, 10, 11])
+    message = submitted(store, [8, 9, 10, 11])
 
-    assert [response.status for response in said] == [200, 200, 500, 200]
-    assert b"see its log" in said[2].body
+    assert [response.status for response in message] == [200, 200, 500, 200]
+    assert b"see its log" in message[2].body
 
 
 def test_a_body_that_does_not_come_is_given_up() -> None:

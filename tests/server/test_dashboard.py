@@ -1,4 +1,4 @@
-"""The dashboard as it is served: who may see it, what it shows, how it stays up to date, and that heartbeats do not wait for it."""
+"""The served dashboard: who may see it, what it shows, how it stays up to date, and that heartbeats do not wait for it."""
 
 import http.client
 import json
@@ -23,8 +23,9 @@ from prime_train.core.run import Change, RunState
 from prime_train.dashboard import served_here
 from tests import builders as b
 from tests.chromium import chromium
-from tests.server.calling import TIMEOUT_S, await_true, call
-from tests.webhook.asking import ask, heartbeat, held, stored
+from tests.server.calling import await_true, call
+from tests.waiting import HANG_S
+from tests.webhook.calls import ask, heartbeat, held, stored
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b]52;c;ZXZpbA==\x07"
 FRAME = ("content-security-policy", "referrer-policy", "x-frame-options", "cache-control", "x-content-type-options")
@@ -57,7 +58,7 @@ class Site:
         return {"cookie": f"{cookie_name(self.master)}={self.token()}"}
 
     def beat(self, seq: int, **changes: object) -> int:
-        """Sends a heartbeat as the run's machine does; the status of its answer."""
+        """Send a heartbeat as the run's machine does, and return the status of the response."""
         request = ask("heartbeat", heartbeat(seq, **changes), master=self.master, at_s=self.store.now_s())
         return call(self.url, request)[0]
 
@@ -70,7 +71,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def get(url: str, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, dict[str, str], str]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=HANG_S)
     try:
         connection.request(method, path, headers=headers or {})
         response = connection.getresponse()
@@ -180,7 +181,7 @@ def test_what_strangers_wrote_is_only_text(site: Site) -> None:
     run = replace(there.run, version=there.run.version + 1, why=HOSTILE)
     trainer = run.spec.trainer.model_copy(update={"command": HOSTILE})
     run = replace(run, spec=run.spec.model_copy(update={"trainer": trainer}))
-    assert site.store.save(Change(run, happenings=(b.happening(HOSTILE),)))
+    assert site.store.save(Change(run, events=(b.happening(HOSTILE),)))
     kept = site.home.root / "bucket" / "evidence" / "tiny-1" / "e1"
     kept.mkdir(parents=True)
     (kept / "trainer.log").write_text(HOSTILE)
@@ -193,11 +194,11 @@ def test_what_strangers_wrote_is_only_text(site: Site) -> None:
     assert "&lt;img src=x onerror=alert(3)&gt;" in body
 
 
-def test_a_bucket_that_is_away_is_said(site: Site) -> None:
+def test_a_bucket_that_is_away_is_reported(site: Site) -> None:
     (site.home.root / "bucket").rename(site.home.root / "elsewhere")
     status, _, body = get(site.url, "/runs/tiny-1", site.cookie())
     assert status == 200
-    assert "Not looked at: " in body
+    assert "Not checked: " in body
 
 
 # --------------------------------------------------------------------------------------------------------------------- how it stays true
@@ -205,9 +206,9 @@ def test_a_bucket_that_is_away_is_said(site: Site) -> None:
 
 @contextmanager
 def events(site: Site) -> Iterator[socket.socket]:
-    """A raw connection on which events come."""
+    """Return a raw connection that receives events."""
     parts = urlsplit(site.url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
         head = "\r\n".join(f"{name}: {value}" for name, value in {"host": "x", **site.cookie()}.items())
         connection.sendall(f"GET /runs/tiny-1/events HTTP/1.1\r\n{head}\r\n\r\n".encode())
         yield connection
@@ -231,7 +232,7 @@ def test_a_browser_hears_when_its_page_has_changed(site: Site) -> None:
     await_true(lambda: ">77<" in get(site.url, "/runs/tiny-1", site.cookie())[2])
 
 
-def test_only_so_many_browsers_hear_and_the_others_are_told_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_browsers_hear_and_the_others_are_reported_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_server, "STREAMS_MAX", 2)
     with events(site) as one, events(site) as other:
         await_text(one, "event: changed")
@@ -268,7 +269,7 @@ class Stuck:
 
     def respond(self, request: PageRequest) -> PageResponse:
         self.begun.release()
-        self.free.wait(TIMEOUT_S)
+        self.free.wait(HANG_S)
         return PageResponse(200, b"", ())
 
     def version(self, run_id: str) -> str:
@@ -276,7 +277,7 @@ class Stuck:
 
 
 def test_heartbeats_are_answered_while_pages_are_stuck(tmp_path: Path) -> None:
-    """Every thread of the dashboard waits for something that does not come, and as many requests wait for one as may."""
+    """Every thread of the dashboard is blocked, and as many requests wait for one as may."""
     site, stuck, statuses = Site(tmp_path), Stuck(), []
     site.server = Server(site.home.webhook(), pages=stuck)
 
@@ -288,13 +289,13 @@ def test_heartbeats_are_answered_while_pages_are_stuck(tmp_path: Path) -> None:
         for browser in browsers:
             browser.start()
         for _ in range(page_server.THREADS):
-            assert stuck.begun.acquire(timeout=TIMEOUT_S)
+            assert stuck.begun.acquire(timeout=HANG_S)
         await_true(lambda: statuses)
         assert statuses == [503]  # one more than may wait
         assert site.beat(8) == 200
         stuck.free.set()
         for browser in browsers:
-            browser.join(TIMEOUT_S)
+            browser.join(HANG_S)
     assert sorted(statuses) == [200] * page_server.WAITING_MAX + [503]
 
 
@@ -321,7 +322,7 @@ def test_a_link_opens_live_pages_in_a_browser(site: Site, tmp_path: Path) -> Non
 
 
 def test_a_link_in_a_chat_on_another_site_opens_the_pages(site: Site, tmp_path: Path) -> None:
-    """A browser sends a cookie that is for one site alone only with requests that begin there."""
+    """A browser sends a cookie for the same site only with requests that start there."""
     chat = tmp_path / "chat.html"
     chat.write_text(f"<a href='{site.url}/?token={site.token()}'>runs</a>")
     with chromium(tmp_path) as browser:

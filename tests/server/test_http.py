@@ -1,4 +1,4 @@
-"""The webhook over real connections: by the bare path and through FastAPI, the answers are those of the plain function."""
+"""The webhook over real connections: the responses of the bare path and of FastAPI equal those of the plain function."""
 
 import json
 import socket
@@ -18,8 +18,9 @@ from prime_train.control_plane.webhook import handle
 from prime_train.core.run import RunState
 from prime_train.core.wire import BODY_BYTES_MAX, Reply, Verdict
 from tests import builders as b
-from tests.server.calling import TIMEOUT_S, call, exchange, serving
-from tests.webhook.asking import CASES, NOW_S, Case, ask, heartbeat, stored, webhook
+from tests.server.calling import call, exchange, serving
+from tests.waiting import HANG_S
+from tests.webhook.calls import CASES, NOW_S, Case, ask, heartbeat, stored, webhook
 
 
 @pytest.fixture(params=["bare", "fastapi"], scope="module")
@@ -40,7 +41,7 @@ def url(door: str, store: MemoryStore) -> Iterator[str]:
 
 @pytest.fixture
 def fresh(store: MemoryStore) -> MemoryStore:
-    """The module's store as if it were new."""
+    """Reset the module's store."""
     store.__init__()  # type: ignore[misc] # one server serves all cases; each finds the same run
     stored(store)
     return store
@@ -91,7 +92,7 @@ def test_a_body_that_says_it_is_huge_is_refused_before_it_is_sent(url: str, fres
     assert b"connection: close" in answer
 
 
-def test_an_odd_length_is_refused(url: str, fresh: MemoryStore) -> None:
+def test_an_unusual_length_is_refused(url: str, fresh: MemoryStore) -> None:
     answer = exchange(url, b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n")
 
     assert answer.startswith(b"HTTP/1.1 400 ")
@@ -100,7 +101,7 @@ def test_an_odd_length_is_refused(url: str, fresh: MemoryStore) -> None:
 def test_a_client_that_leaves_in_mid_body_changes_nothing(url: str, fresh: MemoryStore) -> None:
     before = fresh.load(b.RUN_ID)
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=TIMEOUT_S) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
         connection.sendall(f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{{".encode())
 
     assert call(url, ask("heartbeat", heartbeat(7)))[0] == 200  # the server is well
@@ -113,8 +114,8 @@ def test_a_query_is_not_part_of_what_is_signed(url: str, fresh: MemoryStore) -> 
     assert call(url, request._replace(path=request.path + "?x=1"))[0] == 200
 
 
-def test_the_documentation_shows_what_is_said_on_the_wire(url: str) -> None:
-    with urllib.request.urlopen(f"{url}/openapi.json", timeout=TIMEOUT_S) as response:
+def test_the_documentation_shows_what_is_reported_on_the_wire(url: str) -> None:
+    with urllib.request.urlopen(f"{url}/openapi.json", timeout=HANG_S) as response:
         schema = json.load(response)
 
     assert set(schema["paths"]) == {
@@ -135,18 +136,18 @@ def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(do
     runs, heartbeats = [f"run-{number}" for number in range(20)], range(8, 13)
     store = SqliteStore(tmp_path / "control.sqlite")
     for run_id in runs:
-        stored(store, b.held(b.run(RunState.TRAINING, run_id=run_id), seq=7))
+        stored(store, b.record(b.run(RunState.TRAINING, run_id=run_id), seq=7))
 
     def agent(run_id: str) -> list[int]:
-        """Each heartbeat is in the file when its answer comes: another connection of another store sees it."""
+        """Each heartbeat is in the file when its response arrives: another connection of another store sees it."""
         seen = []
         for seq in heartbeats:
             status, body = call(here, ask("heartbeat", b.heartbeat(seq, run=run_id), run=run_id, attempt=1))
             assert (status, Reply.model_validate_json(body).verdict) == (200, Verdict.OK)
             other = SqliteStore(tmp_path / "control.sqlite")
-            held = other.load(run_id)
+            record = other.load(run_id)
             other.close()
-            seen.append(held.lease.seq if held else 0)
+            seen.append(record.lease.seq if record else 0)
         return seen
 
     with serving(store, door) as here, ThreadPoolExecutor(len(runs)) as agents:

@@ -9,19 +9,19 @@ from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.reconcile import Context, SweepResult
-from prime_train.control_plane.server.loop import Watcher
 from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.server.watcher import Watcher
 from prime_train.core.run import Change, RunState
 from prime_train.ports import TemporaryError
 from tests import builders as b
-from tests.server.calling import TIMEOUT_S, await_true, call
-from tests.webhook.asking import MASTER, NOW_S, ask, heartbeat, held, stored, webhook
+from tests.server.calling import await_true, call
+from tests.webhook.calls import MASTER, NOW_S, ask, heartbeat, held, stored, webhook
 
 FOREVER_S = 1000.0
 
 
 class Clock:
-    """The server's time, moved by hand."""
+    """The server's time, set by the test."""
 
     def __init__(self) -> None:
         self.now_s = NOW_S
@@ -31,13 +31,13 @@ class Clock:
 
 
 class Sweeps:
-    """How many there were, and a way to wait for the next one."""
+    """Counts the sweeps, and allows waiting for the next one."""
 
     def __init__(self) -> None:
         self.seen: list[SweepResult] = []
 
-    def __call__(self, swept: SweepResult) -> None:
-        self.seen.append(swept)
+    def __call__(self, result: SweepResult) -> None:
+        self.seen.append(result)
 
     def await_number(self, count: int) -> None:
         await_true(lambda: len(self.seen) >= count)
@@ -59,7 +59,7 @@ def world(store: MemoryStore, tmp_path: Path) -> Context:
 
 @pytest.fixture
 def watching(tmp_path: Path, clock: Clock, sweeps: Sweeps) -> Iterator[tuple[MemoryStore, threading.Event]]:
-    """A watcher without anything to do for a long time; its first sweep has been."""
+    """Start a watcher that has nothing to do for a long time; its first sweep is done."""
     store, poke = MemoryStore(), threading.Event()
     watcher = Watcher(world(store, tmp_path), poke, clock, FOREVER_S, sweeps)
     watcher.start()
@@ -94,7 +94,7 @@ def test_without_anything_to_do_it_still_sweeps_each_interval(tmp_path: Path, cl
     watcher.stop()
 
 
-def test_a_crowd_of_news_is_few_sweeps(watching: tuple[MemoryStore, threading.Event], sweeps: Sweeps) -> None:
+def test_a_group_of_news_is_few_sweeps(watching: tuple[MemoryStore, threading.Event], sweeps: Sweeps) -> None:
     _, poke = watching
 
     for _ in range(1000):
@@ -105,7 +105,7 @@ def test_a_crowd_of_news_is_few_sweeps(watching: tuple[MemoryStore, threading.Ev
 
 
 class Failing(MemoryStore):
-    """A store that fails as often as it is told to."""
+    """A store that fails as often as configured."""
 
     def __init__(self, failures: list[Exception]) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Failing(MemoryStore):
         return super().due(now_s, limit)
 
 
-def test_a_failed_sweep_is_told_counted_and_followed_by_another(
+def test_a_failed_sweep_is_reported_counted_and_followed_by_another(
     tmp_path: Path, clock: Clock, sweeps: Sweeps, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Failing([TemporaryError("the disk is full"), RuntimeError("a bug")])
@@ -163,7 +163,7 @@ def test_a_heartbeat_with_news_is_decided_upon_at_once(tmp_path: Path, clock: Cl
         status, _ = call(server.url, ask("exit", heartbeat(8, exit={"cause": "import_error", "detail": "no module named torch"})))
 
         assert status == 200
-        await_true(lambda: _state(store) is RunState.FAILED, limit_s=TIMEOUT_S)
+        await_true(lambda: _state(store) is RunState.FAILED)
 
 
 def _state(store: MemoryStore) -> RunState:

@@ -26,10 +26,11 @@ from prime_train.core.run import RunState
 from prime_train.core.wire import STORE_PATH
 from prime_train.ports import Store
 from tests import builders as b
-from tests.server.calling import TIMEOUT_S, await_true, exchange, serving
-from tests.webhook.asking import ATTEMPT, MASTER, NOW_S, SECRETS, ask, stored, webhook
-from tests.webhook.attacked import all_kept, asked, judge, seen, two_runs
+from tests.server.calling import await_true, exchange, serving
+from tests.waiting import HANG_S
+from tests.webhook.attacked import all_kept, judge, requested, seen, two_runs
 from tests.webhook.attacks import KINDS, Attack, Door, Keys, attacks
+from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, ask, stored, webhook
 from tests.webhook.leaks import keys_of, leaks
 
 ATTACKS = [attack for kind in KINDS for attack in attacks(kind, Door.CONNECTION, MASTER, NOW_S)]
@@ -55,7 +56,7 @@ def test_an_attack_changes_nothing_and_is_answered_in_the_one_form(
 ) -> None:
     before = seen(store)
     with caplog.at_level(logging.DEBUG):
-        answer = asked(url, attack.sent)
+        answer = requested(url, attack.sent)
     judge(attack, answer, HIDDEN)
     assert seen(store) == before
     assert "Traceback" not in caplog.text
@@ -67,7 +68,7 @@ END = b"connection: close\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("message", "status"),
     [
         pytest.param(HEAD + b"x: a\r\n b: c\r\n" + END, 400, id="a header that goes on in the next line"),
         pytest.param(HEAD + b"x: a\x00b\r\n" + END, 400, id="a header with a zero byte"),
@@ -88,8 +89,8 @@ END = b"connection: close\r\n\r\n"
         pytest.param(HEAD + b"upgrade: websocket\r\nconnection: upgrade\r\n" + END, 200, id="an upgrade, which is not made"),
     ],
 )
-def test_what_is_no_request_is_refused_in_the_one_form(said: bytes, status: int, url: str) -> None:
-    head, _, body = exchange(url, said).partition(b"\r\n\r\n")
+def test_what_is_no_request_is_refused_in_the_one_form(message: bytes, status: int, url: str) -> None:
+    head, _, body = exchange(url, message).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), head
     assert b"content-type: application/json" in head
     assert "now_s" in json.loads(body)
@@ -99,7 +100,7 @@ def test_what_is_no_request_is_refused_in_the_one_form(said: bytes, status: int,
 
 
 class Hasty(Connection):
-    """Gives up soon."""
+    """A connection with short time limits."""
 
     stuck_s_max = 0.3
 
@@ -111,11 +112,11 @@ def hasty() -> Iterator[str]:
 
 
 def dripped(url: str, first: bytes, drop: bytes) -> bytes:
-    """What comes of sending it drop by drop until the other side has had enough."""
+    """Return what is received when data is sent in small pieces until the server closes the connection."""
     received = b""
     with socket.create_connection((urlsplit(url).hostname or "", urlsplit(url).port or 0), timeout=0.02) as connection:
         connection.sendall(first)
-        for _ in range(int(TIMEOUT_S / 0.02)):
+        for _ in range(int(HANG_S / 0.02)):
             try:
                 piece = connection.recv(65536)
                 if not piece:
@@ -145,10 +146,10 @@ def test_who_never_comes_to_an_end_is_sent_away(first: bytes, drop: bytes, hasty
 
 
 def test_who_never_reads_is_sent_away() -> None:
-    """A small machine has room for some answers that nobody takes, and not for any number of them."""
+    """A small machine has memory for some responses that are never read, but not for any number of them."""
     store = MemoryStore()
     for number in range(60):
-        stored(store, b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=f"run-{number}", why="x" * 60_000), seq=7))
+        stored(store, b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=f"run-{number}", why="x" * 60_000), seq=7))
     sent = Keys(MASTER, NOW_S).operator.sent("POST", f"{STORE_PATH}list_runs", b"[]")
     head = "".join(f"{name}: {value}\r\n" for name, value in (*sent.headers, ("content-length", "2")))
     with serving(store, connection=Hasty) as here, socket.socket() as connection:
@@ -160,13 +161,13 @@ def test_who_never_reads_is_sent_away() -> None:
 
 
 def _is_held(connection: socket.socket) -> bool:
-    """Whether the other end, which is in this process too, is still open: whoever does not read cannot hear of its end."""
+    """Return whether the other end, which is in this process too, is still open: a client that does not read cannot notice its end."""
     port = connection.getsockname()[1]
     return any(one.raddr and one.raddr.port == port for one in psutil.Process().net_connections("tcp"))
 
 
 def test_who_asks_thousands_of_times_at_once_is_answered_once(url: str) -> None:
-    """Each answer would let in as many more as arrive at once, and all of them would wait in memory."""
+    """Each response would admit as many more requests as arrive at once, and all of them would wait in memory."""
     answered = exchange(url, (HEAD + b"\r\n") * 20_000)
     assert answered.count(b"HTTP/1.1 200 OK") == 1
 
@@ -182,7 +183,7 @@ def test_what_strangers_send_at_once_is_held_up_to_a_limit() -> None:
         yield {"type": "http.request", "body": b"", "more_body": False}
 
     async def read() -> tuple[object, ...]:
-        reader, end = BodyReader(held_max=100), asyncio.Event()
+        reader, end = BodyReader(buffered_max=100), asyncio.Event()
         waits = asyncio.create_task(reader.read(scope, some(60, end).__anext__))
         await asyncio.sleep(0)  # it has its 60 bytes now
         fits, crowds = await asyncio.gather(
@@ -197,7 +198,7 @@ def test_what_strangers_send_at_once_is_held_up_to_a_limit() -> None:
 
 
 def test_a_connection_is_kept_from_heartbeat_to_heartbeat(hasty: str) -> None:
-    connection, ended = http.client.HTTPConnection(urlsplit(hasty).netloc, timeout=TIMEOUT_S), threading.Event()
+    connection, ended = http.client.HTTPConnection(urlsplit(hasty).netloc, timeout=HANG_S), threading.Event()
     connection.connect()
     kept = connection.sock
     for _ in range(2):
@@ -221,11 +222,11 @@ CLOUD_KEYS = ("AWS_SECRET_ACCESS_KEY", "R2_SECRET_ACCESS_KEY", "B2_APPLICATION_K
 @pytest.mark.parametrize("listed", ["", "HF_TOKEN", "*", "HF_TOKEN,*_*"])
 @pytest.mark.parametrize("name", NEVER_HANDED_OUT + CLOUD_KEYS)
 def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: str, tmp_path: Path) -> None:
-    """Whoever may write a config may not, by that alone, rent machines, stop the runs of others, or open the bucket and the cloud."""
+    """The right to write a config does not include renting machines, stopping other users' runs, or access to the bucket and the cloud."""
     env = {"PRIME_TRAIN_HOME": str(tmp_path), "PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", name: "7a" * 32}
     home = Home(tmp_path, {**env, "PRIME_TRAIN_RUN_SECRETS": listed})
     run = b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN", name)))
-    stored(home.store(), b.held(run))
+    stored(home.store(), b.record(run))
     answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, name in answer.body.decode()) == (503, True)
     assert not leaks(answer.body.decode(), env)
@@ -237,7 +238,7 @@ def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: s
 def test_a_run_gets_what_the_operators_list_names(listed: str, name: str, tmp_path: Path) -> None:
     env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, name: "7a" * 32, "PRIME_TRAIN_RUN_SECRETS": listed}
     home = Home(tmp_path, env)
-    stored(home.store(), b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=(name,)))))
+    stored(home.store(), b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=(name,)))))
     answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, json.loads(answer.body)["secrets"]) == (200, {name: "7a" * 32})
 
@@ -245,7 +246,7 @@ def test_a_run_gets_what_the_operators_list_names(listed: str, name: str, tmp_pa
 def test_a_run_gets_nothing_that_the_operators_list_no_longer_names(tmp_path: Path) -> None:
     env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*"}
     home = Home(tmp_path, env)
-    stored(home.store(), b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",)))))
+    stored(home.store(), b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",)))))
     answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, "PRIME_TRAIN_RUN_SECRETS" in answer.body.decode()) == (503, True)
 
@@ -254,19 +255,19 @@ def test_a_run_gets_nothing_that_the_operators_list_no_longer_names(tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_what_is_odd_and_allowed_can_be_read_again(kind: str, tmp_path: Path) -> None:
+def test_what_is_unusual_and_allowed_can_be_read_again(kind: str, tmp_path: Path) -> None:
     store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "control.sqlite")
     two_runs(store)
     with Server(webhook(store), clock=lambda: NOW_S) as server:
-        all_kept(lambda sent: asked(server.url, sent), Keys(MASTER, NOW_S))
+        all_kept(lambda sent: requested(server.url, sent), Keys(MASTER, NOW_S))
 
 
-def test_a_wake_said_again_only_has_the_run_looked_at_once_more() -> None:
+def test_a_wake_reported_again_only_has_the_run_looked_at_once_more() -> None:
     store = MemoryStore()
     two_runs(store)
     sent = Keys(MASTER, NOW_S).operator.sent("POST", f"{STORE_PATH}wake", json.dumps([b.RUN_ID, NOW_S]).encode())
     with Server(webhook(store), clock=lambda: NOW_S) as server:
-        once, twice = [(asked(server.url, sent).status, store.load(b.RUN_ID)) for _ in range(2)]
+        once, twice = [(requested(server.url, sent).status, store.load(b.RUN_ID)) for _ in range(2)]
     assert (once[0], twice[0]) == (200, 200)
     assert once[1] is not None
     assert twice[1] is not None

@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -13,8 +14,10 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.server.serve import Server
 from prime_train.ports import PermanentError
-from tests.server.calling import TIMEOUT_S, call
-from tests.webhook.asking import CASES, NOW_S, stored, webhook
+from prime_train.reports.errors import explained
+from tests.server.calling import call
+from tests.waiting import HANG_S
+from tests.webhook.calls import CASES, NOW_S, stored, webhook
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -25,7 +28,7 @@ from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.server.serve import run_server
-from tests.webhook.asking import MASTER, webhook
+from tests.webhook.calls import MASTER, webhook
 
 home = Path(sys.argv[1])
 store = SqliteStore(home / "control.sqlite")
@@ -48,7 +51,7 @@ def test_a_server_leaves_neither_thread_nor_port_behind() -> None:
 
 
 def test_a_server_is_there_when_start_returns() -> None:
-    with Server(webhook(MemoryStore())) as server, urllib.request.urlopen(f"{server.url}/healthz", timeout=TIMEOUT_S) as response:
+    with Server(webhook(MemoryStore())) as server, urllib.request.urlopen(f"{server.url}/healthz", timeout=HANG_S) as response:
         assert response.status == 200
 
 
@@ -58,16 +61,17 @@ def test_two_servers_live_side_by_side() -> None:
         assert [call(url, CASES[0].request)[0] for url in (one.url, other.url)] == [401, 401]  # their clocks are real
 
 
-def test_a_port_in_use_is_told_with_what_to_do() -> None:
+def test_a_port_in_use_is_reported_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = f"port {port} of 127.0.0.1 is in use; stop what listens there, or, where no run has a machine, .*prime-train serve --port 0"
-        with pytest.raises(PermanentError, match=said):
+        with pytest.raises(PermanentError, match=f"port {port} of 127.0.0.1 is in use") as error:
             Server(webhook(MemoryStore()), port=port).start()
+        message = explained(error.value)[1]
+        assert re.search("stop the process that listens there, or, if no run has a machine, .*prime-train serve --port 0", message), message
 
 
 @pytest.mark.parametrize(("host", "port"), [("203.0.113.7", 0), ("no such host", 0), ("127.0.0.1", 99_999)])
-def test_an_address_that_can_not_be_had_is_told(host: str, port: int) -> None:
+def test_an_address_that_cannot_be_had_is_reported(host: str, port: int) -> None:
     with pytest.raises(PermanentError, match=str(port)):
         Server(webhook(MemoryStore()), host, port).start()
 
@@ -91,11 +95,11 @@ def test_a_signal_ends_webhook_and_watcher(number: signal.Signals, tmp_path: Pat
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        with urllib.request.urlopen(f"{url}/healthz", timeout=TIMEOUT_S) as response:
+        with urllib.request.urlopen(f"{url}/healthz", timeout=HANG_S) as response:
             assert json.load(response)["version"]
 
         process.send_signal(number)
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=HANG_S)
     finally:
         process.kill()
         process.wait()
@@ -110,7 +114,7 @@ def test_what_was_answered_is_there_after_the_server(tmp_path: Path) -> None:
         assert call(server.url, CASES[0].request)[0] == 200
     store.close()
 
-    held = SqliteStore(tmp_path / "control.sqlite").load(CASES[0].request.path.split("/")[3])
+    record = SqliteStore(tmp_path / "control.sqlite").load(CASES[0].request.path.split("/")[3])
 
-    assert held is not None
-    assert held.lease.seq == 8
+    assert record is not None
+    assert record.lease.seq == 8

@@ -1,8 +1,8 @@
 """The agent and its trainer in virtual time: the agent's contract, without its code.
 
-It heartbeats with jitter, its numbers rise, it ships every checkpoint (blobs, manifest, commit), obeys orders, stops at `fenced`, repeats
-its last word until it is answered, and never stops because nobody answers. Steps are no events: how far the trainer is follows from the
-time.
+It sends heartbeats with jitter and rising numbers, uploads every checkpoint (blobs, manifest, commit), obeys orders, stops at `fenced`,
+repeats its last report until it is answered, and never stops because no answer arrives. Steps are not events: the trainer's step is
+computed from the time.
 """
 
 from collections.abc import Callable
@@ -25,10 +25,10 @@ RETRY_S = 15
 PAUSE_S = (60, 170)
 """A pause between two steps that is within the step deadline."""
 SPELL_S = (240, 480)
-"""One that may be beyond it, and passes."""
+"""A pause that may be beyond the step deadline, and ends."""
 LOOK_AGAIN_S = (10, 250)
 HEARD_S = 150
-"""So long after a spell nobody needs to have heard that it passed."""
+"""Seconds after a pause within which its end may still be unknown to the control plane."""
 SLOW_AFTER_STEPS = 6
 BLOB_GRACE_S = 900
 TROUBLE_S = 240
@@ -50,7 +50,7 @@ AILMENTS = ("hang", "exit", "exit", "early_exit", "idle", "mute", "slow_start", 
 
 @dataclass(frozen=True)
 class Work:
-    """What a run has to do."""
+    """The work of a run."""
 
     steps: int
     step_s: float
@@ -62,7 +62,7 @@ class Work:
 
 @dataclass
 class Ties:
-    """What an agent is tied to. `restored` and `ailing` tell the keeper of promises what is true."""
+    """The agent's connections to its environment. `restored` and `ailing` report the truth to the checker of promises."""
 
     loop: Loop
     luck: Luck
@@ -82,7 +82,7 @@ class VirtualAgent:
         self.phase = Phase.PREFLIGHT
         self.over = False
         self.well = True
-        """Nothing ails it: evidence, if it were heard, would say that it advances."""
+        """Whether the agent has no fault: evidence, if it arrived, would show progress."""
         self.base = 0
         self.begun_s: float | None = None
         self.sending_since_s: float | None = None
@@ -105,7 +105,7 @@ class VirtualAgent:
         self._acked = 0
         self._flush_for: JobExit | None = None
         self._removes = False
-        """Its trainer takes its last checkpoint away before anybody has it."""
+        """Whether its trainer deletes its last checkpoint before it is uploaded."""
         self._train_s_max: int | None = None
         self._step_s = work.step_s * ties.luck.rng.uniform(0.8, 1.25)
         self._bootstrap()
@@ -118,33 +118,33 @@ class VirtualAgent:
 
     @property
     def advancing(self) -> bool:
-        """Everything is as it should be, and it is on its way to the last step."""
+        """Return whether everything works, and the attempt progresses to the last step."""
         fine = self.alive and self.well and self._exit is None and self._flush_for is None and not self._preempting
         return fine and not any(at_s <= self._t.loop.now_s < at_s + length_s + HEARD_S for at_s, length_s in self._spells)
 
     @property
     def warned(self) -> bool:
-        """It knows that its machine is about to be taken away."""
+        """Return whether the agent has been notified of a preemption."""
         return self._preempting
 
     @property
     def heard_by_tracker_s(self) -> float | None:
-        """When it last told the tracker of a step."""
+        """Return when the agent last reported a step to the tracker."""
         return self.rose_s() if self.alive and self.begun_s is not None and self.step_now() else None
 
     def step_now(self) -> int:
-        """The newest step over all attempts; 0 before the first one of this attempt."""
+        """Return the newest step over all attempts; 0 before the first one of this attempt."""
         made = self._made(self._t.loop.now_s)
         return self.base + made if made else 0
 
     def rose_s(self) -> float:
-        """When the step last rose."""
+        """Return when the step last rose."""
         made = self._made(self._t.loop.now_s)
         assert self.begun_s is not None
         return self._when(made) if made else self.begun_s
 
     def notice(self) -> None:
-        """The machine is about to be taken away."""
+        """Notify the agent that the machine is about to be preempted."""
         if self.alive and not self._preempting and self._exit is None:
             self._preempting = True
             self._say()
@@ -156,15 +156,15 @@ class VirtualAgent:
         if self.alive:
             self._t.webhook.bootstrap(self.run_id, self._bootstrapped, cut=self._cut())
 
-    def _bootstrapped(self, held: RunRecord | None) -> None:
+    def _bootstrapped(self, record: RunRecord | None) -> None:
         if not self.alive or self.sending_since_s is not None:
             return
-        if held is None:
+        if record is None:
             self._t.loop.after(RETRY_S, self._bootstrap)
-        elif not held.lease.open or (held.lease.attempt, held.lease.identity) != (self.attempt, self.identity):
+        elif not record.lease.open or (record.lease.attempt, record.lease.identity) != (self.attempt, self.identity):
             self.over = True
         else:
-            self._begin(held.run)
+            self._begin(record.run)
 
     def _begin(self, run: Run) -> None:
         loop, rng = self._t.loop, self._t.luck.rng
@@ -228,7 +228,7 @@ class VirtualAgent:
     # ------------------------------------------------------------------------------------------------------- how far it is
 
     def _made(self, now_s: float) -> int:
-        """Steps of this attempt."""
+        """Return the number of steps of this attempt."""
         if self.begun_s is None:
             return 0
         until_s = now_s if self._stopped_s is None else min(now_s, self._stopped_s)
@@ -238,7 +238,7 @@ class VirtualAgent:
         return min(self.work.steps - self.base, 1 + int((at_s - self._first_s + 1e-6) / self._step_s))
 
     def _when(self, made: int) -> float:
-        """When that many steps of this attempt are made, if nothing stops it."""
+        """Return when this many steps of this attempt are made, if nothing stops it."""
         at_s = self._first_s + max(0, made - 1) * self._step_s
         for pause_s, length_s in self._pauses:
             at_s += length_s if at_s > pause_s else 0.0
@@ -268,8 +268,8 @@ class VirtualAgent:
                 self._say()
             case _:
                 self._ails(cause, "exit")
-                said = Cause.FINISHED if cause is Cause.STOPPED_EARLY else cause
-                ended = JobExit(cause=said, detail="made up", code=0 if said is Cause.FINISHED else 1)
+                message = Cause.FINISHED if cause is Cause.STOPPED_EARLY else cause
+                ended = JobExit(cause=message, detail="made up", code=0 if message is Cause.FINISHED else 1)
                 (self._flush_with if cause in SAVED_FIRST else self._leave)(ended)
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
@@ -296,7 +296,7 @@ class VirtualAgent:
         self._ship(step, parts, manifest, then)
 
     def _ship(self, step: int, parts: list[tuple[str, bytes]], manifest: Manifest, then: Callable[[], None] | None) -> None:
-        """The next part, after its time; the manifest is the last one."""
+        """Upload the next part after its time; the manifest is the last one."""
         part_s = self.work.upload_s / 3 * self._t.luck.rng.uniform(0.5, 1.5)
         self._t.loop.after(part_s, lambda: self._shipped(step, parts, manifest, then))
 
@@ -350,7 +350,7 @@ class VirtualAgent:
     # ----------------------------------------------------------------------------------------------------------------- ends
 
     def _finish(self) -> None:
-        """The last step: the last checkpoint goes first, the last word after it."""
+        """Make the last step: first the last checkpoint is uploaded, then the last report is sent."""
         if not self.alive or self._exit is not None or self._flush_for is not None or self._stopped_s is not None:
             return
         if self._made(self._t.loop.now_s) < self.work.steps - self.base:
@@ -410,7 +410,7 @@ class VirtualAgent:
         self._t.loop.after(pace_s * self._t.luck.rng.uniform(0.9, 1.1), self._keep_sending)
 
     def _say(self) -> None:
-        """There is news: said at once, and again until a heartbeat with it was accepted."""
+        """Report news at once, and again until a heartbeat with it was accepted."""
         self._news = True
         self._t.loop.after(0.5, self._heartbeat)
 
@@ -418,8 +418,8 @@ class VirtualAgent:
         if not self.alive or self.sending_since_s is None:
             return
         self._seq += 1
-        said = self._now()
-        self._t.webhook.heartbeat(said, lambda answer: self._answered(said, answer), cut=self._cut())
+        message = self._now()
+        self._t.webhook.heartbeat(message, lambda answer: self._answered(message, answer), cut=self._cut())
 
     def _now(self) -> Heartbeat:
         now_s, made = self._t.loop.now_s, self._made(self._t.loop.now_s)
@@ -439,16 +439,16 @@ class VirtualAgent:
             evidence=bool(self._evidence),
             uploaded_step=self._uploaded,
             upload_pending=self._flush_for is not None and self._flush_for.cause is Cause.FINISHED and self._exit is None,
-            upload_trouble="the bucket does not answer" if self._in_trouble(now_s) else "",
+            upload_problem="the bucket does not answer" if self._in_trouble(now_s) else "",
             news=self._news,
             exit=self._exit,
         )
 
     def _in_trouble(self, now_s: float) -> bool:
-        """An upload has taken so long that people should know."""
+        """Return whether an upload has taken so long that people should be notified."""
         return self._upload_began_s is not None and now_s - self._upload_began_s > TROUBLE_S
 
-    def _answered(self, said: Heartbeat, answer: Answer | None) -> None:
+    def _answered(self, message: Heartbeat, answer: Answer | None) -> None:
         if not self.alive or answer is None:
             return
         if answer.verdict is Verdict.FENCED:
@@ -457,10 +457,10 @@ class VirtualAgent:
         if answer.verdict is Verdict.REPEATED:
             self._seq += 1000
             return
-        if said.exit is not None:
+        if message.exit is not None:
             self.over = True
             return
-        if said.news:
+        if message.news:
             self._news = False
         if answer.order is Order.DRAIN:
             self._flush(Cause.DRAINED)

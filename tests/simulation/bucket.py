@@ -1,4 +1,4 @@
-"""The bucket in virtual time. The control plane's calls may fail; what agents upload may stay half done."""
+"""The bucket in virtual time. The control plane's calls may fail; agents' uploads may remain incomplete."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -15,16 +15,16 @@ PARSED_MAX = 10_000
 
 
 class VirtualBucket:
-    """The `Bucket` port for the control plane, and the agents' side without it. `called(name)` is told of each call of the port."""
+    """The `Bucket` port for the control plane, and the agents' side without it. `called(name)` is called for each call of the port."""
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
         self._loop, self._luck, self._faults = loop, luck, faults
         self._objects: dict[str, dict[str, tuple[bytes, int]]] = {}
         self.called: Callable[[str], None] = _nothing
         self.failed: Callable[[], None] = lambda: None
-        """A call of the port came to nothing."""
+        """Called when a call of the port fails."""
         self.deleted: Callable[[str], None] = _nothing
-        """Told of each key that the control plane is about to delete."""
+        """Called for each key that the control plane is about to delete."""
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
@@ -65,11 +65,11 @@ class VirtualBucket:
     # ------------------------------------------------------------------------------------------------------------ the agents
 
     def fails(self) -> bool:
-        """Whether an agent's upload fails now."""
+        """Return whether an agent's upload fails now."""
         return within(self._faults.bucket_down, self._loop.now_s) or self._luck.hit(self._faults.bucket_error)
 
     def put_quietly(self, key: str, data: bytes) -> None:
-        """An upload that says that it worked, and at times did not: an agent has to look."""
+        """Upload an object. At times it reports success without effect, so that an agent has to check."""
         if not self._luck.hit(self._faults.bucket_error / 2):
             self.write(key, data)
 
@@ -85,7 +85,7 @@ class VirtualBucket:
         return [Stat(key, len(data), written_s) for key, (data, written_s) in found if key.startswith(prefix)]
 
     def is_complete(self, key: str) -> bool:
-        """Whether a manifest with that key is there and every blob it lists."""
+        """Return whether the manifest with that key and every blob it lists exist."""
         found = self._folder(key).get(key)
         if found is None:
             return False
@@ -116,7 +116,7 @@ class VirtualBucket:
 
 @lru_cache(maxsize=PARSED_MAX)
 def parsed(data: bytes) -> Manifest:
-    """The agents look at the same few again and again."""
+    """Return the manifest; cached, because agents read the same few again and again."""
     return Manifest.model_validate_json(data)
 
 
@@ -126,7 +126,7 @@ def _part(place: int, number: int) -> ManifestFile:
 
 
 def checkpoint(run_id: str, attempt: int, step: int, now_s: float, identity: str) -> tuple[Manifest, dict[str, bytes]]:
-    """A manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
+    """Return a manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
     numbers = {0: b"base", (step << 64) + attempt: b"step"}
     files = tuple(_part(place, number) for place, number in enumerate(numbers))
     folder = f"step_{step}"

@@ -1,6 +1,6 @@
 """The clocks of the machines that a control plane runs on: wrong, set forward and back, and standing still while their machine does.
 
-Whoever decides by one of them is caught by the promises; the store's time, made of what `prime_train.clock` has, goes on through all of it.
+A decision by one of them breaks a promise; the store's time, computed with `prime_train.clock`, continues correctly.
 """
 
 import random
@@ -14,14 +14,14 @@ from tests.simulation.loop import START_S, Loop
 
 DAY_S = 86_400
 SKEWS_S = (3, 60, 285, 900, 3600, DAY_S)
-"""The most that a clock may be off: what a good one has, what replaces healthy machines, what stops runs, and what nobody overlooks."""
+"""Largest errors of a clock: of a good one, one that replaces healthy machines, one that stops runs, and one that is obvious."""
 STEPS_MAX = 3
 BOOTED_S_MAX = 1_000_000
 
 
 @dataclass(frozen=True)
 class Step:
-    """At that second somebody, or something, sets the wall clock forward (or back)."""
+    """A change of the wall clock at that second, forward or back."""
 
     at_s: float
     by_s: float
@@ -29,8 +29,8 @@ class Step:
 
 @dataclass
 class Host:
-    """A machine with a wall clock of its own, which nobody should decide by, and the seconds since it booted. `paused`: while those stand
-    still, as in a virtual machine that is not run."""
+    """A machine with a wall clock of its own, on which no decision may depend, and the seconds since it booted. `paused`: while those stand
+    still, as in a suspended virtual machine."""
 
     loop: Loop
     skew_s: float = 0.0
@@ -48,7 +48,9 @@ class Host:
 
 
 def draw_host(rng: random.Random, loop: Loop, quiet_s: float, *, skewed: bool = True) -> Host:
-    """A machine whose clock is off by up to a day either way, and is set now and then until `quiet_s`; not `skewed`: it begins right."""
+    """Draw a machine whose clock is off by up to a day either way, and is set now and then until `quiet_s`; not `skewed`: it begins
+    right.
+    """
     most_s = rng.choice(SKEWS_S)
     count = rng.choice((0, 0, rng.randint(1, STEPS_MAX)))
     steps = tuple(Step(rng.uniform(START_S, quiet_s), rng.uniform(-1, 1) * rng.choice(SKEWS_S)) for _ in range(count))
@@ -56,8 +58,8 @@ def draw_host(rng: random.Random, loop: Loop, quiet_s: float, *, skewed: bool = 
 
 
 class ServingHost:
-    """The time of a store in a file of that machine. Each process that starts there takes over what the first one of the boot has written
-    down."""
+    """The time of a store in a file of that machine. Each process that starts there uses the anchor that the first one of the boot has
+    stored."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -66,7 +68,7 @@ class ServingHost:
         self.start()
 
     def start(self) -> None:
-        """A process opens the file."""
+        """Let a process open the file."""
         host = self._host
         self._anchor = anchored(self._anchor, self._last_s, boot="boot", uptime_s=host.uptime_s(), wall_s=host.wall_s())
 
@@ -78,7 +80,7 @@ class ServingHost:
 
 
 class _Reached:
-    """The store as one process reaches it, whose machine has other clocks."""
+    """The store as used by one process, whose machine has other clocks."""
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self._store, self.now_s = store, clock
@@ -87,11 +89,11 @@ class _Reached:
         return getattr(self._store, name)
 
 
-def reached(store: Store, host: Host, asked: Callable[[], None]) -> Store:
-    """That store, from that machine; `asked` is told whenever the store is asked for its time."""
+def reached(store: Store, host: Host, requested: Callable[[], None]) -> Store:
+    """Return that store, used from that machine; `asked` is called whenever the store's time is requested."""
 
     def ask() -> float:
-        asked()
+        requested()
         return float(store.now_s())
 
     clock = MeasuredClock(ask, monotonic=host.uptime_s, wall=host.wall_s)

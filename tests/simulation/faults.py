@@ -1,7 +1,7 @@
-"""What goes wrong in one seed: drawn once, each kind of fault switched on or off for the whole seed.
+"""The faults of one seed: drawn once, each kind switched on or off for the entire seed.
 
-A seed in which everything fails a little finds less than one in which few things fail often; so each kind is on in about every second
-seed only. No fault starts after `quiet_s`; that is what lets progress be promised.
+A seed in which everything fails a little finds less than one in which few things fail often; so each kind is on in about every second seed
+only. No fault starts after `quiet_s`, so that progress can be promised.
 """
 
 import random
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tests.simulation.loop import START_S, Loop
 
 QUIET_MIN_S, QUIET_MAX_S = 3000, 6600
-"""Seconds of trouble; the quiet that follows is longer than 40 % of the whole."""
+"""Seconds with faults; the following time without faults is longer than 40 % of the total."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ Windows = tuple[Window, ...]
 
 @dataclass(frozen=True)
 class Faults:
-    """Shares are chances a call, a message or a pod; windows are virtual seconds."""
+    """The faults. Shares are probabilities per call, message or pod; windows are virtual seconds."""
 
     quiet_s: float
     lost: float = 0.0
@@ -41,8 +41,8 @@ class Faults:
     empty_list: float = 0.0
     list_new_s_max: float = 0.0
     list_dead_s_max: float = 0.0
-    odd: float = 0.0
-    """Share of the answers that call a living pod something nobody knows."""
+    unusual: float = 0.0
+    """Share of responses that report an unknown status for a living pod."""
     create_lost: float = 0.0
     create_failed: float = 0.0
     create_slow: float = 0.0
@@ -53,12 +53,12 @@ class Faults:
     terminate_ignored: float = 0.0
     zombie: float = 0.0
     rebel: float = 0.0
-    """Share of the zombies that do not obey `fenced`."""
+    """Share of replaced attempts that do not obey `fenced`."""
     preempt_each_s: float = 0.0
-    """Mean seconds of a pod until it is taken away; 0: never."""
+    """Mean seconds of a pod until it is preempted; 0: never."""
     notice: float = 0.0
     hang_each_s: float = 0.0
-    """Mean seconds of a pod until it freezes without a word while the provider calls it active."""
+    """Mean seconds of a pod until it freezes silently while the provider reports it as active."""
     cut_each_s: float = 0.0
     """Mean seconds of a pod until it cannot reach the webhook for a while."""
     bucket_error: float = 0.0
@@ -67,27 +67,27 @@ class Faults:
     tracker_lost: float = 0.0
     notifier_error: float = 0.0
     crash: float = 0.0
-    """Chance that a sweep ends at one of its effects."""
+    """Probability that a sweep ends at one of its effects."""
     pause: float = 0.0
-    """Chance that a port call takes seconds in which others act."""
+    """Probability that a port call takes seconds in which others act."""
     watchers_down: tuple[Windows, ...] = ()
     asleep: Windows = ()
-    """When the machine of webhook and watchers sleeps; then they go on where they were."""
+    """Times at which the machine of webhook and watchers sleeps; afterwards they continue."""
     suspended: float = 0.0
-    """Chance that a watcher's process stands still for minutes at one of its port calls."""
+    """Probability that a watcher's process stands still for minutes at one of its port calls."""
     time_lost: float = 0.0
-    """Chance that the store does not say what time it is."""
+    """Probability that the store does not report its time."""
     trainer: float = 0.0
-    """Chance that an attempt's trainer has a fault of its own."""
+    """Probability that an attempt's trainer has a fault of its own."""
     lasting: float = 0.0
-    """Chance that a trainer's fault is one that no other machine mends."""
+    """Probability that a trainer's fault occurs on every machine."""
     user: float = 0.0
     cut_list: float = 0.0
-    """Share of the lists that lack some of their machines: half of them are noticed to."""
+    """Share of the lists that lack some machines; half of them are detected as incomplete."""
 
 
 class Luck:
-    """The seed's only source of chance; `hit` is never true once it is quiet."""
+    """The seed's only source of randomness; `hit` is never true once the time of faults is over."""
 
     def __init__(self, rng: random.Random, loop: Loop, quiet_s: float) -> None:
         self.rng, self._loop, self.quiet_s = rng, loop, quiet_s
@@ -100,7 +100,7 @@ class Luck:
         return share > 0 and self._loop.now_s < self.quiet_s and self.rng.random() < share
 
     def falls_s(self, mean_s: float) -> float | None:
-        """When something that happens once in `mean_s` happens next, or None if that is too late to be a fault."""
+        """Return when something that happens once in `mean_s` happens next, or None if that is too late for a fault."""
         if mean_s <= 0:
             return None
         at_s = self._loop.now_s + self.rng.expovariate(1 / mean_s)
@@ -108,7 +108,7 @@ class Luck:
 
 
 def draw(rng: random.Random, watchers: int) -> Faults:
-    """The faults of a seed."""
+    """Draw the faults of a seed."""
     quiet_s = START_S + rng.randint(QUIET_MIN_S, QUIET_MAX_S)
 
     def on(low: float, high: float, chance: float = 0.5) -> float:
@@ -130,7 +130,7 @@ def draw(rng: random.Random, watchers: int) -> Faults:
         empty_list=on(0.02, 0.2, 0.4),
         list_new_s_max=on(5, 400, 0.4),
         list_dead_s_max=on(5, 900, 0.4),
-        odd=on(0.01, 0.3, 0.3),
+        unusual=on(0.01, 0.3, 0.3),
         create_lost=on(0.05, 0.4),
         create_failed=on(0.05, 0.3, 0.3),
         create_slow=on(0.1, 0.6, 0.4),
@@ -169,13 +169,13 @@ def _windows(rng: random.Random, quiet_s: float, count: int, low_s: int, high_s:
 
 
 def edges(faults: Faults) -> list[float]:
-    """Every second at which a window opens or closes."""
+    """Yield every second at which a window opens or closes."""
     groups = (faults.asleep, faults.webhook_down, faults.provider_down, faults.bucket_down, faults.no_capacity, *faults.watchers_down)
     return sorted(edge for windows in groups for window in windows for edge in (window.start_s, window.end_s))
 
 
 def unheard(faults: Faults) -> Windows:
-    """When no call of an agent arrives."""
+    """Return the windows in which no call of an agent arrives."""
     return faults.webhook_down + faults.asleep
 
 

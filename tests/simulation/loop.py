@@ -1,7 +1,7 @@
-"""Virtual time: a heap of things to come, and one that may happen while another waits.
+"""Virtual time: a heap of future events, and one that may happen while another waits.
 
-A call that takes time (`spend`) lets whatever else is due happen before it returns, nested: that is how two watchers overlap at every
-port call although each of them is plain synchronous code.
+A call that takes time (`spend`) lets every other due event happen before it returns, nested: that is how two watchers overlap at every port
+call although each of them is plain synchronous code.
 """
 
 import heapq
@@ -13,11 +13,11 @@ DEPTH_MAX = 3
 
 
 class Endless(Exception):
-    """More events than any sound run of the simulation has."""
+    """There are more events than any correct run of the simulation has."""
 
 
 class Loop:
-    """`each` is called after every event, with the clock at its time: there the promises are checked."""
+    """The event loop. `each` is called after every event, with the clock at its time, to check the promises."""
 
     def __init__(self) -> None:
         self.now_s: float = START_S
@@ -35,12 +35,12 @@ class Loop:
         self.at(self.now_s + delay_s, act)
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Until `until()` says so (asked after each event) or nothing is left."""
+        """Run until `until()` returns True (called after each event) or no event is left."""
         while self._heap and not until():
             self._fire()
 
     def spend(self, seconds: float) -> None:
-        """The caller waits so long; what else is due happens meanwhile. At the deepest level nothing takes time."""
+        """Let the caller wait this long, while other due events happen. At the deepest level nothing takes time."""
         if self.depth >= DEPTH_MAX:
             return
         end_s = self.now_s + seconds

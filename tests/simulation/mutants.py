@@ -1,8 +1,8 @@
-"""Mistakes planted in the core, the store and reconcile, to show that the tests bite.
+"""Mistakes planted in the core, the store and reconcile, to show that the tests detect them.
 
     python -m tests.simulation.mutants [--seeds 300] [--only WORD]
 
-copies the source, plants one mistake after the other, and prints which unit test and which seed noticed it first.
+copies the source, plants one mistake after the other, and prints which unit test and which seed detected it first.
 """
 
 import argparse
@@ -22,8 +22,9 @@ PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
 OBSERVE, EXECUTE, STEPS, OUTBOX = (f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox"))
-ATTENDED, MONEY, PACE, ORPHANS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
-CHANGE, VERDICT, CLOCK = "core/change.py", "core/verdict.py", "clock.py"
+ACTIVE_STATES, MONEY, PACE, ORPHANS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
+DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
+VERDICT, CLOCK = "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
 
@@ -40,7 +41,7 @@ class Mutant:
     edits: tuple[Edit, ...]
 
     def stale(self) -> list[str]:
-        """Texts that it replaces and that are not in the source exactly once."""
+        """Return the texts to replace that are not in the source exactly once."""
         return [edit.old for edit in self.edits if (PACKAGE / edit.file).read_text().count(edit.old) != 1]
 
 
@@ -49,7 +50,7 @@ def _mutant(name: str, *edits: tuple[str, str, str]) -> Mutant:
 
 
 MUTANTS = (
-    _mutant("the fence leaves the lease open", (CHANGE, "replace(lease, open=False, order=", "replace(lease, order=")),
+    _mutant("the fence leaves the lease open", (FENCES, "replace(lease, open=False, order=", "replace(lease, order=")),
     _mutant(
         "commits are taken from any attempt",
         (STORE, "or not _holds(lease, commit):", "or not lease.open:"),
@@ -78,13 +79,13 @@ MUTANTS = (
         (EXECUTE, "read_manifests(context.bucket, run.run_id, attempt=run.attempt)", "read_manifests(world.bucket, run.run_id)"),
         ("core/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
     ),
-    _mutant("what is resumed is not chosen anew after a fence", (CHANGE, "        resume_chosen=False,\n", "")),
+    _mutant("what is resumed is not chosen anew after a fence", (FENCES, "        resume_chosen=False,\n", "")),
     _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
     _mutant(
         "there is no breaker",
         (OBSERVE, "        blind=blind,\n        seen_since_s=seen_since_s,\n", ""),
     ),
-    _mutant("the canary is never asked", (OBSERVE, "context.canary.sings(now_s) if context.canary is not None else True", "True")),
+    _mutant("the canary is never asked", (OBSERVE, "context.canary.is_answering(now_s) if context.canary is not None else True", "True")),
     _mutant(
         "a single step concludes from silence without listening",
         (OBSERVE, "return replace(snapshot, hearing=hearing, listened_s=now_s)", "return snapshot"),
@@ -93,19 +94,23 @@ MUTANTS = (
         "a pod that is not listed is gone",
         (
             OBSERVE,
-            "    mine = _mine(held.run)\n",
-            "    mine = _mine(held.run)\n    gone |= {mine} if mine and mine not in known else set()\n",
+            "    mine = _mine(record.run)\n",
+            "    mine = _mine(record.run)\n    gone |= {mine} if mine and mine not in known else set()\n",
         ),
     ),
     _mutant(
         "a provider that does not answer has no pods",
-        (OBSERVE, "        return PodsUnknown(snapshot.listed)\n", "        return PodsSeen((), frozenset({_mine(held.run) or ''}))\n"),
+        (
+            OBSERVE,
+            "        return PodsUnknown(snapshot.listed)\n",
+            "        return PodsObserved((), frozenset({_mine(record.run) or ''}))\n",
+        ),
     ),
     _mutant(
         "a pod is asked back only once",
-        (ORPHANS, "if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)", "if p.pod_id not in asked)"),
+        (ORPHANS, "if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s)", "if p.pod_id not in asked)"),
     ),
-    _mutant("attempts without progress are not counted", (CHANGE, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
+    _mutant("attempts without progress are not counted", (FENCES, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
     _mutant(
         "the budget is not looked at",
         (MONEY, ".usd >= run.spec.budget.usd:\n", ".usd >= 1000 * run.spec.budget.usd:\n"),
@@ -120,18 +125,19 @@ MUTANTS = (
         (STORE, "replace(run, version=run.version + 1, next_check_s=at_s)", "replace(run, next_check_s=at_s)"),
     ),
     _mutant("saves ignore the version", (STORE, "if stored is None or stored.version != run.version - 1:", "if stored is None:")),
-    _mutant("a silent machine is replaced without a word", (ATTENDED, 'noted_s = run.noted_s("silent")', "noted_s = 0")),
+    _mutant("a silent machine is replaced without a word", (ACTIVE_STATES, "noted_s = run.noted_s(AlertKind.SILENT)", "noted_s = 0")),
     _mutant(
         "a machine is silent as soon as it is overdue",
         (VERDICT, "past_limit=silent_s > run.spec.health.silence_s", "past_limit=True"),
-        (ATTENDED, "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)", "noted_s"),
+        (ACTIVE_STATES, "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)", "noted_s"),
     ),
     _mutant(
         "a stalled machine is replaced without evidence",
-        (ATTENDED, "        return AskEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
+        (ACTIVE_STATES, "        return RequestEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
     ),
     _mutant(
-        "evidence given once counts for every stall", (CHANGE, "replace(run.current_attempt, evidence_asked_s=None)", "run.current_attempt")
+        "evidence given once counts for every stall",
+        (PROGRESS, "replace(run.current_attempt, evidence_requested_s=None)", "run.current_attempt"),
     ),
     _mutant(
         "an alert is marked before it is sent",
@@ -139,7 +145,7 @@ MUTANTS = (
     ),
     _mutant(
         "a dead pod that a lagging list shows is asked back for ever",
-        (OBSERVE, "    asked += [pod.pod_id for pod in d.orphan_pods(run, PodsSeen(tuple(known.values())))]\n", ""),
+        (OBSERVE, "    pod_ids += [pod.pod_id for pod in d.orphan_pods(run, PodsObserved(tuple(known.values())))]\n", ""),
     ),
     _mutant("all steps of a sweep bear its first second", (STEPS, "return given_s if clock is None else clock()", "return given_s")),
     _mutant(
@@ -148,12 +154,12 @@ MUTANTS = (
     ),
     _mutant(
         "money is not looked at while a machine is silent",
-        (CHANGE, "return decision.until_s if money_s is None else min(decision.until_s, money_s)", "return decision.until_s"),
-        (ATTENDED, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
+        (DECISIONS, "return decision.until_s if money_s is None else min(decision.until_s, money_s)", "return decision.until_s"),
+        (ACTIVE_STATES, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
     ),
     _mutant(
         "an attempt that ended before it was seen cannot succeed",
-        (ATTENDED, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
+        (ACTIVE_STATES, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
     ),
     _mutant(
         "a drained run does not end",
@@ -165,7 +171,12 @@ MUTANTS = (
     ),
     _mutant(
         "a tracker that cannot be asked takes back what it said",
-        (VERDICT, "max(attempt.last_sign_s or 0, evidence.tracker.heard_s", "max(0, evidence.tracker.heard_s"),
+        (
+            VERDICT,
+            "    run = with_tracker_report(run, evidence)\n",
+            "    run = with_tracker_report(run, evidence)\n    if evidence.tracker is None and run.current_attempt is not None:\n"
+            "        run = with_attempt(run, replace(run.current_attempt, last_sign_s=None))\n",
+        ),
     ),
     _mutant(
         "a tracker speaks for a run whose step stands still",
@@ -174,23 +185,23 @@ MUTANTS = (
     _mutant(
         "the step that a tracker tells of is forgotten",
         (
-            CHANGE,
-            "replace(run.current_attempt, last_sign_s=decision.sign_s, tracked=tracked)",
-            "replace(run.current_attempt, last_sign_s=decision.sign_s)",
+            VERDICT,
+            "replace(attempt, last_sign_s=seen.received_s, tracked=_tracked(attempt, evidence))",
+            "replace(attempt, last_sign_s=seen.received_s)",
         ),
     ),
-    _mutant("what was told is taken back at once", (ATTENDED, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
+    _mutant("what was told is taken back at once", (ACTIVE_STATES, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
     _mutant(
         "the breaker lets the longest silent run through, always",
         ("core/breaker.py", "longest_first[watch.let_through % len(longest_first)]", "longest_first[0]"),
     ),
     _mutant(
         "a crowd that is cut off is replaced",
-        ("core/breaker.py", "return after, frozenset(fell_s) if most else crowd", "return after, frozenset(fell_s if most else ())"),
+        ("core/breaker.py", "return after, frozenset(fell_s) if most else cohort", "return after, frozenset(fell_s if most else ())"),
     ),
     _mutant(
         "those that an outage hid are no crowd",
-        ("core/breaker.py", "{run_id: max(active[run_id], heard_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
+        ("core/breaker.py", "{run_id: max(active[run_id], receiving_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
     ),
     _mutant("a failed canary outweighs heartbeats", ("core/breaker.py", "works=canary or arrives", "works=canary")),
     _mutant(
@@ -205,14 +216,14 @@ MUTANTS = (
         "one heartbeat outweighs a failed canary", ("core/breaker.py", "min(ARRIVING_RUNS, len(heartbeats_s))", "min(1, len(heartbeats_s))")
     ),
     _mutant("heartbeats of long ago outweigh a failed canary", ("core/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
-    _mutant("a step is late for what was not heard", (VERDICT, "waited_s = heard_s - since_s", "waited_s = now_s - since_s")),
+    _mutant("a step is late for what was not heard", (VERDICT, "waited_s = received_s - since_s", "waited_s = now_s - since_s")),
     _mutant(
         "a machine to which no watcher came is late",
-        (ATTENDED, "_lacks_agent(attempt, pods, now_s - 2 * health.settle_s)", "False"),
+        (ACTIVE_STATES, "_lacks_agent(attempt, pods, now_s - 2 * health.settle_s)", "False"),
     ),
     _mutant(
         "an agent that was put late is given no time",
-        (ATTENDED, "if now_s < put_s + health.settle_s:", "if False:"),
+        (ACTIVE_STATES, "if now_s < put_s + health.settle_s:", "if False:"),
     ),
     _mutant(
         "a watcher decides by its own clock",
@@ -237,7 +248,7 @@ MUTANTS = (
     ),
     _mutant(
         "what was seen before a standstill is decided by",
-        (OBSERVE, "or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:", "or True:"),
+        (OBSERVE, "or abs(now_s - snapshot.listened_s) <= SNAPSHOT_S_MAX:", "or True:"),
     ),
     _mutant(
         "an old pod that cannot be asked about blinds the watcher",
@@ -267,16 +278,16 @@ BITTEN = {
     "a watcher trusts what it knew of the store's time before its machine stood still": 0,
     "the store's time is the wall clock of whatever process has opened it last": 80,
 }
-"""Those that the simulation is held against in every test run, and the seed from which on it is: about where they were first noticed."""
+"""Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 
 
 class Stale(Exception):
-    """The text a mutant replaces is not in the source any more."""
+    """The text that a mutant replaces is not in the source any more."""
 
 
 @contextmanager
 def planted(mutant: Mutant) -> Iterator[dict[str, str]]:
-    """An environment in which `import prime_train` finds the source with that mistake."""
+    """Return an environment in which `import prime_train` finds the source with that mistake."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         source = Path(folder) / "src"
         if stale := mutant.stale():
@@ -289,7 +300,7 @@ def planted(mutant: Mutant) -> Iterator[dict[str, str]]:
 
 
 def simulate(environment: dict[str, str], seeds: tuple[int, int]) -> str:
-    """What the simulation says of the first seed that breaks a promise, or nothing."""
+    """Return the simulation's report on the first seed that breaks a promise, or nothing."""
     command = [sys.executable, "-m", "tests.simulation", "--seeds", f"{seeds[0]}:{seeds[1]}", "--failures-max", "1"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
     found = re.search(r"^seed \d+: .*$", done.stdout, re.MULTILINE)
@@ -299,7 +310,7 @@ def simulate(environment: dict[str, str], seeds: tuple[int, int]) -> str:
 
 
 def failing(environment: dict[str, str], *, first: bool, without: list[str]) -> list[str]:
-    """The unit tests that fail."""
+    """Return the unit tests that fail."""
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-rfE", "--tb=no", "-p", "no:cacheprovider", *UNIT_TESTS]
     command += ["-x"] if first else []
     command += [part for test in without for part in ("--deselect", test)]
@@ -308,7 +319,7 @@ def failing(environment: dict[str, str], *, first: bool, without: list[str]) -> 
 
 
 def main() -> int:
-    """Exit code 1 when a mutant lives."""
+    """Return exit code 1 if a mutant is not detected."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.simulation.mutants", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

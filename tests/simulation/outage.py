@@ -1,7 +1,7 @@
-"""One outage over many runs at once: the real store, core and reconcile, and nothing else that goes wrong.
+"""One outage over many runs at once: the real store, core and reconcile, and no other fault.
 
-The runs are launched one after the other, so that the outage meets some that are being launched or set up, some that train, save or flush,
-and some that a person has just asked to stop. `Played` says what came of it.
+The runs are launched one after the other, so that the outage affects some that are being launched or set up, some that train, save or
+flush, and some that a user has just requested to stop. `Played` is the result.
 """
 
 import random
@@ -16,7 +16,7 @@ from prime_train.core import change as c
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.decide import name_of
-from prime_train.core.run import ATTENDED, Alert, Attempt, Change, DesiredState, Run
+from prime_train.core.run import ACTIVE_STATES, Alert, Attempt, Change, DesiredState, Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Commit, Heartbeat, Ticket
 from prime_train.ports import Answer, LeaseStatus, RunRecord, TemporaryError
@@ -32,15 +32,15 @@ from tests.simulation.world import Stage, WatchedStore, Watcher
 RUNS = 200
 BEGINS_S = START_S + 1800
 LAUNCHED_S = 2100
-"""Within so long all runs are asked for: some of them only when it is out already."""
+"""Seconds within which all runs are requested, some of them only during the outage."""
 STOPPED = 0.05
-"""Share of the runs that a person asks to stop a moment before."""
+"""Share of the runs that a user requests to stop a moment before."""
 LAST_S = START_S + 8 * 3600
 ENDED = (None, Cause.FINISHED, Cause.DRAINED, Cause.HOURS_SPENT, Cause.BUDGET_SPENT)
 
 
 class What(StrEnum):
-    """What is out, and how."""
+    """What is unavailable, and how."""
 
     UNHEARD = "calls time out"
     REFUSED = "calls get a 503"
@@ -56,27 +56,27 @@ class What(StrEnum):
 
 
 ALL = frozenset({What.UNHEARD, What.REFUSED, What.UNANSWERED, What.STORE, What.FLAPS})
-"""Every call of agents meets them, and the canary."""
+"""Outages that affect every call of agents, and the canary."""
 REFUSING = frozenset({What.REFUSED, What.STORE})
 CUT_SHARE, CUT_TWO, STEPS = 0.3, 2, 6
 FLAP_S, FLAP_OUT_S = 240, 180
 NOBODY_SEES = frozenset({What.WATCHERS, What.STORE, What.PROVIDER})
-"""While they last, no loss can be found."""
+"""Outages during which no loss can be detected."""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """`lost`: share of the machines that really go in it, every second of them without the provider's knowing. `canary`: whether the
-    watchers have one; a cut does not meet it."""
+    """An outage. `lost`: share of the machines that are really lost in it, every second of them unknown to the provider. `canary`: whether
+    the watchers have one; a cut does not affect it."""
 
     what: What
     minutes: float
     lost: float = 0.0
     also: What | None = None
-    """What is out at the same time."""
+    """A second part that is unavailable at the same time."""
     canary: bool = True
     looks_s: float = 15.0
-    """From one look of a watcher to its next."""
+    """Seconds between two sweeps of a watcher."""
     watchers: int = 2
     runs: int = RUNS
 
@@ -90,7 +90,7 @@ class Outage:
 
     @property
     def faults(self) -> Faults:
-        """What the keeper of promises has to know of it. Where watchers come back at once, their calls take time, so that they meet."""
+        """Return the outage for the checker of promises. If watchers return at once, their calls take time, so that they overlap."""
         span, meet = (self.window,), What.WATCHERS in self.kinds
         return Faults(
             quiet_s=self.window.end_s + 300 if meet else START_S,
@@ -102,34 +102,34 @@ class Outage:
 
 @dataclass
 class Played:
-    """What came of it."""
+    """The result."""
 
     runs: int
     ends: Counter[str] = field(default_factory=Counter)
-    """In which states runs ended, and how many."""
+    """The number of runs by their last state."""
     begun: int = 0
-    """Attempts begun because of the outage alone."""
+    """Number of attempts begun only because of the outage."""
     restarted: int = 0
-    """Runs that had such attempts."""
+    """Number of runs with such attempts."""
     causes: Counter[str] = field(default_factory=Counter)
     lost_s: float = 0.0
-    """Training that was done again, or not done, because of them."""
+    """Seconds of training that was repeated or not done because of them."""
     doubled: list[str] = field(default_factory=list)
-    """Machines asked for while another one of that run was still wanted."""
+    """Number of machines requested while another one of that run was still wanted."""
     gone_found_s: list[float] = field(default_factory=list)
-    """Until a machine that the provider called gone was fenced off: from its loss, or from the end of an outage in which nobody could see
-    it."""
+    """Seconds until a machine that the provider reported as gone was fenced: from its loss, or from the end of an outage in which it could
+    not be noticed."""
     frozen_found_s: list[float] = field(default_factory=list)
-    """Until one that the provider still called active was: from the end of the outage."""
+    """Seconds until one that the provider still reported as active was fenced, from the end of the outage."""
     missed: int = 0
-    """Lost machines that nobody has found."""
+    """Number of lost machines that were not detected."""
     alerts: Counter[str] = field(default_factory=Counter)
     repeated: Counter[str] = field(default_factory=Counter)
     """Alerts of the same kind for the same attempt, beyond the first."""
     unpaid: int = 0
-    """Runs whose own small budget did not pay for keeping a machine until its last checkpoint was acknowledged."""
+    """Number of runs whose own small budget did not pay for keeping a machine until its last checkpoint was acknowledged."""
     over_usd: float = 0.0
-    """By how much the bill of a run passed its budget, at most."""
+    """Largest amount by which the bill of a run exceeded its budget."""
 
     @property
     def restarted_share(self) -> float:
@@ -137,12 +137,12 @@ class Played:
 
 
 LISTENED = ((30, 90, 300), (30, 90, 300), (30, 90, 300), (10, 30, 120), (15, 60, 180), (20, 120, 600), (60, 180, 300), (30, 600, 900))
-"""Seconds between heartbeats, until overdue, until silent: the usual ones, hasty ones and patient ones."""
+"""Seconds between heartbeats, until overdue, until silent: the usual ones, short ones and long ones."""
 USD_SHORT, HOURS_SHORT = 0.5, 0.5
 
 
 class AwayStore(WatchedStore):
-    """A store that is not there at times."""
+    """A store that is unavailable at times."""
 
     def __init__(
         self,
@@ -187,9 +187,9 @@ class AwayStore(WatchedStore):
         self._ask()
         return super().commit(commit, now_s)
 
-    def tell(self, alert: Alert) -> None:
+    def enqueue_alert(self, alert: Alert) -> None:
         self._ask()
-        super().tell(alert)
+        super().enqueue_alert(alert)
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         self._ask()
@@ -209,13 +209,13 @@ class AwayStore(WatchedStore):
 
 
 class AwayWebhook(VirtualWebhook):
-    """What agents' calls, and the canary, meet in that outage."""
+    """The result of agents' calls, and of the canary, in that outage."""
 
     out: Callable[[], frozenset[What]] = staticmethod(frozenset)
-    """What is out now."""
+    """The parts that are unavailable now."""
 
-    def sings(self, now_s: int) -> bool:
-        return super().sings(now_s) and not self._is_met()
+    def is_answering(self, now_s: int) -> bool:
+        return super().is_answering(now_s) and not self._is_met()
 
     def _send(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool) -> None:
         met = self._met()
@@ -232,14 +232,14 @@ class AwayWebhook(VirtualWebhook):
         return bool(self._met())
 
     def _met(self) -> frozenset[What]:
-        """What a call meets now."""
+        """Return the effect of the outage on a call now."""
         out = self.out()
         half = {What.HALF} if What.HALF in out and self._luck.rng.random() < 0.5 else set()
         return (out & ALL) | half
 
 
 class OutageStage(Stage):
-    """The runs, and the outage that comes over them."""
+    """The runs, and the outage that affects them."""
 
     def __init__(self, outage: Outage, seed: int = 0, note: Callable[[str], None] | None = None) -> None:
         self.outage = outage
@@ -251,7 +251,7 @@ class OutageStage(Stage):
         self._plan()
 
     def play(self) -> Played:
-        """Raises Broken where a promise does not hold."""
+        """Play the outage. Raises Broken if a promise does not hold."""
         self.loop.run(lambda: self.loop.now_s >= LAST_S or (self.loop.now_s > self.outage.window.end_s and self.keeper.is_done()))
         self.keeper.at_the_end()
         return self._told_of()
@@ -301,7 +301,7 @@ class OutageStage(Stage):
 
     def _begin(self) -> None:
         rng, window = self.luck.rng, self.outage.window
-        alive = [machine for machine in self.pods.living if machine.asked_s is None]
+        alive = [machine for machine in self.pods.living if machine.requested_s is None]
         self._cut_off(alive)
         for machine in rng.sample(alive, round(len(alive) * self.outage.lost)):
             self.loop.at(rng.uniform(window.start_s, window.end_s), lambda machine=machine: self._lose(machine))  # type: ignore[misc]
@@ -318,15 +318,16 @@ class OutageStage(Stage):
                 self.loop.at(at_s, lambda machine=machine: setattr(machine, "cut_until_s", window.end_s))  # type: ignore[misc]
 
     def _end(self) -> None:
-        """All watchers look at the very moment."""
+        """End the outage; all watchers sweep at that very moment."""
         if What.WATCHERS in self.outage.kinds:
             for watcher in self._watchers:
                 self._look(watcher)
 
     def _lose(self, machine: Machine) -> None:
-        """The provider ends it, or it stands still and nothing but its agent's silence tells: of one that has been heard before."""
+        """Let the machine be lost: the provider ends it, or it freezes and only its agent's silence shows that. It has sent heartbeats
+        before."""
         truth = self.keeper.runs[machine.run_id]
-        if machine.gone_s is not None or machine.asked_s is not None or truth.holds != machine.attempt or self._has_left(machine):
+        if machine.gone_s is not None or machine.requested_s is not None or truth.holds != machine.attempt or self._has_left(machine):
             return
         self._lost_s[machine.name] = self.loop.now_s
         agent = truth.agents.get(machine.attempt)
@@ -336,19 +337,20 @@ class OutageStage(Stage):
             machine.frozen_s = self.loop.now_s
 
     def _trains(self, machine: Machine) -> bool:
-        """It has been heard, and has work left: one that has not been heard yet tells nobody that another went with it."""
+        """Return whether the machine has sent heartbeats and has work left. One without heartbeats is no evidence that others were lost
+        with it."""
         agent = self.keeper.runs[machine.run_id].agents.get(machine.attempt)
         return agent is not None and agent.advancing and agent.sending_since_s is not None
 
     def _has_left(self, machine: Machine) -> bool:
-        """Its agent has ended its attempt, or is about to: that is no loss."""
+        """Return whether its agent has ended its attempt, or is about to, which is not a loss."""
         agent = self.keeper.runs[machine.run_id].agents.get(machine.attempt)
         return agent is not None and not agent.advancing
 
     def _stop(self, run_id: str) -> None:
-        if self.keeper.runs[run_id].run.state in ATTENDED:
-            self.keeper.runs[run_id].asked.add(DesiredState.STOP)
-            self._write(run_id, lambda run: c.wished(run, DesiredState.STOP, self.store.now_s()))
+        if self.keeper.runs[run_id].run.state in ACTIVE_STATES:
+            self.keeper.runs[run_id].requested.add(DesiredState.STOP)
+            self._write(run_id, lambda run: c.requested(run, DesiredState.STOP, self.store.now_s()))
 
     # ------------------------------------------------------------------------------------------------------------- watchers
 
@@ -358,7 +360,7 @@ class OutageStage(Stage):
             self._look(watcher)
 
     def _failed(self, error: Exception) -> None:
-        """A look without a store comes to nothing; the next one is as good."""
+        """Accept a failed sweep without a store; the next one replaces it."""
         each = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
         if What.STORE not in self.outage.kinds or not all(isinstance(e, TemporaryError) for e in each):
             super()._failed(error)
@@ -377,7 +379,7 @@ class OutageStage(Stage):
     def _saved(self, old: RunRecord, change: Change) -> None:
         super()._saved(old, change)
         name = name_of(old.run, old.run.attempt)
-        if old.run.state in ATTENDED and change.run.state not in ATTENDED and name in self._lost_s:
+        if old.run.state in ACTIVE_STATES and change.run.state not in ACTIVE_STATES and name in self._lost_s:
             self._found_s[name] = self.loop.now_s
 
     # ------------------------------------------------------------------------------------------------------- what came of it
@@ -397,9 +399,9 @@ class OutageStage(Stage):
             played.causes.update(cause.value for place in idle if (cause := run.attempts[place].cause) is not None)
             played.lost_s += sum(_lost_s(run, place, self._works[run_id]) for place in idle)
         self._tell_of_losses()
-        told = Counter(tuple(key.split("/")[:3]) for key in self.keeper.sent)
-        played.alerts.update(kind for _, _, kind in told.elements())
-        played.repeated.update({f"{run_id} {kind}": times - 1 for (run_id, _, kind), times in told.items() if times > 1})
+        reported = Counter(tuple(key.split("/")[:3]) for key in self.keeper.sent)
+        played.alerts.update(kind for _, _, kind in reported.elements())
+        played.repeated.update({f"{run_id} {kind}": times - 1 for (run_id, _, kind), times in reported.items() if times > 1})
         return played
 
     def _tell_of_losses(self) -> None:
@@ -424,7 +426,7 @@ def _is_unpaid(run: Run) -> bool:
 
 
 def _lost_s(run: Run, place: int, work: Work) -> float:
-    """Training that was not done, or done again, because that attempt was ended."""
+    """Return the seconds of training that was not done, or repeated, because that attempt was ended."""
     old, new = run.attempts[place], run.attempts[place + 1] if place + 1 < len(run.attempts) else None
     until_s = next((at_s for at_s in (new and new.first_step_s, new and new.fenced_s, run.ended_s) if at_s), old.fenced_s or 0)
     again = max(0, old.last_step - (new.resumed_step if new else old.durable_step))
@@ -432,8 +434,8 @@ def _lost_s(run: Run, place: int, work: Work) -> float:
 
 
 def draw_run(rng: random.Random, number: int) -> tuple[Run, Work]:
-    """A run that trains for 8 to 50 minutes, with one of several ways to be listened to. One in twenty may not cost what it would, and one
-    in twenty may not take as long."""
+    """Draw a run that trains for 8 to 50 minutes, with one of several heartbeat settings. One in twenty has too small a budget, and one in
+    twenty too few hours."""
     work = Work(
         steps=rng.randint(60, 240),
         step_s=rng.uniform(8, 12),

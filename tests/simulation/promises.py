@@ -28,11 +28,24 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from prime_train.core import ledger
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.keys import parse_pod_name, pod_name
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import ATTENDED, TERMINAL, TRANSITIONS, Alert, Attempt, Change, DesiredState, DrainReason, Event, Run, RunState
+from prime_train.core.run import (
+    ACTIVE_STATES,
+    TERMINAL,
+    TRANSITIONS,
+    Alert,
+    Attempt,
+    Change,
+    DesiredState,
+    DrainReason,
+    Event,
+    Run,
+    RunState,
+)
 from prime_train.core.wire import Commit, Heartbeat, Verdict
 from prime_train.ports import Answer, RunRecord
 from tests.simulation.agent import VirtualAgent
@@ -42,25 +55,25 @@ from tests.simulation.loop import START_S, Loop
 from tests.simulation.provider import END_S_MAX, Machine, VirtualPods
 
 SWEEP_S = 70
-"""Longest time from one sweep of a watcher to its next."""
+"""Longest time in seconds between two sweeps of a watcher."""
 SKEW_S = 5
-"""The store's time, as a watcher reads it, is right but for this: half of what the answer took."""
+"""Tolerance in seconds of the store's time as read by a watcher: half of the duration of the response."""
 HEARD_S = 180
-"""Heartbeats of others that came so lately show that the webhook hears, whatever its canary says."""
+"""Seconds within which heartbeats of other runs show that the webhook receives them, whatever its canary reports."""
 DISTURBED_S = SWEEP_S + 30
-"""After a failed call it takes this long until the same is tried again."""
+"""Seconds after a failed call until it is tried again."""
 OLD_POD_GONE_S = SWEEP_S + END_S_MAX + 10
-"""A pod of an old attempt, or of an ended run, is gone so many able seconds after it could be known as one."""
+"""Able seconds within which a pod of an old attempt, or of an ended run, is gone after it could be known as one."""
 OVER_BUDGET_S = SWEEP_S + 2 * SKEW_S + 10
-"""No pod that could be known of is left unasked so many able seconds after the bill passed the budget: one sweep."""
+"""Able seconds after a bill passed its budget within which the termination of every known pod is requested: one sweep."""
 SETTLED_S = SWEEP_S + 20
-"""The ledger stops counting a past pod so many able seconds after the provider says that it is gone."""
+"""Able seconds after the provider reports a past pod as gone within which the ledger stops counting it."""
 GONE_SEEN_S = 150
-"""A machine that is gone is fenced off within so many able seconds."""
+"""Able seconds within which a lost machine is fenced."""
 FINISH_S = 9000
-"""Every run is over, and every pod gone, so long after the last fault could start."""
+"""Seconds after the last possible start of a fault within which every run is over, and every pod gone."""
 STEP_S_MAX = 90
-"""What a step writes bears the second at which the step began; its calls may take so long."""
+"""Longest time in seconds of a step's calls; what a step writes has the second at which the step began."""
 ASKS_AT_ONCE_MAX = 6
 ASK_AGAIN_S_MIN = 20
 ALERT_GAP_S = 25
@@ -70,11 +83,11 @@ BUDGET_SHARE_MIN = 0.94
 LIVENESS = (Cause.SILENT, Cause.STALLED, Cause.START_TIMEOUT, Cause.BOOT_TIMEOUT, Cause.LAUNCH_LOST)
 LOSSES = (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
 Due = TypeVar("Due")
-TOLD_OF = {Cause.SILENT: "silent", Cause.BOOT_TIMEOUT: "boot_late"}
+TOLD_OF = {Cause.SILENT: AlertKind.SILENT, Cause.BOOT_TIMEOUT: AlertKind.BOOT_LATE}
 
 
 class Broken(BaseException):
-    """A promise does not hold. No `Exception`, so that nothing on the way takes it for a failure of one run."""
+    """A promise does not hold. Not an `Exception`, so that no code takes it for a failure of one run."""
 
     def __init__(self, number: int, promise: str, run_id: str, found: str) -> None:
         super().__init__(f"promise {number}, {promise}: {found}")
@@ -83,17 +96,17 @@ class Broken(BaseException):
 
 @dataclass
 class Sweeping:
-    """What one watcher's sweep has seen so far."""
+    """What one watcher's sweep has observed so far."""
 
     listed: bool = False
-    """Whether the provider's list could be had, as the decision at hand sees it."""
+    """Whether the provider's list was available to the current decision."""
     first_listed: bool | None = None
     run_id: str = ""
     sang: bool = False
     unasked: set[str] = field(default_factory=set)
-    """Machines whose state could not be asked."""
+    """Machines whose state could not be queried."""
     tracked_s: dict[str, int] = field(default_factory=dict)
-    """When the tracker last heard of a run, as it was told to this sweep."""
+    """When the tracker last received a report of a run, as reported to this sweep."""
 
     def lists(self, *, answered: bool) -> None:
         self.listed = answered
@@ -101,11 +114,11 @@ class Sweeping:
             self.first_listed = answered
 
     def listens(self, *, sang: bool) -> None:
-        """The canary was sent, with a list that was made for all runs to come."""
+        """The canary was sent, with a list that is used for all following runs."""
         self.sang, self.first_listed = sang, self.listed
 
     def loads(self, run_id: str) -> None:
-        """The next run is looked at with what the sweep's one list said."""
+        """The next run is checked, with the sweep's one list."""
         if run_id != self.run_id and self.first_listed is not None:
             self.listed = self.first_listed
         self.run_id = run_id
@@ -113,38 +126,38 @@ class Sweeping:
 
 @dataclass
 class Truth:
-    """What is true of one run."""
+    """The true state of one run."""
 
     run: Run
     steps: int
     acked: int = 0
     acked_attempt: int = 0
     acked_at_fence: int = 0
-    heard_s: float = 0.0
+    received_s: float = 0.0
     heard_of: tuple[int, int] = (0, 0)
-    """AttemptNumber and number of the last heartbeat that was accepted."""
+    """Attempt and sequence number of the last accepted heartbeat."""
     strikes: int = 0
-    asked: set[DesiredState] = field(default_factory=set)
+    requested: set[DesiredState] = field(default_factory=set)
     ailments: dict[int, set[Cause | None]] = field(default_factory=lambda: defaultdict(set))
     agents: dict[int, VirtualAgent] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
-    """Of all alerts."""
+    """The keys of all alerts."""
     told_s: dict[tuple[int, str, str], float] = field(default_factory=dict)
-    """When people were last told of that kind in that attempt and state."""
+    """When people were last notified of that kind in that attempt and state."""
     alerts_of: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     machines: list[Machine] = field(default_factory=list)
     over_s: dict[str, float] = field(default_factory=dict)
-    """Able seconds a pod was left unasked after the bill had passed the budget."""
+    """Able seconds for which a pod's termination was not requested after the bill had passed the budget."""
     crosses_s: float | None = None
 
     @property
     def holds(self) -> int | None:
-        """The attempt that may send heartbeats and commit."""
-        return self.run.attempt if self.run.state in ATTENDED else None
+        """Return the attempt that may send heartbeats and commit."""
+        return self.run.attempt if self.run.state in ACTIVE_STATES else None
 
 
 class Keeper:
-    """`each` is called after every event, the rest by whatever happens."""
+    """The checker of promises. `each` is called after every event, the other methods for the events that they are named after."""
 
     def __init__(self, loop: Loop, faults: Faults, pods: VirtualPods, bucket: VirtualBucket) -> None:
         self._loop, self._faults, self._pods, self._bucket = loop, faults, pods, bucket
@@ -156,9 +169,9 @@ class Keeper:
         self._disturbed_s = 0.0
         self._able_s = 0.0
         self._waits_for: Truth | None = None
-        """A run that was not over when it was last asked whether all are."""
+        """A run that was not over at the last check whether all are."""
         self._stale: set[str] = set()
-        """Runs of which something has changed since it was last looked at."""
+        """Runs that have changed since they were last checked."""
         self._told_since: dict[str, float] = {}
         """The able second in which a list first had the machine."""
         self._recorded: set[str] = set()
@@ -194,15 +207,15 @@ class Keeper:
         truth = self.runs[machine.run_id]
         if machine not in truth.machines:
             truth.machines.append(machine)
-        if machine.told:
+        if machine.reported:
             since_s = self._told_since.setdefault(machine.pod_id, self._able_s)
             # A list had it, and it was gone before any watcher was able to do anything about it: nobody could count it either.
             if machine.gone_s is not None and machine.pod_id not in self._recorded and self._able_s - since_s <= OVER_BUDGET_S:
-                machine.told = False
+                machine.reported = False
         self._stale.add(machine.run_id)
 
     def _able_since(self, now_s: float) -> float:
-        """Able seconds since the last event."""
+        """Return the able seconds since the last event."""
         before_s, self._checked_s = self._checked_s, now_s
         faults = self._faults
         if (faults.provider_down and within(faults.provider_down, now_s)) or self._is_unwatched(now_s):
@@ -224,14 +237,14 @@ class Keeper:
 
     def _over_budget(self, run_id: str, truth: Truth, passed_s: float) -> None:
         for machine in truth.machines:
-            if machine.gone_s is None and machine.asked_s is None and self._known(machine):
+            if machine.gone_s is None and machine.requested_s is None and self._known(machine):
                 over_s = truth.over_s[machine.pod_id] = truth.over_s.get(machine.pod_id, 0.0) + passed_s
                 if over_s > OVER_BUDGET_S:
                     usd = self.bill_usd(truth)
                     self._broken(3, "spend stays within the budget", run_id, f"${usd:.2f} of ${truth.run.spec.budget.usd:.2f} are billed")
 
     def _look(self, now_s: float) -> None:
-        """What is due for an end or a look, anew from the truth; what was due before keeps its time."""
+        """Compute from the truth again what is due for an end or a check; what was due before keeps its time."""
         for run_id in self._stale:
             truth = self.runs[run_id]
             truth.crosses_s = self._crosses_s_of(truth, now_s)
@@ -240,10 +253,10 @@ class Keeper:
                 self._keep(self._wrong, machine.pod_id, due=wrong)
             for attempt in truth.run.attempts:
                 gone = attempt.pod_id is not None and attempt.ended_s is None and self._pods.by_id[attempt.pod_id].gone_s is not None
-                held = attempt.number == truth.holds
-                self._keep(self._unsettled, (run_id, attempt.number), due=gone and not held)
+                record = attempt.number == truth.holds
+                self._keep(self._unsettled, (run_id, attempt.number), due=gone and not record)
                 if attempt.pod_id is not None:
-                    self._keep(self._lost, attempt.pod_id, due=gone and held and self._is_dead(self._pods.by_id[attempt.pod_id], truth))
+                    self._keep(self._lost, attempt.pod_id, due=gone and record and self._is_dead(self._pods.by_id[attempt.pod_id], truth))
         self._stale.clear()
         self._crosses_s = min((truth.crosses_s for truth in self.runs.values() if truth.crosses_s is not None), default=math.inf)
 
@@ -263,13 +276,15 @@ class Keeper:
         return truth.holds == machine.attempt and attempt is not None and attempt.pod_id in (None, machine.pod_id)
 
     def _known(self, machine: Machine) -> bool:
-        return machine.told or machine.listed_s <= self._loop.now_s
+        return machine.reported or machine.listed_s <= self._loop.now_s
 
     # --------------------------------------------------------------------------------------------------------------- money
 
     def bill_usd(self, truth: Truth) -> float:
-        """What the provider bills for the pods somebody could know of."""
-        return sum(self._paid_s(m) * m.offer.usd_per_hour / 3600 for m in truth.machines if m.told or (m.gone_s is None and self._known(m)))
+        """Return the provider's bill for the pods that a watcher could know of."""
+        return sum(
+            self._paid_s(m) * m.offer.usd_per_hour / 3600 for m in truth.machines if m.reported or (m.gone_s is None and self._known(m))
+        )
 
     def _paid_s(self, machine: Machine) -> float:
         return (self._loop.now_s if machine.gone_s is None else machine.gone_s) - machine.created_s
@@ -284,13 +299,13 @@ class Keeper:
 
     # ------------------------------------------------------------------------------------------------------------ the wire
 
-    def heard(self, heartbeat: Heartbeat) -> None:
+    def received(self, heartbeat: Heartbeat) -> None:
         truth = self.runs[heartbeat.run]
         if truth.holds != heartbeat.attempt:
             self._broken(1, "only the current attempt is heard", heartbeat.run, f"a heartbeat of attempt {heartbeat.attempt} was accepted")
         if truth.heard_of[0] == heartbeat.attempt and heartbeat.seq <= truth.heard_of[1]:
             self._broken(1, "heartbeats rise", heartbeat.run, f"heartbeat {heartbeat.seq} was accepted after heartbeat {truth.heard_of[1]}")
-        truth.heard_s, truth.heard_of = self._loop.now_s, (heartbeat.attempt, heartbeat.seq)
+        truth.received_s, truth.heard_of = self._loop.now_s, (heartbeat.attempt, heartbeat.seq)
 
     def committed(self, commit: Commit, answer: Answer) -> None:
         truth = self.runs[commit.run]
@@ -345,7 +360,7 @@ class Keeper:
         newest = new.current_attempt
         if newest is not None and newest.pod_id is not None:
             self._recorded.add(newest.pod_id)
-            self._pods.by_id[newest.pod_id].told = True
+            self._pods.by_id[newest.pod_id].reported = True
         if new.version != old.run.version + 1:
             self._broken(9, "one version a change", new.run_id, f"{old.run.version} became {new.version}")
         if new.state is not old.run.state:
@@ -354,13 +369,13 @@ class Keeper:
             self._launched(truth, old.run)
         if new.resume != old.run.resume:
             self._chosen(old.run, new)
-        self._told(truth, old.run, change)
+        self._alerted(truth, old.run, change)
 
     def _moved(self, truth: Truth, old: RunRecord, change: Change, sweeping: Sweeping | None) -> None:
         new = change.run
         if not any(TRANSITIONS.get((old.run.state, event)) is new.state for event in Event):
             self._broken(9, "every move is in the table", new.run_id, f"{old.run.state.value} became {new.state.value}")
-        if old.run.state in ATTENDED and new.state not in ATTENDED:
+        if old.run.state in ACTIVE_STATES and new.state not in ACTIVE_STATES:
             self._fenced(truth, old, new, sweeping)
         if new.state is RunState.DRAINING:
             self._drained(truth, new)
@@ -368,7 +383,7 @@ class Keeper:
             self._ended(truth, old, new)
         if old.run.state in TERMINAL:
             truth.strikes = 0
-            truth.asked.clear()
+            truth.requested.clear()
 
     def _launched(self, truth: Truth, old: Run) -> None:
         new = truth.run
@@ -383,7 +398,7 @@ class Keeper:
             )
         if truth.strikes >= new.spec.budget.restarts_without_progress:
             self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")
-        truth.heard_s = 0.0
+        truth.received_s = 0.0
 
     def _chosen(self, old: Run, new: Run) -> None:
         point = new.resume
@@ -399,13 +414,13 @@ class Keeper:
         if point.step > max(truth.acked_at_fence, old.durable_step):
             truth.strikes = 0
 
-    def _told(self, truth: Truth, old: Run, change: Change) -> None:
+    def _alerted(self, truth: Truth, old: Run, change: Change) -> None:
         new, now_s = change.run, self._loop.now_s
         if old.state in TERMINAL and new.state not in TERMINAL:
             truth.told_s.clear()  # a person let it go on, and is told again how that ends
-        ends = [alert for alert in change.alerts if alert.kind in TERMINAL]
+        ends = [alert for alert in change.alerts if alert.kind.value in {state.value for state in TERMINAL}]
         wanted = 1 if new.state in TERMINAL and old.state not in TERMINAL else 0
-        if len(ends) != wanted or any(alert.kind != new.state for alert in ends):
+        if len(ends) != wanted or any(alert.kind.value != new.state.value for alert in ends):
             self._broken(7, "every stop is told once", new.run_id, f"{len(ends)} alerts for {old.state.value} to {new.state.value}")
         for alert in change.alerts:
             kind = (alert.attempt, alert.kind, new.state.value)
@@ -437,18 +452,18 @@ class Keeper:
             self._reported(truth, attempt)
         self._count(truth, attempt)
 
-    def _doubted(self, truth: Truth, held: RunRecord, attempt: Attempt, sweeping: Sweeping) -> None:
-        """Somebody concluded from what was not heard or not seen: was it sound?"""
-        old, run_id, cause = held.run, held.run.run_id, attempt.cause
+    def _doubted(self, truth: Truth, record: RunRecord, attempt: Attempt, sweeping: Sweeping) -> None:
+        """Check that a conclusion from missing heartbeats or a missing pod was sound."""
+        old, run_id, cause = record.run, record.run.run_id, attempt.cause
         assert cause is not None
         if not sweeping.listed or attempt.pod_id in sweeping.unasked:
-            self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though the provider did not answer")
+            self._broken(5, "no machine is terminated on Unknown", run_id, f"{cause.value}, though the provider did not answer")
         if cause in (Cause.SILENT, Cause.BOOT_TIMEOUT) and not sweeping.sang and not self._hears_others(run_id):
-            self._broken(5, "nothing is destroyed on Unknown", run_id, f"{cause.value}, though nobody was heard, the canary neither")
+            self._broken(5, "no machine is terminated on Unknown", run_id, f"{cause.value}, though nobody was heard, the canary neither")
         kind = TOLD_OF.get(cause)
         if kind is not None and old.noted_s(kind) is None:
             self._broken(5, "people are told before a silent machine is replaced", run_id, f"{cause.value} without a word")
-        if cause in (Cause.STALLED, Cause.START_TIMEOUT) and not self._is_looked_into(held, attempt):
+        if cause in (Cause.STALLED, Cause.START_TIMEOUT) and not self._is_looked_into(record, attempt):
             self._broken(5, "evidence first, then a stalled machine is replaced", run_id, f"{cause.value} without having asked")
         machine = self._pods.by_id.get(attempt.pod_id or "")
         if machine is None:
@@ -462,31 +477,32 @@ class Keeper:
             )
 
     def _hears_others(self, run_id: str) -> bool:
-        return any(other.heard_s >= self._loop.now_s - HEARD_S for other_id, other in self.runs.items() if other_id != run_id)
+        return any(other.received_s >= self._loop.now_s - HEARD_S for other_id, other in self.runs.items() if other_id != run_id)
 
-    def _is_looked_into(self, held: RunRecord, attempt: Attempt) -> bool:
-        """Whether evidence was asked for since the step last rose, as far as it was heard, and there was time to give it."""
-        heartbeat, asked_s = held.lease.heartbeat, attempt.evidence_asked_s
-        if heartbeat is None or held.lease.heartbeat_s is None or asked_s is None:
+    def _is_looked_into(self, record: RunRecord, attempt: Attempt) -> bool:
+        """Return whether evidence was requested since the step last rose, as far as it was reported, and there was time to give it."""
+        heartbeat, requested_s = record.lease.heartbeat, attempt.evidence_requested_s
+        if heartbeat is None or record.lease.heartbeat_s is None or requested_s is None:
             return False
-        rose_s = held.lease.heartbeat_s - heartbeat.step_age_s if attempt.cause is Cause.STALLED else 0
-        return asked_s >= rose_s and held.lease.heartbeat_s > asked_s - SWEEP_S and self._loop.now_s > asked_s - SKEW_S
+        rose_s = record.lease.heartbeat_s - heartbeat.step_age_s if attempt.cause is Cause.STALLED else 0
+        return requested_s >= rose_s and record.lease.heartbeat_s > requested_s - SWEEP_S and self._loop.now_s > requested_s - SKEW_S
 
     def _sound(self, truth: Truth, old: Run, attempt: Attempt, sweeping: Sweeping) -> bool:
-        """Whether a healthy agent had been unheard for long enough, in time in which it could have been heard."""
+        """Return whether the heartbeats of a healthy agent had been missing for long enough, in time in which they could have been
+        received."""
         health, now_s, cause, launched_s = old.spec.health, self._loop.now_s, attempt.cause, attempt.launched_s
         saved_s = old.current_attempt.last_sign_s if old.current_attempt is not None else None
         tracked_s = max(sweeping.tracked_s.get(old.run_id, 0), saved_s or 0)
         if now_s - tracked_s < health.silence_s - 2 * SKEW_S:
             return False
         if cause is Cause.SILENT:
-            return self._unheard_s(truth.heard_s) >= health.silence_s - 2 * SKEW_S
+            return self._unheard_s(truth.received_s) >= health.silence_s - 2 * SKEW_S
         if cause is Cause.BOOT_TIMEOUT:
-            return truth.heard_s == 0 and self._unheard_s(launched_s) >= health.first_heartbeat_s - 2 * SKEW_S
+            return truth.received_s == 0 and self._unheard_s(launched_s) >= health.first_heartbeat_s - 2 * SKEW_S
         return False
 
     def _unheard_s(self, since_s: float) -> float:
-        """The longest time since then in which the webhook was up without a break."""
+        """Return the longest time since then in which the webhook was up without a break."""
         marks, now_s = [max(since_s, START_S)], self._loop.now_s
         longest_s = 0.0
         for window in sorted(unheard(self._faults), key=lambda w: w.start_s):
@@ -514,7 +530,7 @@ class Keeper:
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a preemption nobody announced")
         if new.drain in (DrainReason.BUDGET, DrainReason.HOURS) and not self._is_spent(new):
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a budget that is not spent")
-        if new.drain is DrainReason.USER and DesiredState.STOP not in truth.asked:
+        if new.drain is DrainReason.USER and DesiredState.STOP not in truth.requested:
             self._broken(4, "a healthy run is never destroyed", new.run_id, "drained, but nobody asked")
 
     def _is_spent(self, run: Run) -> bool:
@@ -532,10 +548,10 @@ class Keeper:
         ailments = {cause for causes in truth.ailments.values() for cause in causes}
         match new.state:
             case RunState.SUCCEEDED:
-                whole = max(truth.acked, new.resume.step if new.resume else 0) == truth.steps
-                return whole or (new.spec.trainer.steps is None and Cause.STOPPED_EARLY in truth.ailments[new.attempt])
+                complete = max(truth.acked, new.resume.step if new.resume else 0) == truth.steps
+                return complete or (new.spec.trainer.steps is None and Cause.STOPPED_EARLY in truth.ailments[new.attempt])
             case RunState.CANCELLED:
-                return DesiredState.CANCEL in truth.asked
+                return DesiredState.CANCEL in truth.requested
             case RunState.FAILED if old.state is RunState.UPLOADING and new.cause is Cause.UPLOAD_FAILED:
                 return Cause.UPLOAD_FAILED in ailments or self._is_kept_long_enough(truth, new)
             case RunState.FAILED:
@@ -545,10 +561,10 @@ class Keeper:
                 spent = new.cause in (Cause.BUDGET_SPENT, Cause.HOURS_SPENT, None) and (self._is_spent(new) or self._is_spent(old))
                 # The agent's own limit was told to it when launches that came to nothing were still counted.
                 spent = spent or (new.cause is Cause.HOURS_SPENT and new.spec.budget.hours is not None)
-                return struck or spent or DesiredState.STOP in truth.asked or (new.cause in ailments and new.cause is not None)
+                return struck or spent or DesiredState.STOP in truth.requested or (new.cause in ailments and new.cause is not None)
 
     def _is_kept_long_enough(self, truth: Truth, run: Run) -> bool:
-        """The machine that had the only copy has cost what that may cost, and the copy is not durable; or all the money is spent."""
+        """Return whether the machine with the only copy has cost what it may while the copy is not durable, or all the money is spent."""
         attempt = run.current_attempt
         assert attempt is not None
         kept_s = self._loop.now_s - (attempt.uploading_s or math.inf) + SKEW_S * 2
@@ -556,7 +572,7 @@ class Keeper:
         return kept_s * attempt.offer.usd_per_hour / 3600 >= limit_usd or self._is_spent(run)
 
     def deleting(self, key: str) -> None:
-        """The control plane deletes chunks that nobody needs, of runs that are over."""
+        """The control plane deletes chunks that no manifest lists, of runs that are over."""
         if "/blobs/" not in key:
             return
         run_id = key.split("/")[1]
@@ -566,7 +582,7 @@ class Keeper:
     # ------------------------------------------------------------------------------------------------------------- the end
 
     def is_done(self) -> bool:
-        """Nothing is left to do for anybody."""
+        """Return whether nothing is left to do."""
         if self._waits_for is not None and not _is_over(self._waits_for.run):
             return False
         self._waits_for = next((truth for truth in self.runs.values() if not _is_over(truth.run)), None)
@@ -574,7 +590,7 @@ class Keeper:
         return over and not self._pods.living and all(truth.keys <= self.sent for truth in self.runs.values())
 
     def at_the_end(self) -> None:
-        """What can only be said when all is over, or should be."""
+        """Check what can only be checked when everything is over, or should be."""
         for run_id, truth in self.runs.items():
             run = truth.run
             if run.state not in TERMINAL:
@@ -587,12 +603,14 @@ class Keeper:
             self._same_bill(truth)
 
     def _same_bill(self, truth: Truth) -> None:
-        """The ledger and the provider agree, but for the seconds between intent and create, and between gone and seen."""
+        """Check that ledger and provider agree, except for the seconds between intent and create, and between the end and its
+        observation.
+        """
         run = truth.run
-        by_name = {machine.name: machine for machine in truth.machines if machine.told}
+        by_name = {machine.name: machine for machine in truth.machines if machine.reported}
         for attempt in run.attempts:
             machine = by_name.pop(pod_name(run.run_id, attempt.number, attempt.identity), None)
-            if machine is None or (attempt.pod_id is None and machine.asked_s is None):
+            if machine is None or (attempt.pod_id is None and machine.requested_s is None):
                 continue  # taken away before anybody could write it down
             assert machine.gone_s is not None
             short = attempt.ended_s is None or attempt.ended_s < machine.gone_s - STEP_S_MAX
@@ -607,6 +625,6 @@ class Keeper:
 
 
 def _is_over(run: Run) -> bool:
-    """Nothing is left but to look after the bucket once more."""
+    """Return whether nothing is left except the later clean-up of the bucket."""
     rests = run.next_check_s is None or run.cleanup_s is not None
     return run.state in TERMINAL and rests and all(a.ended_s is not None for a in run.attempts)

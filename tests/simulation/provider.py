@@ -1,7 +1,7 @@
-"""The provider in virtual time: it lags, errs, loses answers, takes machines away, and bills.
+"""The provider in virtual time: it lags, fails, loses responses, preempts machines, and bills.
 
-`machines` is the truth; the port's methods are what a control plane gets to see of it. A machine may run on after the provider has
-called it terminated (a zombie): it is billed no longer, but it still sends heartbeats and uploads.
+`machines` is the truth; the port's methods return what a control plane can observe. A machine may continue after the provider has reported
+it as terminated (a zombie): it is billed no longer, but it still sends heartbeats and uploads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OFFERS = (
 )
 USD_PER_HOUR_MAX = 3.20
 END_S_MAX = 40
-"""The provider ends a machine within so many seconds once it has taken the request in."""
+"""Seconds within which the provider ends a machine after it has accepted the request."""
 BOOT_S = (10, 200)
 CREATE_SLOW_S = (20, 300)
 NOTICE_S = (20, 130)
@@ -37,7 +37,7 @@ CUT_S = (30, 1500)
 
 
 class Tenant(Protocol):
-    """What runs on a machine."""
+    """A program that runs on a machine."""
 
     def notice(self) -> None: ...
 
@@ -51,38 +51,38 @@ class Machine:
     offer: Offer
     created_s: float
     listed_s: float
-    """From here on the list shows it."""
+    """The time from which the list contains the machine."""
     active_s: float
     puttable_s: float
     gone_s: float | None = None
-    """The provider's own end: billed until here."""
+    """The end of the machine at the provider, until which it is billed."""
     dead_listed_s: float = 0.0
-    """Until here the list still calls it active although it is gone."""
+    """The time until which the list still reports it as active although it is gone."""
     forgotten_s: float = 0.0
-    """From here on its id is unknown (404)."""
+    """The time from which its id is unknown (404)."""
     dies_s: float | None = None
-    """When what runs on it ends; later than `gone_s` for a zombie."""
+    """When the programs on it end; later than `gone_s` for a zombie."""
     frozen_s: float | None = None
     cut_until_s: float = 0.0
-    asked_s: float | None = None
-    """The first terminate request that was taken in and will be carried out."""
+    requested_s: float | None = None
+    """The time of the first terminate request that was accepted and will be carried out."""
     asks: int = 0
-    """Terminate calls, whether or not they were taken in."""
+    """Number of terminate calls, accepted or not."""
     first_ask_s: float = 0.0
-    told: bool = False
-    """It has been listed while it was there, or the ledger knows it."""
+    reported: bool = False
+    """Whether it was listed while it existed, or the ledger has it."""
     rebel: bool = False
     tenant: Tenant | None = None
     seen: dict[PodStatus, Pod] = field(default_factory=dict, repr=False, compare=False)
-    """What is told of it, by its status."""
+    """The reported pods, by status."""
 
     def runs(self, now_s: float) -> bool:
-        """The machine itself is up, whatever the provider says."""
+        """Return whether the machine itself is up, whatever the provider reports."""
         return (self.dies_s is None or now_s < self.dies_s) and (self.frozen_s is None or now_s < self.frozen_s)
 
 
 class VirtualPods:
-    """The `Pods` port. `called(name)` is told before and after each effect; `disturbed` that a call failed."""
+    """The `Pods` port. `called(name)` is called before and after each effect; `disturbed` if a call failed."""
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
         self._loop, self._luck, self._faults = loop, luck, faults
@@ -132,8 +132,8 @@ class VirtualPods:
             seen = self._cut(seen) if self._luck.hit(self._faults.cut_list) else seen
         for pod in seen:  # nobody can know of a machine from a list that was cut short before it
             machine = self.by_id[pod.pod_id]
-            if not machine.told and machine.gone_s is None:
-                machine.told = True
+            if not machine.reported and machine.gone_s is None:
+                machine.reported = True
                 self.changed(machine)
         self.called("listed")
         return seen
@@ -158,11 +158,11 @@ class VirtualPods:
         self._call("terminate")
         machine = self.by_id[pod_id]
         self.terminating(machine)
-        if machine.gone_s is None and machine.asked_s is None:
+        if machine.gone_s is None and machine.requested_s is None:
             if self._luck.hit(self._faults.terminate_ignored):
                 self.disturbed(0)
             else:
-                machine.asked_s = self._loop.now_s
+                machine.requested_s = self._loop.now_s
                 self._loop.after(self._luck.rng.uniform(0, END_S_MAX), lambda: self.end(machine))
                 self.changed(machine)
         self.called("terminated")
@@ -173,7 +173,7 @@ class VirtualPods:
         return within(self._faults.provider_down, now_s)
 
     def end(self, machine: Machine) -> None:
-        """The provider ends the machine; what runs on it may go on for a while."""
+        """End the machine at the provider; its programs may continue for a while."""
         if machine.gone_s is not None:
             return
         now_s, faults, luck = self._loop.now_s, self._faults, self._luck
@@ -195,7 +195,7 @@ class VirtualPods:
         boot_s = luck.rng.uniform(*BOOT_S)
         lag_s = luck.rng.uniform(0, faults.list_new_s_max) if luck.hit(0.7) else 0.0
         machine = Machine(
-            f"m{len(self.machines) + 1}", name, *named, offer, now_s, now_s + lag_s, now_s + boot_s, now_s + boot_s, told=False
+            f"m{len(self.machines) + 1}", name, *named, offer, now_s, now_s + lag_s, now_s + boot_s, now_s + boot_s, reported=False
         )
         if luck.hit(faults.boot_never):
             forever_s = now_s + 10**6
@@ -212,7 +212,7 @@ class VirtualPods:
         return machine
 
     def _doom(self, machine: Machine) -> None:
-        """What fate holds for the machine itself."""
+        """Draw the later faults of the machine itself."""
         faults, luck = self._faults, self._luck
         if machine.offer.spot and (taken_s := luck.falls_s(faults.preempt_each_s)) is not None:
             self._loop.at(taken_s, lambda: self._take_away(machine))
@@ -251,8 +251,8 @@ class VirtualPods:
         return PodStatus.ACTIVE if self._loop.now_s >= machine.active_s else PodStatus.PENDING
 
     def _seen(self, machine: Machine, status: PodStatus) -> Pod:
-        if status is not PodStatus.GONE and self._luck.hit(self._faults.odd):
-            status = PodStatus.ODD
+        if status is not PodStatus.GONE and self._luck.hit(self._faults.unusual):
+            status = PodStatus.UNKNOWN
         pod = machine.seen.get(status)
         if pod is None:
             pod = machine.seen[status] = Pod(machine.pod_id, machine.name, status, int(machine.created_s), machine.offer.usd_per_hour)

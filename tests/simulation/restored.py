@@ -1,8 +1,8 @@
-"""The simulation with one more fault: the store is put back to an older copy of itself, at moments that nobody chose.
+"""The simulation with one more fault: the store is restored from an older copy of itself, at random times.
 
-It is done as the runbook says: no watcher and no webhook runs meanwhile, and what starts then catches up with the bucket before it listens,
-if the bucket answers. All other faults go on. What has to hold all the same are the promises in `HELD`: the keeper's other ones speak of a
-history that is lost with the store.
+The restore follows the runbook: no watcher and no webhook runs meanwhile, and what starts then adopts the bucket's newer records before it
+listens, if the bucket answers. All other faults continue. The promises in `HELD` must still hold; the other ones are about a history that
+is lost with the store.
 """
 
 import copy
@@ -13,13 +13,13 @@ from typing import Any
 from prime_train.control_plane.reconcile import catch_up_all
 from prime_train.core.run import Change
 from prime_train.core.wire import Commit, Verdict
-from prime_train.ports import Answer, OutsideError, RunRecord
+from prime_train.ports import Answer, ExternalError, RunRecord
 from tests.simulation.promises import Broken, Keeper, Sweeping
 from tests.simulation.world import Simulation
 
 RESTORES_MAX = 3
 AGE_S = (1, 2500)
-"""How old the copy is."""
+"""Range of the copy's age in seconds."""
 RETRY_S = 5
 HELD = frozenset(
     {
@@ -33,7 +33,7 @@ HELD = frozenset(
         "spend stays within the budget",
         "an old pod goes",
         "nothing is done over and over",
-        "nothing is destroyed on Unknown",
+        "no machine is terminated on Unknown",
         "a healthy run is never destroyed",
         "a look at a run never fails",
         "every run ends",
@@ -43,7 +43,7 @@ HELD = frozenset(
 
 
 class RestoredKeeper(Keeper):
-    """Holds `HELD` alone. An attempt is known by its identity: each commits for itself."""
+    """Checks `HELD` alone. An attempt is known by its identity: each commits for itself."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -63,15 +63,15 @@ class RestoredKeeper(Keeper):
         truth.acked = max(truth.acked, acked)
 
     def saved(self, old: RunRecord, change: Change, sweeping: Sweeping | None) -> None:
-        if not any(line.kind == "restored" for line in change.happenings):
+        if not any(line.kind == "restored" for line in change.events):
             super().saved(old, change, sweeping)
             return
         self.caught_up += 1
         self.put_back({change.run.run_id: change.run})
-        self._told(self.runs[change.run.run_id], old.run, change)
+        self._alerted(self.runs[change.run.run_id], old.run, change)
 
     def put_back(self, runs: dict[str, Any]) -> None:
-        """The store holds these runs now."""
+        """The store has been restored to these runs."""
         for run_id, truth in self.runs.items():
             if run_id in runs:
                 truth.run = runs[run_id]
@@ -82,7 +82,7 @@ class RestoredKeeper(Keeper):
 
 
 class RestoredSimulation(Simulation):
-    """A seed of `Simulation`, whose store is put back now and then."""
+    """A seed of `Simulation`, whose store is restored now and then."""
 
     def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
         self._depth = 0
@@ -137,15 +137,15 @@ class RestoredSimulation(Simulation):
         try:
             caught = catch_up_all(self.store, self.bucket, b"master", self.store.now_s())
             self._say(f"catches up: {caught}")
-        except OutsideError as error:
+        except ExternalError as error:
             self._say(f"cannot catch up now: {error}")
 
     @property
     def caught_up(self) -> int:
-        """How often a run was taken up from the bucket."""
+        """Return how often a run's newer record was adopted from the bucket."""
         assert isinstance(self.keeper, RestoredKeeper)
         return self.keeper.caught_up
 
 
 STATE = frozenset({"_runs", "_leases", "_history", "_alerts", "_unsent", "_sent_by", "_claims", "_watch"})
-"""What a store in memory keeps."""
+"""The attributes with the state of a store in memory."""

@@ -1,4 +1,4 @@
-"""Plays seeds and tells which broke a promise.
+"""Plays seeds and reports which of them broke a promise.
 
 python -m tests.simulation --seed N [--verbose]
 python -m tests.simulation --seeds A:B [--jobs 2]
@@ -21,7 +21,7 @@ CHUNK = 50
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a seed went. `failure` is empty when every promise held."""
+    """The result of a seed. `failure` is empty if every promise held."""
 
     seed: int
     virtual_s: float
@@ -29,12 +29,12 @@ class Outcome:
     fences: int
     attempts: int
     seen: frozenset[str]
-    """How runs and attempts ended, and what else is in their histories."""
+    """How runs and attempts ended, and which other events are in their histories."""
     failure: str = ""
 
 
 def play(seed: int, *, verbose: bool = False) -> Outcome:
-    """One seed from its beginning to its end."""
+    """Play one seed from its beginning to its end."""
     simulation = Simulation(seed, print if verbose else None)
     failure = ""
     try:
@@ -53,7 +53,7 @@ def _seen(simulation: Simulation) -> frozenset[str]:
 
 
 def report(simulation: Simulation, broken: Broken) -> str:
-    """The seed, the promise, the virtual time, the run's history and how to see it again."""
+    """Return the seed, the promise, the virtual time, the run's history and the command that plays it again."""
     at_s = simulation.loop.now_s - START_S
     history = simulation.store.history(broken.run_id)[-HISTORY_MAX:] if broken.run_id else []
     lines = [f"  {line.at_s - START_S:7d}  e{line.attempt:<2d} {line.kind}: {line.text}" for line in history]
@@ -62,7 +62,7 @@ def report(simulation: Simulation, broken: Broken) -> str:
 
 
 def play_all(seeds: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
-    """Every seed, in no certain order when there are several jobs."""
+    """Play every seed, in no particular order if there are several jobs."""
     if jobs <= 1:
         yield from (play(seed) for seed in seeds)
         return
@@ -71,7 +71,7 @@ def play_all(seeds: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0 when every promise held."""
+    """Return exit code 0 if every promise held."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", default="0:1000", help="A:B, B not included")

@@ -1,13 +1,14 @@
-"""What the simulation found in the core, each in the few lines that show it."""
+"""Bugs that the simulation found in the core, each reproduced in a few lines."""
 
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile import settle
 from prime_train.core import decide as d
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.change import no_offer
-from prime_train.core.run import Notice, RunState
-from prime_train.core.verdict import Healthy, PodStatus, TrackerSeen, judge
+from prime_train.core.run import NotificationRecord, RunState
+from prime_train.core.verdict import Healthy, PodStatus, TrackerObserved, judge
 from prime_train.core.wire import Phase
 from prime_train.ports import TemporaryError
 from tests import builders as b
@@ -23,7 +24,7 @@ def test_a_single_step_does_not_take_silence_for_death_while_the_webhook_is_away
     for _ in range(40):
         w.after(30).settle()
     assert w.run().attempt == 1
-    assert "silent" not in w.told.kinds()
+    assert "silent" not in w.reported.kinds()
 
 
 def test_a_run_that_backs_off_still_learns_that_its_lost_machine_is_gone_and_paid_for_no_longer() -> None:
@@ -39,7 +40,7 @@ def test_a_run_for_which_nothing_can_be_rented_still_looks_after_its_lost_machin
     assert (held.not_before_s, held.next_check_s) == (NOW_S + 600, NOW_S + d.check_s(run))
 
 
-def test_an_old_machine_that_can_not_be_asked_about_does_not_keep_the_run_from_going_on() -> None:
+def test_an_old_machine_that_cannot_be_queried_does_not_keep_the_run_from_going_on() -> None:
     w = Outside().trains()
     w.fail["terminate"] = w.fail["get"] = DOWN
     w.exit(Cause.PREEMPTED)
@@ -56,16 +57,16 @@ def test_steps_of_one_look_that_takes_minutes_bear_the_second_at_which_each_bega
     assert booting.agent_put_s >= booting.launched_s + 50
 
 
-def test_what_is_overdue_for_one_watcher_only_is_not_taken_back_and_told_anew() -> None:
-    run = a_run(notices=(Notice("blind", NOW_S - 5),))
+def test_what_is_overdue_for_one_watcher_only_is_not_taken_back_and_reported_anew() -> None:
+    run = a_run(notices=(NotificationRecord(AlertKind.BLIND, NOW_S - 5),))
     assert not isinstance(d.decide(run, TRAINS, as_expected(run), NOW_S), d.AllClear)
     assert isinstance(d.decide(run, TRAINS, as_expected(run), NOW_S + 25), d.AllClear)
 
 
-def test_a_tracker_that_can_not_be_asked_for_a_while_takes_nothing_back() -> None:
+def test_a_tracker_that_cannot_be_queried_for_a_while_takes_nothing_back() -> None:
     w = Outside({"wandb": {"project": "p"}}).trains()
     for _ in range(60):
-        w.tracker.seen = TrackerSeen(99, w.now_s)
+        w.tracker.seen = TrackerObserved(99, w.now_s)
         w.after(30).sweep()
     w.tracker.seen = None
     w.sweeps(180)
@@ -74,8 +75,20 @@ def test_a_tracker_that_can_not_be_asked_for_a_while_takes_nothing_back() -> Non
     assert w.run().attempt == 2
 
 
+def test_what_the_tracker_reported_is_kept_also_by_a_look_that_decides_something_else() -> None:
+    w = Outside({"wandb": {"project": "p"}}).trains()
+    w.fail["list"] = TemporaryError("HTTP 503")
+    for _ in range(20):
+        w.tracker.seen = TrackerObserved(99, w.now_s)
+        w.after(30).sweep()
+    w.fail.clear()
+    w.tracker.seen = None
+    w.sweeps(180)
+    assert w.run().attempt == 1, "the tracker had heard of it three minutes ago"
+
+
 def test_a_step_that_only_the_tracker_heard_of_is_no_first_step() -> None:
-    run = a_run(RunState.STARTING, notices=(Notice("cut_off", NOW_S - 60),))
+    run = a_run(RunState.STARTING, notices=(NotificationRecord(AlertKind.CUT_OFF, NOW_S - 60),))
     assert isinstance(d.decide(run, Healthy(Phase.SETUP, 40, cut_off=True), as_expected(run), NOW_S), d.Wait)
 
 

@@ -1,6 +1,6 @@
-"""Breaks the core on purpose and sees the simulation notice.
+"""Plants bugs in the core and checks that the simulation detects them.
 
-The whole table, unit tests included: `python -m tests.simulation.mutants`.
+The complete table, unit tests included: `python -m tests.simulation.mutants`.
 """
 
 import pytest
@@ -9,10 +9,10 @@ from tests.exhaustive import some_of
 from tests.simulation.mutants import BITTEN, MUTANTS, Mutant, planted, simulate
 
 SEEDS = 200
-"""The first of them that notices ends the run; for most mistakes that is one of the first five."""
+"""Maximum number of seeds; the first that detects the bug ends the search, for most bugs one of the first five."""
 
 
-def test_every_mistake_can_still_be_planted() -> None:
+def test_every_error_can_still_be_planted() -> None:
     assert {mutant.name: mutant.stale() for mutant in MUTANTS if mutant.stale()} == {}
 
 
@@ -21,8 +21,8 @@ def test_those_that_are_tried_each_time_are_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("mutant", some_of((m for m in MUTANTS if m.name in BITTEN), one_in=4), ids=lambda mutant: mutant.name)
-def test_a_planted_mistake_breaks_a_promise(mutant: Mutant) -> None:
+def test_a_planted_error_breaks_a_promise(mutant: Mutant) -> None:
     first = BITTEN[mutant.name]
     with planted(mutant) as environment:
-        said = simulate(environment, (first, first + SEEDS))
-    assert ": promise " in said, f"all promises held, although {mutant.name}"
+        message = simulate(environment, (first, first + SEEDS))
+    assert ": promise " in message, f"all promises held, although {mutant.name}"

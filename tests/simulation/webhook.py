@@ -1,7 +1,7 @@
-"""The webhook behind a bad network: requests and replies are lost, late, repeated, out of order, and at times nobody is heard.
+"""The webhook behind a bad network: requests and responses are lost, late, repeated, out of order, and at times no request arrives.
 
-A heartbeat is what `store.heartbeat` makes of it at the second it arrives. What the agent gets back is the answer or None: no answer, and
-then nothing is known of whether it arrived.
+The effect of a heartbeat is that of `store.heartbeat` at the second it arrives. The agent gets the response or None: then it does not know
+whether the heartbeat arrived.
 """
 
 from collections.abc import Callable
@@ -17,24 +17,24 @@ Said = TypeVar("Said")
 
 
 class VirtualWebhook:
-    """`news` is told when a heartbeat asks for a look at once; `heard`, `committed` are told what the store accepted."""
+    """The webhook. `news` is called when a heartbeat requests a check at once; `heard` and `committed` for what the store accepted."""
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults, store: Store) -> None:
         self._loop, self._luck, self._faults, self._store = loop, luck, faults, store
         self.news: Callable[[str], None] = _ignore
-        self.heard: Callable[[Heartbeat], None] = _ignore
+        self.received: Callable[[Heartbeat], None] = _ignore
         self.committed: Callable[[Commit, Answer], None] = _ignore
 
     def up(self) -> bool:
         return not within(unheard(self._faults), self._loop.now_s)
 
     def up_since_s(self) -> float:
-        """When it last came back."""
+        """Return when the webhook last became available."""
         ends = [w.end_s for w in unheard(self._faults) if w.end_s <= self._loop.now_s]
         return max(ends, default=START_S) if self.up() else self._loop.now_s
 
-    def sings(self, now_s: int) -> bool:
-        """The canary."""
+    def is_answering(self, now_s: int) -> bool:
+        """Send the canary."""
         return self.up() and not self._luck.hit(self._faults.canary_lost)
 
     # ------------------------------------------------------------------------------------------------------------- requests
@@ -51,7 +51,7 @@ class VirtualWebhook:
     def _heartbeat(self, heartbeat: Heartbeat) -> Answer:
         answer = self._store.heartbeat(heartbeat, self._now_s())
         if answer.verdict is Verdict.OK:
-            self.heard(heartbeat)
+            self.received(heartbeat)
             if heartbeat.news:
                 self.news(heartbeat.run)
         return answer
@@ -79,16 +79,17 @@ class VirtualWebhook:
                 act()
             self._silence(reply)
             return
-        said = act()
+        message = act()
         if luck.hit(faults.repeated):
             self._again(act, faults.late_s_max)
         if luck.hit(faults.lost):
             self._silence(reply)
         else:
-            reply(said)
+            reply(message)
 
     def _late(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None]) -> None:
-        """It arrives, perhaps after others that were sent later, and perhaps when nobody waits for the answer any more."""
+        """Let a request arrive late, perhaps after others that were sent later, and perhaps when its sender does not wait for the response
+        any more."""
         delay_s = self._luck.rng.uniform(0, self._faults.late_s_max)
         if delay_s < TIMEOUT_S:
             self._loop.after(delay_s, lambda: reply(act() if self.up() else None))

@@ -13,7 +13,7 @@ from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import Cause
 from prime_train.core.run import TERMINAL, Alert, Change, DesiredState, IllegalMove, Run, RunState
 from prime_train.core.spec import RunSpec
-from prime_train.core.verdict import TrackerSeen
+from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import Ticket
 from prime_train.ports import RunRecord, TemporaryError
 from tests.simulation.agent import Ties, VirtualAgent, Work
@@ -32,12 +32,12 @@ USER_TRIES_MAX = 5
 
 
 class Crashed(BaseException):
-    """The watcher's process is gone: no `Exception`, so that nothing in it lives on."""
+    """The watcher's process has ended. Not an `Exception`, so that no code in it continues."""
 
 
 @dataclass
 class Watcher:
-    """A process on a machine with clocks of its own, and a memory that it loses when it crashes. `still_until_s`: it is suspended."""
+    """A process on a machine with clocks of its own, and memory that is lost when it crashes. `still_until_s`: it is suspended."""
 
     number: int
     host: Host
@@ -47,7 +47,7 @@ class Watcher:
 
 @dataclass
 class Acting:
-    """The sweep that is on the stack: what it has seen, and the effect at which it dies."""
+    """The sweep on the stack: what it has observed, and the effect at which it dies."""
 
     watcher: Watcher
     seen: Sweeping
@@ -56,7 +56,7 @@ class Acting:
 
 
 class WatchedStore(MemoryStore):
-    """The real memory store; each call of a watcher is an effect, each change is shown to the keeper of promises."""
+    """The real memory store. Each call of a watcher is an effect, and each change is passed to the checker of promises."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class WatchedStore(MemoryStore):
         self._effect, self._loaded, self._saved = effect, loaded, saved
 
     def load(self, run_id: str) -> RunRecord | None:
-        held = super().load(run_id)
+        record = super().load(run_id)
         self._loaded(run_id)
         self._effect("load")
-        return held
+        return record
 
     def save(self, change: Change) -> bool:
         self._effect("save")
@@ -94,7 +94,7 @@ class WatchedStore(MemoryStore):
 
 
 class Stage:
-    """The parts of one simulation, tied together; nothing happens on it yet. `note` is told what happens, for `--verbose`."""
+    """The parts of one simulation, connected; nothing happens yet. `note` is called for each event, for `--verbose`."""
 
     def __init__(self, rng: random.Random, watchers: int, faults: Faults, *, note: Callable[[str], None] | None = None) -> None:
         self._note = note
@@ -117,7 +117,7 @@ class Stage:
         self._connect()
 
     def _new_hosts(self, count: int) -> list[Host]:
-        """The machine of store and webhook, and then that of each watcher; here their clocks are right."""
+        """Return the machine of store and webhook, and then that of each watcher; here their clocks are right."""
         return [Host(self.loop) for _ in range(count)]
 
     def _new_store(self) -> WatchedStore:
@@ -152,7 +152,7 @@ class Stage:
         pods.created, pods.terminating, pods.started = keeper.created, keeper.terminating, self._start_agent
         self.bucket.called = self._effect
         self.bucket.deleted = keeper.deleting
-        self.webhook.news, self.webhook.heard, self.webhook.committed = self._news, keeper.heard, keeper.committed
+        self.webhook.news, self.webhook.received, self.webhook.committed = self._news, keeper.received, keeper.committed
 
     # ------------------------------------------------------------------------------------------------------------- watchers
 
@@ -170,12 +170,12 @@ class Stage:
         self._act(watcher, lambda: reconcile.sweep(watcher.world))
 
     def _news(self, run_id: str) -> None:
-        """The webhook asks a watcher to look at once; a crowd of news is one look."""
+        """The webhook requests a sweep at once; several requests cause one sweep."""
         if self._news_due or self.luck.rng.random() < 0.3:
             return
         self._news_due = True
-        whole = self.luck.rng.random() < 0.7
-        self.loop.after(0.2, lambda: self._look_at_once(None if whole else run_id))
+        complete = self.luck.rng.random() < 0.7
+        self.loop.after(0.2, lambda: self._look_at_once(None if complete else run_id))
 
     def _look_at_once(self, run_id: str | None) -> None:
         self._news_due = False
@@ -203,7 +203,7 @@ class Stage:
             self._acting = before
 
     def _failed(self, error: Exception) -> None:
-        """A look ended with that."""
+        """A sweep ended with this error."""
         each = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
         if all(isinstance(one, TemporaryError) and TIME_UNKNOWN in str(one) for one in each):
             self._say(f"the time is not known: {error}")
@@ -213,7 +213,7 @@ class Stage:
         raise Broken(9, "a look at a run never fails", "", found) from error
 
     def _effect(self, what: str) -> None:
-        """A port is called: the watcher may die here, and others may act before it goes on."""
+        """A port is called: the watcher may die here, and others may act before it continues."""
         acting = self._acting
         if acting is None:
             return
@@ -228,7 +228,7 @@ class Stage:
             self._wait(self.luck.rng.choice((0.3, 1.0) if quiet else (0.3, 2.0, 8.0, 20.0)))
 
     def _stand_still(self, watcher: Watcher) -> None:
-        """The watcher's machine sleeps, or its process is suspended; then it goes on where it was, and knows nothing of it."""
+        """The watcher's machine sleeps, or its process is suspended; then it continues where it was, without noticing."""
         now_s = self.loop.now_s
         until_s = next((window.end_s for window in self.faults.asleep if window.has(now_s)), None)
         if until_s is None and self.luck.hit(self.faults.suspended):
@@ -244,7 +244,7 @@ class Stage:
         self._wait(until_s - now_s)
 
     def _asked_time(self) -> None:
-        """A watcher asks the store for its time."""
+        """A watcher requests the store's time."""
         self._effect("time")
         if self._acting is not None and self.luck.hit(self.faults.time_lost):
             raise TemporaryError(f"{TIME_UNKNOWN}: the store does not answer")
@@ -259,7 +259,7 @@ class Stage:
             self._acting = acting
 
     def _called(self, what: str) -> None:
-        """A call to the provider."""
+        """A call to the provider is made."""
         acting = self._acting
         if acting is not None and what == "list":
             acting.seen.lists(answered=False)
@@ -276,38 +276,38 @@ class Stage:
 
     def _saved(self, old: RunRecord, change: Change) -> None:
         if self._note is not None:
-            for line in change.happenings:
+            for line in change.events:
                 self._say(f"{line.run_id} e{line.attempt} v{change.run.version} {line.kind}: {line.text}")
         self.keeper.saved(old, change, self._acting.seen if self._acting is not None else None)
 
     # ------------------------------------------------------------------------------------------------- ports of the watchers
 
     def send(self, alert: Alert, run: Run | None) -> None:
-        """The notifier."""
+        """Deliver an alert, as the notifier."""
         self._effect("send")
         if self.luck.hit(self.faults.notifier_error):
             raise TemporaryError("nobody answers")
         self.keeper.delivered(alert)
 
-    def sings(self, now_s: int) -> bool:
-        """The canary."""
-        sang = self.webhook.sings(now_s)
+    def is_answering(self, now_s: int) -> bool:
+        """Send the canary."""
+        sang = self.webhook.is_answering(now_s)
         if self._acting is not None:
             self._acting.seen.listens(sang=sang)
         self._effect("canary")
         return sang
 
-    def look(self, run: Run) -> TrackerSeen | None:
-        """The tracker: it hears of steps from every trainer that runs, also from one that was replaced."""
+    def look(self, run: Run) -> TrackerObserved | None:
+        """Return the tracker's data: it receives steps from every trainer that runs, also from a replaced one."""
         self._effect("tracker")
         agents = self.keeper.runs[run.run_id].agents.values()
-        heard = [(at_s, agent.step_now()) for agent in agents if (at_s := agent.heard_by_tracker_s) is not None]
-        if not heard or self.luck.hit(self.faults.tracker_lost):
+        received = [(at_s, agent.step_now()) for agent in agents if (at_s := agent.heard_by_tracker_s) is not None]
+        if not received or self.luck.hit(self.faults.tracker_lost):
             return None
-        at_s, step = max(heard)
+        at_s, step = max(received)
         if self._acting is not None:
             self._acting.seen.tracked_s[run.run_id] = int(at_s)
-        return TrackerSeen(step, int(at_s))
+        return TrackerObserved(step, int(at_s))
 
     def _watched(self, run_id: str, what: str, text: str) -> None:
         if self._note is not None and text:
@@ -329,10 +329,10 @@ class Stage:
 
     def _write(self, run_id: str, change: Callable[[Run], Change]) -> None:
         for _ in range(USER_TRIES_MAX):
-            held = self.store.load(run_id)
-            assert held is not None
+            record = self.store.load(run_id)
+            assert record is not None
             try:
-                if self.store.save(change(held.run)):
+                if self.store.save(change(record.run)):
                     return
             except IllegalMove:
                 return
@@ -343,7 +343,7 @@ class Stage:
 
 
 class Simulation(Stage):
-    """Everything of one seed."""
+    """One seed with all of its parts."""
 
     def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
         rng = random.Random(seed)
@@ -353,7 +353,7 @@ class Simulation(Stage):
         self._plan()
 
     def play(self) -> None:
-        """Runs the seed to its end. Raises Broken."""
+        """Play the seed to its end. Raises Broken."""
         last_s = self.faults.quiet_s + FINISH_S
         try:
             self.loop.run(lambda: self.loop.now_s >= last_s or (self.loop.now_s >= self._all_there_s and self.keeper.is_done()))
@@ -362,7 +362,8 @@ class Simulation(Stage):
         self.keeper.at_the_end()
 
     def _new_hosts(self, count: int) -> list[Host]:
-        """The serving machine's clock is right when the first process starts there, and is set as it comes from then on."""
+        """Draw the machines. The serving machine's clock is right when the first process starts there, and is set at random times from then
+        on."""
         rng, quiet_s = self.luck.rng, self.faults.quiet_s
         return [draw_host(rng, self.loop, quiet_s, skewed=number > 0) for number in range(count)]
 
@@ -385,7 +386,7 @@ class Simulation(Stage):
             loop.after(rng.uniform(0, SWEEP_S), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
 
     def _wakes(self) -> None:
-        """The serving machine goes on, and so do its processes; it is also when somebody may start another one there."""
+        """The serving machine continues, and so do its processes; another process may be started there at this time, too."""
         reconcile.hears_since(self.store, self.store.now_s())
         self._serving.start()
 
@@ -395,7 +396,7 @@ class Simulation(Stage):
             self.loop.after(self.luck.rng.uniform(60, 4000), lambda: self._interfere(run.run_id))
 
     def _person_looks(self) -> None:
-        """Somebody runs one step for one run by hand, outside of any sweep."""
+        """A user runs one step for one run by hand, outside of any sweep."""
         if not self.luck.quiet:
             self.loop.after(self.luck.rng.uniform(100, 900), self._person_looks)
         run_id = self.luck.rng.choice(list(self._works))
@@ -404,20 +405,20 @@ class Simulation(Stage):
             self._act(watcher, lambda: reconcile.reconcile(watcher.world, run_id, watcher.world.store.now_s()))
 
     def _interfere(self, run_id: str) -> None:
-        """A person stops or cancels the run, and may let it go on later."""
-        want = self.luck.rng.choice((DesiredState.STOP, DesiredState.STOP, DesiredState.CANCEL))
-        held = self.store.load(run_id)
-        if held is None or held.run.state in TERMINAL:
+        """A user stops or cancels the run, and may resume it later."""
+        desired = self.luck.rng.choice((DesiredState.STOP, DesiredState.STOP, DesiredState.CANCEL))
+        record = self.store.load(run_id)
+        if record is None or record.run.state in TERMINAL:
             self._let_go_on(run_id)
             return
-        self.keeper.runs[run_id].asked.add(want)
-        self._write(run_id, lambda run: c.wished(run, want, self.store.now_s()))
+        self.keeper.runs[run_id].requested.add(desired)
+        self._write(run_id, lambda run: c.requested(run, desired, self.store.now_s()))
         if self.luck.rng.random() < 0.7:
             self.loop.after(self.luck.rng.uniform(30, 1500), lambda: self._let_go_on(run_id))
 
     def _let_go_on(self, run_id: str) -> None:
-        held = self.store.load(run_id)
-        if held is not None and held.run.state in (RunState.STOPPED, RunState.CANCELLED, RunState.FAILED):
+        record = self.store.load(run_id)
+        if record is not None and record.run.state in (RunState.STOPPED, RunState.CANCELLED, RunState.FAILED):
             with suppress(Exhausted):  # its hours are used up: this user leaves it at that
                 self._write(run_id, lambda run: c.resumed(run, self.store.now_s(), {Limit.USD: 200.0}))
 

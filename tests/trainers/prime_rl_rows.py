@@ -1,4 +1,4 @@
-"""Rows of prime-rl's file of metrics, made by hand."""
+"""Rows of prime-rl's metrics file, made by hand."""
 
 import json
 from collections.abc import Iterable
@@ -9,7 +9,8 @@ T0_S = 1_000_000.0
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of every step; `saves` in each `save_every`-th of them. `held`: of a batch, by the orchestrator; None: not told."""
+    """Seconds of the parts of every step; `saves` in each `save_every`-th step. `held`: for which the orchestrator holds a batch back;
+    None: not reported."""
 
     wait: float = 1.0
     train: float = 30.0
@@ -25,7 +26,7 @@ class Pace:
 
 
 def timing(model: float, tools: float, longest: float = 0.0) -> dict[str, object]:
-    """Of rollouts, as newer versions tell it."""
+    """Return the times of rollouts, as newer versions report them."""
     at, total = "train/agg/all/agent/timing", model + tools
     return {f"{at}/agent/model/mean": model, f"{at}/total/mean": total, f"{at}/total/max": longest or total}
 
@@ -39,17 +40,17 @@ EMPTY, FULL = engines(20, 0, 0.1), engines(400, 60, 0.95)
 
 
 def rows(pace: Pace, steps: Iterable[int], *, start_s: float = T0_S) -> list[str]:
-    """What both write, the orchestrator a step ahead and in the same file."""
+    """Return the rows that both components write, the orchestrator a step ahead and in the same file."""
     lines, now_s = list[str](), start_s
     for step in steps:
         length_s = pace.wait + pace.train + pace.send + pace.saved(step)
-        told = {"time/step": length_s, "time/save_ckpt": 0.01, "progress/rollouts": 128, **pace.rollouts}
-        told |= {"time/wait_for_policy": pace.held} if pace.held is not None else {}
-        lines.append(json.dumps({"step": step + 1, "time": now_s, **told}))
+        reported = {"time/step": length_s, "time/save_ckpt": 0.01, "progress/rollouts": 128, **pace.rollouts}
+        reported |= {"time/wait_for_policy": pace.held} if pace.held is not None else {}
+        lines.append(json.dumps({"step": step + 1, "time": now_s, **reported}))
         if pace.engines:
             lines.append(json.dumps({"step": None, "time": now_s + 1, **pace.engines}))
         now_s += length_s
         parts = {"wait_for_batch": pace.wait, "load_data": 0.0, "forward_backward": pace.train, "broadcast_weights": pace.send}
-        said = {f"time/{name}": value for name, value in parts.items()} | {"time/save_ckpt": pace.saved(step), "time/step": length_s}
-        lines += [json.dumps({"step": step, "time": now_s, **row}) for row in ({"perf/mfu": 31.0}, said)]
+        message = {f"time/{name}": value for name, value in parts.items()} | {"time/save_ckpt": pace.saved(step), "time/step": length_s}
+        lines += [json.dumps({"step": step, "time": now_s, **row}) for row in ({"perf/mfu": 31.0}, message)]
     return lines

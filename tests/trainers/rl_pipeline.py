@@ -1,7 +1,7 @@
-"""Asynchronous RL as prime-rl does it, played in small ticks.
+"""Asynchronous RL like prime-rl's, simulated in small ticks.
 
-Rollouts of model and tools, engines that take so many at once, and batches that are made ahead of a trainer. What it writes is a file of
-metrics. What holds it up is known for certain: changed in one respect, it is played again, and that shows what the change brings.
+Rollouts of model and tools, engines with limited concurrency, and batches that are made ahead of a trainer. The output is a metrics file.
+The bottleneck is known for certain: with one change, the simulation runs again and shows the effect of that change.
 """
 
 import json
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 TICK_S = 0.5
 AHEAD = 1
-"""A batch is not shipped before the engines have the weights of so many steps earlier than the last."""
+"""A batch is not sent before the engines have the weights of at most this many steps before the last."""
 LOOK_S = 5.0
 T0_S = 1_000_000.0
 
 
 @dataclass(frozen=True)
 class World:
-    """Seconds, means of random ones. `at_once`: rollouts in flight; `engines`: requests that are computed at full speed together."""
+    """Seconds are means of random times. `at_once`: rollouts in flight; `engines`: requests that are computed at full speed together."""
 
     model_s: float = 40.0
     tools_s: float = 5.0
@@ -38,7 +38,7 @@ class Rollout:
     model_s: float
     tools_s: float
     left_s: float = 0.0
-    """Of its tools, once the model has ended."""
+    """Seconds that its tools still need, once the model has ended."""
     at_model: bool = True
     model_took_s: float = 0.0
 
@@ -48,7 +48,7 @@ class Rollout:
 
 @dataclass
 class Play:
-    """One run of `steps` steps. `lines`: its file; `step_s`: the mean length of its later steps."""
+    """One run of `steps` steps. `lines`: its file; `step_s`: the mean duration of its later steps."""
 
     world: World
     steps: int = 45
@@ -68,7 +68,7 @@ class Play:
         self.step_s = (later[-1] - later[0]) / (len(later) - 1)
 
     def _trainer(self) -> Iterator[int]:
-        """Yields at the end of each step."""
+        """Run the trainer; yields at the end of each step."""
         for step in range(1, self.steps + 1):
             begun_s = self._now_s
             while self._shipped < step:
@@ -79,9 +79,9 @@ class Play:
             self._trained = step
             save_s = self.world.save_s if step % self.world.save_every == 0 else 0.0
             self._spend(save_s)
-            told = {"wait_for_batch": waited_s, "load_data": 0.0, "forward_backward": self.world.train_s}
-            told |= {"broadcast_weights": self.world.send_s, "save_ckpt": save_s, "step": self._now_s - begun_s}
-            self._tell(step, {f"time/{name}": value for name, value in told.items()})
+            reported = {"wait_for_batch": waited_s, "load_data": 0.0, "forward_backward": self.world.train_s}
+            reported |= {"broadcast_weights": self.world.send_s, "save_ckpt": save_s, "step": self._now_s - begun_s}
+            self._tell(step, {f"time/{name}": value for name, value in reported.items()})
             yield step
 
     def _spend(self, seconds: float) -> None:
@@ -90,7 +90,7 @@ class Play:
             self._tick()
 
     def _tick(self) -> None:
-        """Everything but the trainer, for a moment."""
+        """Advance everything except the trainer by one tick."""
         at_model = [rollout for rollout in self._flying if rollout.at_model]
         pace = min(1.0, self.world.engines / len(at_model)) if at_model else 1.0
         for place, rollout in enumerate(self._flying):
@@ -125,13 +125,13 @@ class Play:
             "total/mean": sum(took) / len(took),
             "total/max": max(took),
         }
-        told = {f"train/agg/all/agent/timing/{name}": value for name, value in timing.items()}
-        told |= {
+        reported = {f"train/agg/all/agent/timing/{name}": value for name, value in timing.items()}
+        reported |= {
             "progress/rollouts": float(len(batch)),
             "time/step": self._now_s - self._last_batch_s,
             "time/wait_for_policy": self._held_s,
         }
-        self._tell(self._shipped, told)
+        self._tell(self._shipped, reported)
         self._last_batch_s, self._held_s = self._now_s, 0.0
 
     def _look(self, at_model: int) -> None:
@@ -141,9 +141,9 @@ class Play:
             "num_requests_waiting": at_model - running,
             "kv_cache_usage_perc": running / self.world.engines * 0.9,
         }
-        told = {f"inference/agg/{name}/{stat}": float(value) for name, value in figures.items() for stat in ("sum", "mean")}
+        reported = {f"inference/agg/{name}/{stat}": float(value) for name, value in figures.items() for stat in ("sum", "mean")}
         self._tell(
-            None, told | {"dispatcher/inflight/train": float(self.world.at_once), "concurrency/max_inflight": float(self.world.at_once)}
+            None, reported | {"dispatcher/inflight/train": float(self.world.at_once), "concurrency/max_inflight": float(self.world.at_once)}
         )
 
     def _tell(self, step: int | None, figures: dict[str, float]) -> None:

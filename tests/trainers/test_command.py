@@ -1,11 +1,11 @@
-"""How a trainer is called."""
+"""The command line of a trainer."""
 
 import shlex
 from typing import Any
 
 import pytest
 
-from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
 from tests.builders import spec
@@ -19,7 +19,6 @@ def line(trainer: dict[str, Any], *, checkpoints: str = "/disk/tree/checkpoints"
 
 
 def test_every_kind_of_the_spec_has_its_trainer() -> None:
-    assert set(TRAINERS) == {"command", "torchrun", "prime_rl"}
     for kind, row in TRAINERS.items():
         made = spec()
         trainer = trainer_for(made.model_copy(update={"trainer": made.trainer.model_copy(update={"kind": kind})}))
@@ -32,8 +31,8 @@ def test_a_first_start_runs_the_command_as_it_is() -> None:
 
 def test_a_resume_appends_its_arguments() -> None:
     assert line({"command": "python train.py"}, step=30) == "python train.py --resume-step 30"
-    asked = {"command": "python train.py", "resume": "--from {checkpoint} --at {step}"}
-    assert line(asked, step=30) == "python train.py --from /disk/tree/checkpoints/step_30 --at 30"
+    requested = {"command": "python train.py", "resume": "--from {checkpoint} --at {step}"}
+    assert line(requested, step=30) == "python train.py --from /disk/tree/checkpoints/step_30 --at 30"
 
 
 def test_resume_arguments_stay_on_the_line_of_a_command_written_as_a_block() -> None:
@@ -44,10 +43,10 @@ def test_a_trainer_that_finds_its_own_checkpoints_gets_no_arguments() -> None:
     assert line({"command": "python train.py", "resume": ""}, step=3) == "python train.py"
 
 
-def test_folders_with_odd_names_stay_one_word() -> None:
-    odd = "/disk/my runs/$(rm -rf)/it's"
-    asked = {"command": "run {checkpoints}", "resume": "--from {checkpoint}"}
-    assert shlex.split(line(asked, checkpoints=odd, step=1)) == ["run", odd, "--from", f"{odd}/step_1"]
+def test_folders_with_unusual_names_stay_one_word() -> None:
+    unusual = "/disk/my runs/$(rm -rf)/it's"
+    requested = {"command": "run {checkpoints}", "resume": "--from {checkpoint}"}
+    assert shlex.split(line(requested, checkpoints=unusual, step=1)) == ["run", unusual, "--from", f"{unusual}/step_1"]
 
 
 def test_doubled_braces_are_plain_ones() -> None:
@@ -68,9 +67,9 @@ def test_one_torchrun_worker_gets_the_variables_torchrun_would_set() -> None:
 
 
 def test_more_workers_are_started_by_torchrun_which_never_restarts_them() -> None:
-    asked = {"kind": "torchrun", "command": "-m pkg.train", "workers": 4}
-    assert line(asked, step=5) == "torchrun --standalone --nproc-per-node 4 --max-restarts 0 -m pkg.train --resume-step 5"
-    made = spec(trainer=asked)
+    requested = {"kind": "torchrun", "command": "-m pkg.train", "workers": 4}
+    assert line(requested, step=5) == "torchrun --standalone --nproc-per-node 4 --max-restarts 0 -m pkg.train --resume-step 5"
+    made = spec(trainer=requested)
     assert "RANK" not in trainer_for(made).environment(made, attempt=1, run_id="tiny-1")
 
 
@@ -91,12 +90,12 @@ WANDB = {"project": "p", "entity": "e"}
 )
 def test_all_attempts_are_one_run_of_the_tracker(made: RunSpec) -> None:
     found = [trainer_for(made).environment(made, attempt=attempt, run_id="tiny-1") for attempt in (1, 7)]
-    for said in found:
-        assert [said[f"WANDB_{name}"] for name in ("PROJECT", "ENTITY", "RUN_ID", "RESUME")] == ["p", "e", "tiny-1", "allow"]
+    for message in found:
+        assert [message[f"WANDB_{name}"] for name in ("PROJECT", "ENTITY", "RUN_ID", "RESUME")] == ["p", "e", "tiny-1", "allow"]
     assert "WANDB_NOTES" not in found[1], "people may have written there since"
 
 
-def test_the_trackers_run_leads_back_to_where_it_was_asked_for() -> None:
+def test_the_trackers_run_leads_back_to_where_it_was_requested() -> None:
     made = spec(wandb=WANDB)
     notes = trainer_for(made).environment(made, attempt=1, run_id="tiny-1", link="https://github.com/acme/models/pull/7")["WANDB_NOTES"]
-    assert notes == "prime-train run tiny-1: prime-train diagnose tiny-1; asked for at https://github.com/acme/models/pull/7"
+    assert notes == "tiny-1, a run of prime-train: prime-train diagnose tiny-1; requested at https://github.com/acme/models/pull/7"

@@ -1,4 +1,4 @@
-"""What the metadata of a real distributed checkpoint says, read without PyTorch."""
+"""The content of a real distributed checkpoint's metadata, read without PyTorch."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Lines trainers really end with, and the cause each is to be taken for."""
+"""Last lines of real trainers, and the expected cause of each."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prime_train.core.causes import Cause
 from prime_train.trainers import classify, fired, trainer_for
-from prime_train.trainers.log_rules import BUILT_IN, Standing
+from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength
 from tests.builders import spec
 
 SAMPLES: dict[Cause, list[str]] = {
@@ -195,15 +195,15 @@ def test_every_rule_has_a_sample_and_fires_for_no_other_cause() -> None:
     silent = []
     for rule in BUILT_IN:
         # A weaker rule may match what a stronger one explains better.
-        fires = [cause for cause, line in PAIRS if rule.fits(line) and _strongest_standing(line) >= rule.standing]
+        fires = [cause for cause, line in PAIRS if rule.fits(line) and _strongest_standing(line) >= rule.strength]
         if rule.cause not in fires:
             silent.append(rule.pattern)
         assert set(fires) <= {rule.cause}, rule.pattern
     assert not silent
 
 
-def _strongest_standing(line: str) -> Standing:
-    return min(rule.standing for rule in BUILT_IN if rule.fits(line))
+def _strongest_standing(line: str) -> EvidenceStrength:
+    return min(rule.strength for rule in BUILT_IN if rule.fits(line))
 
 
 @pytest.mark.parametrize("line", HARMLESS)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileSeen, trainer_for
+from prime_train.trainers import FileInfo, trainer_for
 from tests.builders import spec
 
 NOW_S = 10_000
@@ -21,7 +21,7 @@ def step_of(pattern: str, name: str) -> int | None:
 
 
 def complete(made: RunSpec, *files: tuple[str, float], now_s: int = NOW_S) -> bool:
-    return trainer_for(made).is_complete(made, [FileSeen(path, 10, mtime_s) for path, mtime_s in files], now_s)
+    return trainer_for(made).is_complete(made, [FileInfo(path, 10, mtime_s) for path, mtime_s in files], now_s)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Patterns over what a trainer writes: in time linear in the line, whatever the line."""
+"""Patterns for a trainer's output: matched in time linear in the line, whatever the line."""
 
 import ast
 import re
@@ -80,7 +80,7 @@ def test_threads_may_match_at_once() -> None:
 
 
 def written_patterns() -> list[tuple[str, str]]:
-    """Every pattern that stands in the code as text and is matched by `re`, with the file it stands in."""
+    """Yield every pattern that is written in the code and matched by `re`, with its file."""
     found = []
     for folder in ("src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas"):
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -96,11 +96,11 @@ def written_patterns() -> list[tuple[str, str]]:
 
 USES = {"compile", "search", "match", "fullmatch", "sub", "finditer", "findall", "split"}
 REPEATED = 24
-"""How often a part of a line is repeated at first; then twice as often."""
+"""Initial number of repetitions of a part of a line; then it is doubled."""
 
 
 def test_no_pattern_of_our_own_explodes() -> None:
-    """A pattern whose steps grow more than with the square of the line would be used against whoever reads the line."""
+    """A pattern whose steps grow faster than the square of the line's length could be abused to block the reader."""
     patterns = written_patterns()
     assert len(patterns) > 100
     slow = [(where, pattern) for pattern, where in patterns if grows_faster_than_a_square(pattern)]
@@ -108,7 +108,7 @@ def test_no_pattern_of_our_own_explodes() -> None:
 
 
 def test_what_is_matched_against_a_line_of_the_trainer_by_pythons_engine_is_linear() -> None:
-    lines = [(where, pattern) for pattern, where in written_patterns() if where.startswith("src/prime_train/trainers/lines.py")]
+    lines = [(where, pattern) for pattern, where in written_patterns() if where.startswith("src/prime_train/trainers/log_lines.py")]
     assert len(lines) == 2
     assert not [where for where, pattern in lines if grows(pattern, factor=3)]
     assert grows(r"\d+ validation errors?", factor=3)
@@ -126,7 +126,7 @@ def grows_faster_than_a_square(pattern: str) -> bool:
 
 
 def grows(pattern: str, *, factor: int) -> bool:
-    """Whether a line that is twice as long takes more than `factor` times the steps."""
+    """Return whether a line of double length takes more than `factor` times the steps."""
     for part in set(re.findall(r"[A-Za-z0-9]", pattern)[:12]) | set("a1 -_"):
         try:
             once, twice = (steps_of(pattern, part * length + "\x00", steps_max=500_000) for length in (REPEATED, 2 * REPEATED))

@@ -1,4 +1,4 @@
-"""How prime-rl is called, when its checkpoints are whole, and what its end means."""
+"""prime-rl's command line, when its checkpoints are complete, and the meaning of its exit."""
 
 import os
 import shlex
@@ -9,7 +9,7 @@ import pytest
 from prime_train.core.causes import Cause
 from prime_train.core.prime_rl import SHIPPED
 from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileSeen, classify, trainer_for
+from prime_train.trainers import FileInfo, classify, trainer_for
 from prime_train.trainers.prime_rl import BROADCAST, PORT
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
@@ -25,7 +25,7 @@ WHOLE = (
 
 
 def words(made: RunSpec | None = None, *, step: int | None = None, variables: dict[str, str] | None = None) -> list[str]:
-    """What the launcher gets once the shell has read the line, from its own name on."""
+    """Return the launcher's arguments after the shell has parsed the line, from its own name on."""
     made = made or prime_rl_spec()
     checkpoints = f"{WORK}/{made.checkpoints.folder}"
     folder = None if step is None else f"{checkpoints}/step_{step}"
@@ -33,14 +33,14 @@ def words(made: RunSpec | None = None, *, step: int | None = None, variables: di
     assert line.startswith("exec env PATH=")
     shown = line.replace("exec ", 'printf "%s\\n" ', 1)
     plain = {name: value for name, value in os.environ.items() if name not in (PORT, BROADCAST)}
-    said = subprocess.run(["/bin/sh", "-c", shown], env=plain | (variables or {}), capture_output=True, text=True, check=True).stdout
-    return said.splitlines()[2:]
+    message = subprocess.run(["/bin/sh", "-c", shown], env=plain | (variables or {}), capture_output=True, text=True, check=True).stdout
+    return message.splitlines()[2:]
 
 
 def test_a_first_start_names_the_run_and_never_resumes_or_cleans() -> None:
-    said = words()
-    assert said[:8] == ["uv", "run", "--no-sync", "--project", "../prime-rl", "rl", "@", "rl.toml"]
-    assert said[8:] == [
+    message = words()
+    assert message[:8] == ["uv", "run", "--no-sync", "--project", "../prime-rl", "rl", "@", "rl.toml"]
+    assert message[8:] == [
         *("--run.name", "tiny", "--run.dir", "tiny", "--output-dir", f"{WORK}/outputs", "--max-steps", "20", "--monitors.file"),
     ]
 
@@ -50,25 +50,25 @@ def test_a_resume_names_its_step() -> None:
 
 
 def test_the_output_folder_is_the_one_whose_checkpoints_are_looked_at() -> None:
-    said = words(prime_rl_spec(part={"output": "a/b", "run_name": "r.1"}))
-    assert said[said.index("--output-dir") + 1] == f"{WORK}/a/b"
+    message = words(prime_rl_spec(part={"output": "a/b", "run_name": "r.1"}))
+    assert message[message.index("--output-dir") + 1] == f"{WORK}/a/b"
 
 
 def test_how_often_it_saves_and_the_tracker_are_the_specs() -> None:
-    said = shlex.join(words(prime_rl_spec(checkpoints={"every_steps": 5}, wandb={"project": "my p", "entity": "e"})))
-    assert "--ckpt.interval 5" in said
-    assert "--monitors.wandb.project 'my p' --monitors.wandb.entity e" in said
+    message = shlex.join(words(prime_rl_spec(checkpoints={"every_steps": 5}, wandb={"project": "my p", "entity": "e"})))
+    assert "--ckpt.interval 5" in message
+    assert "--monitors.wandb.project 'my p' --monitors.wandb.entity e" in message
 
 
 def test_overrides_come_as_they_are_and_before_ours() -> None:
-    said = words(prime_rl_spec(part={"overrides": ["--x.note", "a b; $(rm)"]}))
-    assert said[8:11] == ["--x.note", "a b; $(rm)", "--run.name"]
+    message = words(prime_rl_spec(part={"overrides": ["--x.note", "a b; $(rm)"]}))
+    assert message[8:11] == ["--x.note", "a b; $(rm)", "--run.name"]
 
 
-def test_heartbeats_are_asked_for_where_somebody_listens() -> None:
+def test_heartbeats_are_requested_where_somebody_listens() -> None:
     assert not [word for word in words() if "heartbeat" in word]
-    said = words(variables={PORT: "4711"})
-    assert said[-4:] == [
+    message = words(variables={PORT: "4711"})
+    assert message[-4:] == [
         *("--trainer.heartbeat.url", "http://127.0.0.1:4711/hb/trainer"),
         *("--orchestrator.heartbeat.url", "http://127.0.0.1:4711/hb/orchestrator"),
     ]
@@ -88,10 +88,10 @@ def test_all_attempts_are_one_run_of_the_tracker() -> None:
 
 def complete(*files: tuple[str, float]) -> bool:
     made = prime_rl_spec()
-    return trainer_for(made).is_complete(made, [FileSeen(path, 10, mtime_s) for path, mtime_s in files], NOW_S)
+    return trainer_for(made).is_complete(made, [FileInfo(path, 10, mtime_s) for path, mtime_s in files], NOW_S)
 
 
-def test_a_checkpoint_of_two_halves_is_whole_once_the_trainers_metadata_is_there() -> None:
+def test_a_checkpoint_of_two_halves_is_complete_once_the_trainers_metadata_is_there() -> None:
     assert complete(*WHOLE)
     assert not complete(*WHOLE[:3])
 
@@ -103,7 +103,7 @@ def test_without_any_one_kind_of_file_it_is_not(missing: int) -> None:
     assert complete(*rest) is (missing in (1, 2))
 
 
-def test_what_the_orchestrator_alone_has_saved_is_never_whole() -> None:
+def test_what_the_orchestrator_alone_has_saved_is_never_complete() -> None:
     assert not complete(("orchestrator/progress.pt", 1.0))
     assert not complete(("orchestrator/progress.pt", 1.0), ("trainer/.metadata", 2.0))
 
@@ -126,14 +126,14 @@ def test_other_kinds_end_as_they_say() -> None:
 
 def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
     made = prime_rl_spec()
-    asked = trainer_for(made)
-    trainer, inference, orchestrator = asked.log_files(made)
+    requested = trainer_for(made)
+    trainer, inference, orchestrator = requested.log_files(made)
     assert trainer == f"{FOLDER}/logs/latest/trainer.log"
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     output = ["ERROR Error: Trainer failed with exit code 1", "ERROR Terminating all processes..."]
-    rules = asked.log_rules(made)
-    assert classify(asked.last_lines(made, {trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
-    assert classify(asked.last_lines(made, {inference: [oom]}, output), rules, code=1) == (
+    rules = requested.log_rules(made)
+    assert classify(requested.last_lines(made, {trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
+    assert classify(requested.last_lines(made, {inference: [oom]}, output), rules, code=1) == (
         Cause.INFERENCE_OOM,
         f"inference.log: {oom}",
     )
@@ -145,4 +145,4 @@ def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
 )
 def test_steps_wait_for_the_trainers_half_of_a_checkpoint_only(paths: tuple[str, ...], begun: bool) -> None:
     spec = prime_rl_spec()
-    assert trainer_for(spec).is_begun(spec, [FileSeen(path, 1, 0.0) for path in paths]) is begun
+    assert trainer_for(spec).is_begun(spec, [FileInfo(path, 1, 0.0) for path in paths]) is begun

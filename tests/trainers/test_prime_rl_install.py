@@ -1,4 +1,4 @@
-"""The commands that put prime-rl on a machine."""
+"""The commands that install prime-rl on a machine."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from tests.trainers.prime_rl_spec import REF, prime_rl_spec
 
 @pytest.fixture
 def upstream(tmp_path: Path) -> tuple[dict[str, str], list[str]]:
-    """Variables for the commands, and the commits there are, oldest first."""
+    """Return variables for the commands, and the commits, oldest first."""
     git, commits = upstream_in(tmp_path / "upstream", versions=2)
     return {**os.environ, **git, **uv_in(tmp_path / "bin")}, commits
 
@@ -30,7 +30,7 @@ def run_all(commands: tuple[str, ...], work: Path, env: dict[str, str]) -> None:
         subprocess.run(["/bin/sh", "-c", command], cwd=work, env=env, check=True, capture_output=True)
 
 
-def test_the_commit_that_was_asked_for_is_there_even_if_another_one_was_before(
+def test_the_commit_that_was_requested_is_there_even_if_another_one_was_before(
     tmp_path: Path, upstream: tuple[dict[str, str], list[str]]
 ) -> None:
     env, commits = upstream

@@ -1,4 +1,4 @@
-"""Which GPUs serve inference and where it answers, out of prime-rl's configuration."""
+"""Which GPUs serve inference and on which ports, derived from prime-rl's configuration."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_inference_has_the_first_gpus_and_a_port_of_its_own_above_the_front() ->
     assert found(config) == Layout((0, 1), (9100, 9000))
 
 
-def test_what_is_not_said_has_its_defaults() -> None:
+def test_what_is_not_reported_has_its_defaults() -> None:
     assert found(SERVED) == Layout((0,), (8100, 8000))
 
 
@@ -35,7 +35,7 @@ def test_gpus_that_are_made_visible_are_counted_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("visible", ["GPU-8a7b,GPU-1c2d", "0", "", "0,,1", "0,-1", "9999999999,1"])
-def test_gpus_that_can_not_be_told_apart_are_not_known(visible: str) -> None:
+def test_gpus_that_cannot_be_distinguished_are_not_known(visible: str) -> None:
     assert found(SERVED, visible=visible) == Layout((), (8100, 8000))
 
 

@@ -1,4 +1,4 @@
-"""What the lines of prime-rl mean."""
+"""The meaning of prime-rl's log lines."""
 
 import pytest
 

@@ -1,18 +1,18 @@
-"""What a spec of kind prime_rl says by itself, and what it refuses."""
+"""What a spec of kind prime_rl fills in, and what it refuses."""
 
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from prime_train.adapters.config_yaml import read_text
+from prime_train.configs.parsing import read_text
 from prime_train.core.prime_rl import OURS, refused
 from prime_train.core.spec import RunSpec
 from tests.builders import spec
 from tests.trainers.prime_rl_spec import REF, prime_rl_spec
 
 
-def test_where_it_saves_and_what_completes_a_checkpoint_need_not_be_said() -> None:
+def test_where_it_saves_and_what_completes_a_checkpoint_need_not_be_reported() -> None:
     made = prime_rl_spec()
     assert made.checkpoints.folder == "outputs/tiny/checkpoints"
     assert (made.checkpoints.marker, made.checkpoints.pattern) == ("trainer/.metadata", "step_{step}")
@@ -39,17 +39,17 @@ def test_a_spec_that_was_sent_and_one_that_was_renamed_still_say_the_same_places
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"steps": None}, "steps: kind prime_rl needs its last step"),
-        ({"trainer": {"prime_rl": None}}, "prime_rl: kind prime_rl needs this part, and no other kind may have it"),
+        ({"steps": None}, "steps: kind prime_rl needs the number of steps"),
+        ({"trainer": {"prime_rl": None}}, "prime_rl: kind prime_rl needs this section, and other kinds do not allow it"),
         ({"trainer": {"command": "rl @ other.toml"}}, "command: kind prime_rl has its own"),
         ({"part": {"ref": "main"}}, "match pattern"),
         ({"part": {"config": "/rl.toml"}}, "must be a relative path"),
         ({"part": {"run_name": "a/../b"}}, "match pattern"),
         ({"part": {"overrides": ["--resume"]}}, "the checkpoint to resume is chosen from the bucket"),
         ({"part": {"overrides": ["--run.name", "x"]}}, "use trainer.prime_rl.run_name"),
-        ({"checkpoints": {"folder": "ckpt"}}, "checkpoints.folder: kind prime_rl has outputs/tiny/checkpoints there, not ckpt"),
-        ({"checkpoints": {"pattern": "global_step_{step}"}}, "checkpoints.pattern: kind prime_rl has step_{step} there"),
-        ({"checkpoints": {"marker": "STABLE"}}, "checkpoints.marker: kind prime_rl has trainer/.metadata there"),
+        ({"checkpoints": {"folder": "ckpt"}}, "checkpoints.folder: kind prime_rl requires outputs/tiny/checkpoints, not ckpt"),
+        ({"checkpoints": {"pattern": "global_step_{step}"}}, "checkpoints.pattern: kind prime_rl requires step_{step}"),
+        ({"checkpoints": {"marker": "STABLE"}}, "checkpoints.marker: kind prime_rl requires trainer/.metadata"),
         ({"trainer": {"kind": "command"}}, "Field required"),
         ({"part": {"output": 3}}, "valid string"),
     ],
@@ -74,7 +74,7 @@ checkpoints: {{every_steps: 10, keep: 2}}
 """
 
 
-def test_a_file_of_this_kind_is_read_and_its_mistakes_are_found_where_they_are() -> None:
+def test_a_file_of_this_kind_is_read_and_its_errors_are_found_where_they_are() -> None:
     read = read_text(TEXT, "run.yaml")
     assert read.findings == ()
     assert read.spec is not None
@@ -88,7 +88,7 @@ def test_a_file_of_this_kind_is_read_and_its_mistakes_are_found_where_they_are()
 def test_other_kinds_still_need_a_command_and_take_no_part_of_prime_rl() -> None:
     with pytest.raises(ValidationError) as caught:
         spec(trainer={"command": "python train.py", "prime_rl": {"config": "rl.toml", "ref": REF}})
-    assert "no other kind may have it" in str(caught.value)
+    assert "other kinds do not allow it" in str(caught.value)
     with pytest.raises(ValidationError) as caught:
         RunSpec.model_validate({"name": "tiny", "trainer": {"kind": "torchrun"}, "budget": {"usd": 5.0}})
     assert [(error["loc"], error["type"]) for error in caught.value.errors()] == [(("trainer", "command"), "missing")]

@@ -1,4 +1,4 @@
-"""Progress out of real lines, and out of junk."""
+"""Progress parsed from real lines, and from arbitrary text."""
 
 import json
 from typing import Any

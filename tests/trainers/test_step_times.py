@@ -1,4 +1,4 @@
-"""How long steps take, from the rows of any trainer."""
+"""Durations of steps, from the rows of any trainer."""
 
 import json
 from collections.abc import Sequence

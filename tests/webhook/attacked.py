@@ -1,4 +1,4 @@
-"""Who is attacked, how the attacks get there, and what has to be true afterwards."""
+"""The attacked control plane, how the attacks reach it, and what must be true afterwards."""
 
 import contextlib
 import http.client
@@ -12,13 +12,13 @@ from prime_train.core.run import RunState
 from prime_train.core.wire import STORE_PATH, Refusal, Reply, Verdict
 from prime_train.ports import Store
 from tests import builders as b
-from tests.webhook.asking import ATTEMPT, heartbeat, stored
+from tests.waiting import HANG_S
 from tests.webhook.attacks import MINE, OTHER, Attack, Keys, Sent
+from tests.webhook.calls import ATTEMPT, heartbeat, stored
 from tests.webhook.leaks import leaks
 
-ANSWER_S_MAX = 30
 ANSWER_BYTES_MAX = 1000
-"""Of a refusal: what was sent is not sent back."""
+"""Size limit of a refusal in bytes, because it does not repeat the request."""
 ODD = (
     ("loss", "NaN"),
     ("loss", "-Infinity"),
@@ -34,14 +34,14 @@ ODD = (
     ("step", "9007199254740992"),
     ("attempt", "2.0"),
 )
-"""Fields of a heartbeat, and values for them as JSON."""
+"""Fields of a heartbeat, with unusual values as JSON."""
 FOR_MACHINES = ("HF_TOKEN", "PRIME_TRAIN_POD_")
-"""Begin the names of what a machine gets once it has proved whose it is."""
+"""Prefixes of the names that a machine receives after it has been authenticated."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back of one request."""
+    """The response to one request."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,10 +49,10 @@ class Answer:
 
 
 def judge(attack: Attack, answer: Answer, hidden: Mapping[str, str]) -> None:
-    """Fails where the answer is not what the attack deserves, in the form of all answers, where a browser could make use of it, or where
-    it holds a secret of `hidden` that is not meant for whoever has signed."""
-    assert (answer.status in attack.statuses, attack.said in answer.body.decode()) == (True, True), f"{attack.name}: {answer}"
-    unseen = {name: value for name, value in hidden.items() if not (name.startswith(FOR_MACHINES) and attack.told)}
+    """Fail if the response is not the expected one in the common form, if a browser could misuse it, or if it contains a secret of `hidden`
+    that the signer may not have."""
+    assert (answer.status in attack.statuses, attack.message in answer.body.decode()) == (True, True), f"{attack.name}: {answer}"
+    unseen = {name: value for name, value in hidden.items() if not (name.startswith(FOR_MACHINES) and attack.reported)}
     assert not leaks(f"{answer.headers}\n{answer.body.decode()}", unseen), attack.name
     assert answer.headers["content-type"] == "application/json"
     assert not [name for name in answer.headers if name.startswith("access-control")]
@@ -65,12 +65,12 @@ def judge(attack: Attack, answer: Answer, hidden: Mapping[str, str]) -> None:
         assert len(answer.body) <= ANSWER_BYTES_MAX
 
 
-def asked(url: str, sent: Sent) -> Answer:
-    """Sends it as it is; an answer that comes before all of it was sent is heard."""
+def requested(url: str, sent: Sent) -> Answer:
+    """Send the request unchanged; a response that arrives before all of it was sent is read."""
     parts = urlsplit(url)
     lines = [f"{sent.method} {parts.path}{sent.target} HTTP/1.1", f"host: {parts.netloc}", "connection: close"]
     lines += [f"{name}: {value}" for name, value in (*sent.headers, ("content-length", str(len(sent.body))))]
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=ANSWER_S_MAX) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + sent.body)
         response = http.client.HTTPResponse(connection, method=sent.method)
@@ -79,24 +79,24 @@ def asked(url: str, sent: Sent) -> Answer:
 
 
 def two_runs(store: Store) -> None:
-    """What the attacks are aimed at: a run that trains, and another of somebody else's."""
+    """Store the targets of the attacks: a run that trains, and a run of another user."""
     stored(store)
-    stored(store, b.held(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=OTHER), seq=7, committed_step=5))
+    stored(store, b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=OTHER), seq=7, committed_step=5))
 
 
 def seen(store: Store) -> object:
-    """All that a store can be asked for."""
+    """Return everything that a store can return."""
     runs = [(store.load(run), store.history(run)) for run in (b.RUN_ID, OTHER)]
     return runs, store.list_runs(), store.lease_statuses(), store.outbox(100), store.watch(), store.due(2**40, 100)
 
 
 def all_kept(ask: Callable[[Sent], Answer], keys: Keys) -> None:
-    """Heartbeats with all that is odd and allowed are taken and can be read by the operator, one after another; fails where one cannot."""
+    """Check that heartbeats with all allowed unusual values are accepted and can be read by the operator, one after another."""
     good = heartbeat(8, exit=None).model_dump(mode="json")
     for seq, (field, raw) in enumerate(ODD, start=8):
         body = json.dumps(good | {"seq": seq, field: "?"}).replace(f'"{field}": "?"', f'"{field}": {raw}').encode()
-        said = ask(keys.mine.sent("POST", f"{MINE}/heartbeat", body))
-        assert (said.status, json.loads(said.body)["verdict"]) == (200, "ok"), (field, raw[:50], said)
+        message = ask(keys.mine.sent("POST", f"{MINE}/heartbeat", body))
+        assert (message.status, json.loads(message.body)["verdict"]) == (200, "ok"), (field, raw[:50], message)
         read = ask(keys.operator.sent("POST", f"{STORE_PATH}load", json.dumps([b.RUN_ID]).encode()))
         assert (read.status, json.loads(read.body)["lease"]["seq"]) == (200, seq), (field, raw[:50], read)
     listed = ask(keys.operator.sent("POST", f"{STORE_PATH}lease_statuses", b"[]"))

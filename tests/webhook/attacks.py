@@ -1,7 +1,7 @@
-"""What a stranger, or a machine that has gone bad, may send: one table for every door of the control plane.
+"""What an attacker, or a compromised machine, may send: one table for every entry of the control plane.
 
-A stranger has no key; a machine has that of its own attempt; and some have listened, and say again what was said with the right key.
-Nothing of it may change anything, and every answer has the one form that answers have.
+An attacker without a key, a machine with that of its own attempt, and attackers who repeat intercepted requests that were signed with the
+right key. None of it may change anything, and every response has the common form.
 """
 
 import gzip
@@ -26,20 +26,20 @@ from prime_train.core.wire import (
     sign,
 )
 from tests import builders as b
-from tests.webhook.asking import ATTEMPT, commit, heartbeat, held, last_heartbeat
+from tests.webhook.calls import ATTEMPT, commit, heartbeat, held, last_heartbeat
 
 OTHER = "other-1"
-"""A run like the first, of somebody else's."""
+"""A run like the first, of another user."""
 MINE = f"/v1/runs/{b.RUN_ID}/{ATTEMPT}"
 THEIRS = f"/v1/runs/{OTHER}/{ATTEMPT}"
 SAID = heartbeat(7).model_dump_json().encode()
-"""The newest heartbeat there is: said again it changes nothing."""
+"""The newest heartbeat: repeating it changes nothing."""
 NEW = heartbeat(8).model_dump_json().encode()
 JSON = ("content-type", "application/json")
 
 
 class Door(Flag):
-    """The ways in. A connection passes on what no event can hold, and a function's address what its gateway lets through."""
+    """The entries. A connection passes on what no event can hold, and a function's address what its gateway lets through."""
 
     CONNECTION = auto()
     EVENT = auto()
@@ -50,7 +50,7 @@ class Door(Flag):
 
 @dataclass(frozen=True)
 class Sent:
-    """A request as it goes out: `target` with its query, each header as often as it is named."""
+    """A request as sent: `target` with its query, each header as often as it is given."""
 
     method: str
     target: str
@@ -60,20 +60,20 @@ class Sent:
 
 @dataclass(frozen=True)
 class Attack:
-    """`statuses`: with one of them it is answered, `said` among the words; 200 is for what changes nothing all the same. `told`: the answer
-    is the job of whose key has signed, with all its secrets."""
+    """An attack. `statuses`: the expected ones, with `said` in the response; 200 is for requests that change nothing. `told`: the response
+    is the job of the signer's attempt, with all its secrets."""
 
     name: str
     sent: Sent
     statuses: tuple[int, ...]
-    said: str = ""
+    message: str = ""
     door: Door = Door.ANY
-    told: bool = False
+    reported: bool = False
 
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs: `key` at `at_s`."""
+    """A signer: `key` at `at_s`."""
 
     key: str
     at_s: int
@@ -83,13 +83,13 @@ class Signer:
         return JSON, (TIMESTAMP_HEADER, str(self.at_s)), (SIGNATURE_HEADER, signature)
 
     def sent(self, method: str, path: str, body: bytes = b"", *, target: str = "", extra: tuple[tuple[str, str], ...] = ()) -> Sent:
-        """Signed by `path`, asked at `target` where that is not the same."""
+        """Return the request signed for `path`, and sent to `target` if that differs."""
         return Sent(method, target or path, (*self.headers(method, path, body), *extra), body)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """All that can be signed with, at the time of whoever is attacked. `mine` is a machine's, the first run's newest."""
+    """All keys and signers, at the time of the attacked server. `mine` is a machine's, the first run's newest."""
 
     master: bytes
     now_s: int
@@ -108,11 +108,11 @@ class Keys:
 
 def _forged(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
-    path, needed = f"{MINE}/heartbeat", "are needed"
+    path, needed = f"{MINE}/heartbeat", "are required"
     good = dict(mine.headers("POST", path, NEW))
     signature = good[SIGNATURE_HEADER]
     yield Attack("no signature at all", Sent("POST", path, (JSON,), NEW), (401,), needed)
-    for name, odd in {
+    for name, unusual in {
         "an empty signature": "",
         "a signature without its version": signature[3:],
         "a signature of another version": "v0=" + signature[3:],
@@ -123,9 +123,11 @@ def _forged(keys: Keys) -> Iterator[Attack]:
         "a signature of letters beyond ASCII": "v1=" + "\xe9" * 64,
         "a signature of a megabyte": "v1=" + "0" * 2**20,
     }.items():
-        door = Door.EVENT if len(odd) > 1000 else Door.ANY
-        yield Attack(name, Sent("POST", path, (JSON, (TIMESTAMP_HEADER, str(mine.at_s)), (SIGNATURE_HEADER, odd)), NEW), (401,), door=door)
-    for name, odd in {
+        door = Door.EVENT if len(unusual) > 1000 else Door.ANY
+        yield Attack(
+            name, Sent("POST", path, (JSON, (TIMESTAMP_HEADER, str(mine.at_s)), (SIGNATURE_HEADER, unusual)), NEW), (401,), door=door
+        )
+    for name, unusual in {
         "an empty timestamp": "",
         "a timestamp of a thousand digits": "9" * 1000,
         "a timestamp with a sign": f"+{mine.at_s}",
@@ -134,14 +136,14 @@ def _forged(keys: Keys) -> Iterator[Attack]:
         "a timestamp that is no number": "nan",
         "a timestamp of odd digits": "\xb2\xb3",
     }.items():
-        yield Attack(name, Sent("POST", path, (JSON, (TIMESTAMP_HEADER, odd), (SIGNATURE_HEADER, signature)), NEW), (401,), needed)
+        yield Attack(name, Sent("POST", path, (JSON, (TIMESTAMP_HEADER, unusual), (SIGNATURE_HEADER, signature)), NEW), (401,), needed)
     for name, key in {"nothing": "", "the master key itself": keys.master.hex(), "a guess": "0" * 64}.items():
         yield Attack(f"signed by {name}", Signer(key, mine.at_s).sent("POST", path, NEW), (401,), "signature")
     yield Attack("another body than was signed", Sent("POST", path, tuple(good.items()), NEW + b" "), (401,), "signature")
 
 
 def _replayed(keys: Keys) -> Iterator[Attack]:
-    """Within the clock's window whoever has listened may say it all again; each names why that does no harm."""
+    """Yield repetitions within the clock's tolerance; each names why it does no harm."""
     mine, operator = keys.mine, keys.operator
     now = held()
     change = Change(now.run, now.lease, lease_version=0)
@@ -153,7 +155,7 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
     yield Attack("a heartbeat again, whose number has been", mine.sent("POST", f"{MINE}/heartbeat", SAID), (200,), '"repeated"')
     older = commit(5).model_dump_json().encode()
     yield Attack("a commit again, whose step is the newest", mine.sent("POST", f"{MINE}/commit", older), (200,), '"repeated"')
-    yield Attack("a bootstrap again, which only reads", mine.sent("GET", f"{MINE}/bootstrap"), (200,), '"resume"', told=True)
+    yield Attack("a bootstrap again, which only reads", mine.sent("GET", f"{MINE}/bootstrap"), (200,), '"resume"', reported=True)
     for name, arguments in again.items():
         body = CALLS[name].takes.dump_json(arguments)
         yield Attack(f"the operator's {name} again, which finds it done", operator.sent("POST", STORE_PATH + name, body), (200,), "")
@@ -344,7 +346,7 @@ def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
 
 
 def _as_it_is(body: bytes) -> Door:
-    """The doors that pass it on byte by byte: what calls itself JSON has to be text for a gateway."""
+    """Return the entries that pass the body on byte by byte: for a gateway, JSON has to be text."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -365,8 +367,8 @@ def _with_odd_headers(keys: Keys) -> Iterator[Attack]:
     for name, headers in {"five thousand headers": many, "a header of a megabyte": (("x", "y" * 2**20),)}.items():
         for door, statuses in {Door.CONNECTION: (431,), Door.EVENT: (401,)}.items():
             yield Attack(name, Sent("POST", f"{MINE}/heartbeat", headers, NEW), statuses, door=door)
-    odd = (("x-forwarded-for", "127.0.0.1"), ("x-original-url", f"{STORE_PATH}list_runs"), ("x-rewrite-url", "/healthz"))
-    sent = mine.sent("POST", f"{MINE}/heartbeat", SAID, extra=odd)
+    unusual = (("x-forwarded-for", "127.0.0.1"), ("x-original-url", f"{STORE_PATH}list_runs"), ("x-rewrite-url", "/healthz"))
+    sent = mine.sent("POST", f"{MINE}/heartbeat", SAID, extra=unusual)
     yield Attack("headers that would be another address, which nobody reads", sent, (200,), '"repeated"')
 
 
@@ -385,5 +387,5 @@ KINDS: dict[str, Callable[[Keys], Iterator[Attack]]] = {
 
 
 def attacks(kind: str, door: Door, master: bytes, now_s: int) -> list[Attack]:
-    """Those of a kind that get through that door; `now_s` is the clock of whoever is attacked."""
+    """Yield the attacks of a kind that get through that entry; `now_s` is the clock of the attacked server."""
     return [attack for attack in KINDS[kind](Keys(master, now_s)) if door in attack.door]

@@ -1,4 +1,4 @@
-"""Looks for what must not be seen, in whatever form it may have got out."""
+"""Searches for secrets in every form in which they may have been revealed."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -6,14 +6,14 @@ from urllib.parse import quote, quote_plus
 
 from prime_train.core.wire import attempt_key, operator_key
 from tests import builders as b
-from tests.webhook.asking import ATTEMPT
 from tests.webhook.attacks import OTHER
+from tests.webhook.calls import ATTEMPT
 
 SHOWN_CHARS = 200
 
 
 def keys_of(master: bytes) -> dict[str, str]:
-    """The master key, and all that is made of it for the runs of the attacks."""
+    """Return the master key, and all keys derived from it for the runs of the attacks."""
     made = {
         f"attempt {attempt} of {run}": attempt_key(master, run, attempt) for run in (b.RUN_ID, OTHER) for attempt in range(1, ATTEMPT + 2)
     }
@@ -21,7 +21,7 @@ def keys_of(master: bytes) -> dict[str, str]:
 
 
 def forms(value: str) -> set[str]:
-    """The value as it is, in base64 at each of the three places where it may begin, and as a part of an address."""
+    """Yield the value itself, in base64 at each of the three offsets, and as a part of a URL."""
     raw = value.encode()
     shifted = (base64.b64encode(b"\0" * lead + raw).decode() for lead in range(3))
     # What stands beside it changes the letters at both ends.
@@ -30,7 +30,7 @@ def forms(value: str) -> set[str]:
 
 
 def leaks(text: str, secrets: Mapping[str, str]) -> list[str]:
-    """Which secrets are in the text, each with what stands before it."""
+    """Return the secrets in the text, each with the text before it."""
     return [f"{name}: ...{text[max(0, text.find(form) - SHOWN_CHARS) : text.find(form)]}" for name, form in _all(secrets) if form in text]
 
 

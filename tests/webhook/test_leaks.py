@@ -1,4 +1,4 @@
-"""What looks for secrets finds them."""
+"""The search for secrets finds them."""
 
 import base64
 from collections.abc import Callable

@@ -14,7 +14,7 @@ from prime_train.core.run import Origin, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Order, Refusal, Reply, attempt_key
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
 from tests import builders as b
-from tests.webhook.asking import (
+from tests.webhook.calls import (
     ATTEMPT,
     CASES,
     MASTER,
@@ -53,7 +53,7 @@ def test_each_request_gets_its_answer_and_a_refused_one_changes_nothing(case: Ca
 
     response = handle(webhook(store), case.request)
 
-    assert (response.status, case.said in response.body.decode()) == (case.status, True), response.body
+    assert (response.status, case.message in response.body.decode()) == (case.status, True), response.body
     assert (store.load(b.RUN_ID) != before) is case.changes
     assert len(store.list_runs()) == 1
 
@@ -69,9 +69,15 @@ def test_a_refusal_says_what_is_wrong_and_what_time_it_is(case: Case) -> None:
 def test_a_heartbeat_is_answered_with_the_order_that_waits_and_the_pace_of_the_spec(store: Store) -> None:
     stored(store, held(order=Order.DRAIN, order_reason="budget"))
 
-    said = reply(handle(webhook(store), ask("heartbeat", heartbeat(8))))
+    message = reply(handle(webhook(store), ask("heartbeat", heartbeat(8))))
 
-    assert (said.order, said.reason, said.heartbeat_s, said.committed_step, said.now_s) == (Order.DRAIN, "budget", 11, 5, NOW_S)
+    assert (message.order, message.reason, message.heartbeat_s, message.committed_step, message.now_s) == (
+        Order.DRAIN,
+        "budget",
+        11,
+        5,
+        NOW_S,
+    )
 
 
 def test_a_heartbeat_sent_twice_is_stored_once(store: Store) -> None:
@@ -86,7 +92,7 @@ def test_a_heartbeat_sent_twice_is_stored_once(store: Store) -> None:
     assert store.load(b.RUN_ID) == once
 
 
-def test_an_exit_said_twice_ends_the_attempt_once(store: Store) -> None:
+def test_an_exit_reported_twice_ends_the_attempt_once(store: Store) -> None:
     stored(store)
     here = webhook(store)
 
@@ -97,15 +103,15 @@ def test_an_exit_said_twice_ends_the_attempt_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "wakes"),
+    ("message", "wakes"),
     [(heartbeat(8), False), (heartbeat(8, news=True), True), (heartbeat(8, preempting=True), True), (last_heartbeat(8, news=False), True)],
     ids=["nothing new", "news", "about to be taken away", "the end"],
 )
-def test_only_news_makes_the_run_due(said: Heartbeat, wakes: bool, store: Store) -> None:
+def test_only_news_makes_the_run_due(message: Heartbeat, wakes: bool, store: Store) -> None:
     of = held()
     stored(store, replace(of, run=replace(of.run, next_check_s=NOW_S + 500)))
 
-    response = handle(webhook(store), ask("heartbeat", said))
+    response = handle(webhook(store), ask("heartbeat", message))
 
     assert response.wakes is wakes
     assert store.due(NOW_S, 10) == ([b.RUN_ID] if wakes else [])
@@ -139,7 +145,7 @@ def test_a_desk_without_a_key_is_refused() -> None:
 # ------------------------------------------------------------------------------------------------------------------- bootstrap
 
 
-def test_the_bootstrap_is_the_whole_job_with_the_named_secrets_only(store: Store) -> None:
+def test_the_bootstrap_is_the_complete_job_with_the_named_secrets_only(store: Store) -> None:
     there = stored(store)
 
     response = handle(webhook(store), ask("bootstrap"))
@@ -151,7 +157,7 @@ def test_the_bootstrap_is_the_whole_job_with_the_named_secrets_only(store: Store
     assert SECRETS["OTHER_TOKEN"] not in response.body.decode()
 
 
-def test_the_bootstrap_says_where_the_run_was_asked_for(store: Store) -> None:
+def test_the_bootstrap_says_where_the_run_was_requested(store: Store) -> None:
     of = held()
     stored(store, replace(of, run=replace(of.run, origin=Origin("acme/models", "c0ffee", "configs/a.yaml", "key", pull=7))))
 
@@ -160,7 +166,7 @@ def test_the_bootstrap_says_where_the_run_was_asked_for(store: Store) -> None:
     assert job.origin_url == "https://github.com/acme/models/pull/7"
 
 
-def test_a_secret_that_is_not_there_is_told_by_its_name(store: Store) -> None:
+def test_a_secret_that_is_not_there_is_reported_by_its_name(store: Store) -> None:
     of = held()
     spec = of.run.spec.model_copy(update={"secrets": ("HF_TOKEN", "WANDB_KEY", "S3_KEY")})
     stored(store, replace(of, run=replace(of.run, spec=spec)))
@@ -186,7 +192,7 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
 @pytest.mark.parametrize(("tree", "key"), [({}, f"runs/{b.RUN_ID}/tree.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])
 def test_a_packed_tree_is_named_unless_there_is_a_repository(tree: dict[str, str], key: str | None) -> None:
     store = MemoryStore()
-    stored(store, b.held(b.run(RunState.STARTING, attempt=ATTEMPT, spec=b.spec(trainer={"tree": tree}))))
+    stored(store, b.record(b.run(RunState.STARTING, attempt=ATTEMPT, spec=b.spec(trainer={"tree": tree}))))
 
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
@@ -197,7 +203,7 @@ def test_a_packed_tree_is_named_unless_there_is_a_repository(tree: dict[str, str
 
 
 class Troubled(MemoryStore):
-    """A store that is there again later."""
+    """A store that is available again later."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -222,7 +228,7 @@ def test_a_store_that_does_not_answer_is_503_with_a_time_to_ask_again(error: Exc
 # ----------------------------------------------------------------------------------------------------------- mistakes and junk
 
 
-def test_mistakes_are_named_together_and_bounded() -> None:
+def test_errors_are_named_together_and_bounded() -> None:
     missing = Refusal.model_validate_json(
         handle(webhook(MemoryStore()), ask("heartbeat", b'{"run":"' + b.RUN_ID.encode() + b'"}')).body
     ).error
@@ -256,9 +262,9 @@ def test_many_parsed_heartbeats_are_answered_in_their_order(store: Store) -> Non
     ]
     calls = [call for request in requests if isinstance(call := parse(here, request), HeartbeatCall)]
 
-    said = [reply(response).verdict.value for response in record(here, calls, NOW_S)]
+    message = [reply(response).verdict.value for response in record(here, calls, NOW_S)]
 
-    assert said == ["ok", "ok", "repeated", "fenced"]
+    assert message == ["ok", "ok", "repeated", "fenced"]
 
 
 def test_the_canary_comes_back() -> None:

@@ -31,7 +31,7 @@ class Blobs:
         self._lock = threading.Lock()
         self._listed: dict[str, Chunk] = {}
         self._sent_s: dict[str, int] = {}
-        self._held: set[str] = set()
+        self._stored: set[str] = set()
         self._there: dict[str, Blob] = {}
         self._damaged: frozenset[str] = frozenset()
 
@@ -50,9 +50,10 @@ class Blobs:
             self._there = dict(catalog.blobs)
 
     def known(self, digest: str, size: int) -> Chunk | None:
-        """Return how this content is already stored in the bucket, or None if it has to be uploaded. Either way it is held from now on."""
+        """Return how this content is already stored in the bucket, or None if it has to be uploaded. In both cases the content is held from
+        now on."""
         with self._lock:
-            self._held.add(digest)
+            self._stored.add(digest)
             if digest in self._damaged:
                 return None
             listed = self._listed.get(digest)
@@ -60,7 +61,7 @@ class Blobs:
             return next((chunk for chunk in chunks if chunk == listed or self._is_fresh(chunk)), None)
 
     def _found(self, digest: str, size: int) -> Iterator[tuple[Codec, Blob]]:
-        """Yield the blobs of this content in the bucket whose size does not show them to be truncated."""
+        """Yield the blobs of this content that the bucket holds with a plausible size; truncated ones are left out."""
         for codec in Codec:
             blob = self._there.get(blob_key(self._run_id, digest, codec))
             if blob is not None and (blob.size == size if codec is Codec.NONE else 0 < blob.size <= size):
@@ -88,13 +89,13 @@ class Blobs:
     def release(self) -> None:
         """Release all held blobs, because no upload is in progress any more."""
         with self._lock:
-            self._held.clear()
+            self._stored.clear()
 
     def remove(self, key: str) -> None:
         """Delete a blob, unless an upload in progress needs it."""
         digest = _digest(key)
         with self._lock:
-            if digest in self._held:
+            if digest in self._stored:
                 return
             self._forget(key)
             self._bucket.delete(key)

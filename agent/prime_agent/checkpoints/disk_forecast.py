@@ -9,27 +9,27 @@ FULL_S_MAX = 7 * 86_400
 
 
 @dataclass(frozen=True)
-class Room:
+class FreeSpaceSamples:
     """Samples of the free space, oldest first, as `(seconds, GiB)`."""
 
     seen: tuple[tuple[float, float], ...] = ()
 
 
-def sensed(room: Room, free_gib: float | None, now_s: float) -> Room:
+def sensed(samples: FreeSpaceSamples, free_gib: float | None, now_s: float) -> FreeSpaceSamples:
     """Add a sample, unless the last one is less than `EVERY_S` seconds old, and drop samples older than `WINDOW_S` seconds."""
-    if free_gib is None or (room.seen and now_s - room.seen[-1][0] < EVERY_S):
-        return room
-    return replace(room, seen=(*(row for row in room.seen if now_s - row[0] <= WINDOW_S), (now_s, free_gib)))
+    if free_gib is None or (samples.seen and now_s - samples.seen[-1][0] < EVERY_S):
+        return samples
+    return replace(samples, seen=(*(row for row in samples.seen if now_s - row[0] <= WINDOW_S), (now_s, free_gib)))
 
 
-def full_s(room: Room) -> int | None:
+def full_s(samples: FreeSpaceSamples) -> int | None:
     """Return the seconds until no space is free.
 
     Return None if the free space does not shrink, would last a week or more, or was sampled for too short a time.
     """
-    if len(room.seen) < 2 or room.seen[-1][0] - room.seen[0][0] < SPAN_S_MIN:
+    if len(samples.seen) < 2 or samples.seen[-1][0] - samples.seen[0][0] < SPAN_S_MIN:
         return None
-    (first_s, first), (last_s, last) = room.seen[0], room.seen[-1]
+    (first_s, first), (last_s, last) = samples.seen[0], samples.seen[-1]
     shrinks_per_s = (first - last) / (last_s - first_s)
     left_s = last / shrinks_per_s if shrinks_per_s > 0 else FULL_S_MAX
     return int(left_s) if left_s < FULL_S_MAX else None

@@ -1,4 +1,4 @@
-"""How many cores are available for encoding: those idle during an upload, and those that its own encoders already use.
+"""How many cores are available for encoding: those idle during an upload, and those that the agent's own encoding threads use.
 
 Sending needs cores too, and so may the trainer: a codec that would make the upload faster makes it slower if it takes cores that the
 senders need.
@@ -29,7 +29,7 @@ class _Mark:
     encoding_s: float
 
 
-class SpareCores:
+class IdleCores:
     """Measurement of the available cores; thread-safe."""
 
     def __init__(self, monotonic_s: Callable[[], float], idle_s: Callable[[], float] = idle_s) -> None:

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Collection
 from pathlib import Path, PurePosixPath
 
-from prime_train.trainers import FileSeen
+from prime_train.trainers import FileInfo
 from prime_train.trainers.dcp import METADATA_BYTES_MAX, shard_sizes
 
 JSON_BYTES_MAX = 16 * 2**20
@@ -19,7 +19,7 @@ SAFETENSORS_HEAD_BYTES_MAX = 128 * 2**20
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
-def violation_of(folder: Path, files: Collection[FileSeen]) -> str | None:
+def violation_of(folder: Path, files: Collection[FileInfo]) -> str | None:
     """Return the first defect of these files of `folder`, as text that names the file, or None if no defect is known.
 
     Raises OSError, including FileNotFoundError, if a file cannot be read.
@@ -38,14 +38,21 @@ def _zip(path: Path, _: int) -> str | None:
     with path.open("rb") as file:
         magic = file.read(len(_ZIP_MAGIC))
     if magic != _ZIP_MAGIC and (path.suffix == ".npz" or _ZIP_MAGIC.startswith(magic)):
-        return "is cut off"
+        return "is truncated"
     if magic != _ZIP_MAGIC:
         return None  # an older format of torch.save, of which a part cannot be distinguished from the whole
     try:
         zipfile.ZipFile(path).close()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
-        return "is cut off: its index is missing"
+        return "is truncated: its index is missing"
     return None
+
+
+def _zip_or_other(path: Path, size: int) -> str | None:
+    """Check a file that may be of any format, if it begins as those of torch.save do."""
+    with path.open("rb") as file:
+        is_zip = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+    return _zip(path, size) if is_zip else None
 
 
 def _safetensors(path: Path, size: int) -> str | None:
@@ -53,13 +60,13 @@ def _safetensors(path: Path, size: int) -> str | None:
         head = file.read(8)
         length = struct.unpack("<Q", head)[0] if len(head) == 8 else size
         if 8 + length > size or length > SAFETENSORS_HEAD_BYTES_MAX:
-            return "is cut off in its head"
+            return "is truncated in its header"
         try:
             entries = json.loads(file.read(length))
             end = max((entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"), default=0)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return "has a head that cannot be read"
-    return None if 8 + length + end == size else f"has {size} bytes where its head says {8 + length + end}"
+            return "has a header that cannot be read"
+    return None if 8 + length + end == size else f"has {size} bytes, but its header declares {8 + length + end}"
 
 
 def _json(path: Path, size: int) -> str | None:
@@ -67,12 +74,12 @@ def _json(path: Path, size: int) -> str | None:
         return None
     text = path.read_bytes().decode("utf-8", "replace").strip()
     if not text or (text[0] == "{" and text[-1] != "}") or (text[0] == "[" and text[-1] != "]"):
-        return "is cut off"
+        return "is truncated"
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         # JSON with comments or several documents may be intended; a missing end is not.
-        return "is cut off" if error.pos >= len(text) else None
+        return "is truncated" if error.pos >= len(text) else None
     except (ValueError, RecursionError):
         return None
     return None
@@ -83,22 +90,23 @@ _CHECKS: dict[str, Callable[[Path, int], str | None]] = {
     ".pt": _zip,
     ".pth": _zip,
     ".ckpt": _zip,
+    ".bin": _zip_or_other,
     ".safetensors": _safetensors,
     ".json": _json,
 }
 
 
 def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
-    """Return what `path`, if it is an index, lists and the folder lacks, as text; otherwise None."""
+    """Return a description of the files that `path`, if it is an index, lists but the folder lacks; otherwise None."""
     beside = PurePosixPath(path).parent
     try:
         named = _named_by(folder / path, sizes[path])
     except ValueError:
-        return "is cut off"
+        return "is truncated"
     for name, least in named.items():
         size = sizes.get(str(beside / name))
         if size is None:
-            return f"names {name}, which is not there"
+            return f"refers to {name}, which does not exist"
         if size < least:
             return f"needs {least} bytes of {name}, which has {size}"
     return None
@@ -109,7 +117,7 @@ def _named_by(path: Path, size: int) -> dict[str, int]:
     index."""
     if path.name == ".metadata" and size <= METADATA_BYTES_MAX and any(path.parent.glob("*.distcp")):
         return shard_sizes(path.read_bytes())
-    if path.name.endswith(".safetensors.index.json") and size <= JSON_BYTES_MAX:
+    if path.name.endswith((".safetensors.index.json", ".bin.index.json")) and size <= JSON_BYTES_MAX:
         index = json.loads(path.read_bytes())
         weights = index.get("weight_map") if isinstance(index, dict) else None
         return {str(name): 1 for name in weights.values()} if isinstance(weights, dict) else {}

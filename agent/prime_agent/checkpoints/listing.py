@@ -7,10 +7,10 @@ from pathlib import Path
 
 from prime_train.core.manifest import FILES_MAX
 from prime_train.ports import PermanentError
-from prime_train.trainers import FileSeen
+from prime_train.trainers import FileInfo
 
 
-def files_in(folder: Path) -> tuple[FileSeen, ...]:
+def files_in(folder: Path) -> tuple[FileInfo, ...]:
     """Return every file below `folder`, sorted by path; links to files count as files. Files that vanish meanwhile are left out.
 
     Raises PermanentError if there are more files than a manifest holds, or a link to a folder, whose content would silently be left out.
@@ -20,11 +20,13 @@ def files_in(folder: Path) -> tuple[FileSeen, ...]:
     for root, folders, names in os.walk(folder, onerror=_unreadable):
         for name in folders:
             if Path(root, name).is_symlink():
-                raise PermanentError(f"{Path(root, name).relative_to(folder.parent)} is a link to a folder; it cannot be kept")
+                raise PermanentError(
+                    f"{Path(root, name).relative_to(folder.parent)} is a link to a folder, which a checkpoint cannot contain"
+                )
         for name in names:
             status = _status(Path(root, name))
             if status is not None and stat.S_ISREG(status.st_mode):
-                found.append(FileSeen(Path(root, name).relative_to(folder).as_posix(), status.st_size, status.st_mtime))
+                found.append(FileInfo(Path(root, name).relative_to(folder).as_posix(), status.st_size, status.st_mtime))
         if len(found) > FILES_MAX:
             raise PermanentError(f"{folder.name} has more than {FILES_MAX} files")
     return tuple(sorted(found, key=lambda file: file.path))

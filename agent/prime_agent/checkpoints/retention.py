@@ -1,4 +1,5 @@
-"""Clean-up of the bucket after a commit, by the policy of the spec, and limited in time so that it ends before a takeover can."""
+"""Clean-up of the bucket after a commit, by the policy of the spec, and limited in time so that it ends before another attempt can take
+over."""
 
 from collections.abc import Callable
 

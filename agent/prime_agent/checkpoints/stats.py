@@ -16,7 +16,7 @@ LATE_S_MIN = 60.0
 
 @dataclass(frozen=True)
 class Save:
-    """A checkpoint found complete at `seen_s`. Steps paused for it for `stall_s` seconds, as far as their times show."""
+    """A checkpoint found complete at `seen_s`. `stall_s`: seconds for which steps paused for it, judged by their durations."""
 
     step: int
     seen_s: float
@@ -33,7 +33,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Saves:
+class SaveHistory:
     """Saves of this attempt, oldest first, in seconds of the machine's monotonic clock."""
 
     saves: tuple[Save, ...] = ()
@@ -45,7 +45,7 @@ class Saves:
     """Seconds from complete to committed for the newest durable checkpoint."""
 
 
-def seen(saves: Saves, step: int, now_s: float, *, durations_s: tuple[float, ...], skipped: bool) -> Saves:
+def seen(saves: SaveHistory, step: int, now_s: float, *, durations_s: tuple[float, ...], skipped: bool) -> SaveHistory:
     """Record `step` as the newest complete checkpoint. `durations_s` are the durations of the newest steps."""
     if saves.saves and step <= saves.saves[-1].step:
         return saves
@@ -54,7 +54,7 @@ def seen(saves: Saves, step: int, now_s: float, *, durations_s: tuple[float, ...
     return replace(saves, saves=(*saves.saves, save)[-KEPT_MAX:], skipped=saves.skipped + skipped)
 
 
-def committed(saves: Saves, step: int, now_s: float) -> Saves:
+def committed(saves: SaveHistory, step: int, now_s: float) -> SaveHistory:
     """Record `step` as the newest durable checkpoint; an unknown or older step changes nothing."""
     save = next((save for save in saves.saves if save.step == step), None)
     if save is None or (saves.durable is not None and save.step <= saves.durable.step):
@@ -62,7 +62,7 @@ def committed(saves: Saves, step: int, now_s: float) -> Saves:
     return replace(saves, durable=save, durable_after_s=now_s - save.seen_s)
 
 
-def report(saves: Saves, now_s: float) -> wire.Saves | None:
+def report(saves: SaveHistory, now_s: float) -> wire.Saves | None:
     """Return the statistics for the heartbeat; None before the first save."""
     if not saves.saves:
         return None
@@ -81,7 +81,7 @@ def report(saves: Saves, now_s: float) -> wire.Saves | None:
     )
 
 
-def behind(saves: Saves, committed_step: int, now_s: float) -> str | None:
+def behind(saves: SaveHistory, committed_step: int, now_s: float) -> str | None:
     """Return a description of how far the bucket is behind; None unless the oldest waiting save is late.
 
     It is late after `INTERVALS_LATE` median intervals between saves, and at least `LATE_S_MIN` seconds.
@@ -96,7 +96,7 @@ def behind(saves: Saves, committed_step: int, now_s: float) -> str | None:
     return f"the checkpoint of step {waiting[0].step} was saved {late_s:.0f} s ago, and neither it nor a newer one is durable"
 
 
-def too_fast(saves: Saves) -> str:
+def too_fast(saves: SaveHistory) -> str:
     """Return a warning that checkpoints are saved faster than they can be uploaded; "" if that is not so."""
     if not saves.skipped or saves.moved is None:
         return ""

@@ -8,9 +8,9 @@ from prime_train.core.wire import Commit
 
 SCAN_S = 1.0
 SCAN_SHARE = 50
-"""A scan of the checkpoint folder takes at most one part in this many of the time."""
+"""Limit on the time for scans of the checkpoint folder: at most one part in this many of all time."""
 
-ROOM_S = 30.0
+CLEANUP_S = 30.0
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
 SETTLE_S_MAX = 15.0
 
@@ -33,7 +33,7 @@ class Transfers:
     scans: int = 0
     """Number of scans started."""
     seen: int = 0
-    """Number of the scan whose result came last."""
+    """Number of the newest scan whose result has arrived."""
     found: tuple[int, ...] = ()
     saving: bool = False
     uploading: int | None = None
@@ -44,25 +44,26 @@ class Transfers:
     committing: bool = False
     next_commit_s: float = 0.0
     settling_until_s: float | None = None
-    """After a commit the pointer is moved and the bucket cleaned up; the end of the attempt waits for that until this time at most."""
-    next_room_s: float = 0.0
-    trouble: str = ""
+    """Time until which the end of the attempt waits for the work after a commit, which moves `latest.json` and cleans up the bucket; None
+    if there is no such work."""
+    next_cleanup_s: float = 0.0
+    problem: str = ""
     failures_in_a_row: int = 0
     """Failed uploads since the last successful one."""
     begun_step: int = 0
-    """The newest step that the trainer has begun to save, as far as any scan has found."""
+    """The newest step that the trainer has begun to save, according to the scans so far."""
     removed: bool = False
-    """The checkpoint folder existed earlier, and was missing or empty at the last scan."""
+    """Whether the checkpoint folder existed earlier, and was missing or empty at the last scan."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to upload, as far as the last scan shows."""
+        """Whether nothing is left to upload, according to the last scan."""
         return self.uploading is None and not self.found and self.failures == 0
 
 
 def begin(transfers: Transfers, now_s: float) -> Transfers:
     """Start scanning when the trainer is started."""
-    return replace(transfers, open=True, next_scan_s=now_s, next_room_s=now_s + ROOM_S)
+    return replace(transfers, open=True, next_scan_s=now_s, next_cleanup_s=now_s + CLEANUP_S)
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:
@@ -78,7 +79,7 @@ def scanned(
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
     after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
     after = replace(after, begun_step=max([transfers.begun_step, begun, *steps]), removed=removed)
-    return after if found else replace(after, failures=0, trouble="")
+    return after if found else replace(after, failures=0, problem="")
 
 
 def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfers:
@@ -89,7 +90,7 @@ def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfe
         uploading=None,
         failures=0,
         failures_in_a_row=0,
-        trouble="",
+        problem="",
         uploaded_step=max(step, transfers.uploaded_step),
         uncommitted=Manifested(step, key) if newer else transfers.uncommitted,
         found=tuple(other for other in transfers.found if other > step),
@@ -100,8 +101,8 @@ def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfe
 def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Transfers:
     """Schedule the next try after a delay that doubles each time, and a new scan first, because the checkpoint may have been deleted."""
     wait_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(transfers.failures, 10))
-    trouble = f"step {step} was not uploaded: {why}"
-    after = replace(transfers, uploading=None, failures=transfers.failures + 1, trouble=trouble, found=())
+    problem = f"step {step} was not uploaded: {why}"
+    after = replace(transfers, uploading=None, failures=transfers.failures + 1, problem=problem, found=())
     after = replace(after, failures_in_a_row=transfers.failures_in_a_row + 1)
     return replace(after, next_upload_s=now_s + wait_s, next_scan_s=min(transfers.next_scan_s, now_s + wait_s))
 
@@ -118,7 +119,7 @@ def settled(transfers: Transfers) -> Transfers:
 
 
 def is_settling(transfers: Transfers, now_s: float) -> bool:
-    """Return whether the work that follows a commit is still being waited for."""
+    """Return whether the attempt still waits for the work that follows a commit."""
     return transfers.settling_until_s is not None and now_s < transfers.settling_until_s
 
 
@@ -149,9 +150,9 @@ def pace(
         pending = transfers.uncommitted
         transfers = replace(transfers, committing=True)
         effects.append(e.SendCommit(Commit(run=run_id, attempt=attempt, step=pending.step, key=pending.key, identity=identity)))
-    if now_s >= transfers.next_room_s:
-        transfers = replace(transfers, next_room_s=now_s + ROOM_S)
-        effects.append(e.MakeRoom())
+    if now_s >= transfers.next_cleanup_s:
+        transfers = replace(transfers, next_cleanup_s=now_s + CLEANUP_S)
+        effects.append(e.FreeDiskSpace())
     return transfers, tuple(effects)
 
 
@@ -159,7 +160,7 @@ def due_s(transfers: Transfers) -> list[float]:
     """Return the times at which `pace` has something to do."""
     if not transfers.open:
         return []
-    moments = [transfers.next_room_s]
+    moments = [transfers.next_cleanup_s]
     moments += [transfers.settling_until_s] if transfers.settling_until_s is not None else []
     moments += [] if transfers.scanning else [transfers.next_scan_s]
     moments += [transfers.next_upload_s] if transfers.found and transfers.uploading is None else []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MEASURED_BYTES_MIN = 64 * 2**20
-"""Fewer bytes are too few to measure the connection's speed."""
+"""Minimum number of sent bytes from which the connection's speed can be measured."""
 FORGOTTEN_SHARE = 0.2
 PAUSE_S_MAX = 1.0
 

@@ -13,17 +13,17 @@ from itertools import groupby
 from pathlib import Path
 
 from prime_agent.checkpoints.blobs import Blobs
-from prime_agent.checkpoints.idle_cores import SpareCores
-from prime_agent.checkpoints.nice import step_back, step_back_library
-from prime_agent.checkpoints.stage import Vanished
+from prime_agent.checkpoints.idle_cores import IdleCores
+from prime_agent.checkpoints.staging import Vanished
+from prime_agent.checkpoints.thread_priority import step_back, step_back_library
 from prime_agent.checkpoints.uplink import Uplink
 from prime_train.checkpoints.codec import Codec, encode
-from prime_train.checkpoints.codec_kinds import Kinds, kind_of
+from prime_train.checkpoints.codec_kinds import CodecByKind, kind_of
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.checkpoints.parallel import Once, in_parallel
 from prime_train.core.manifest import CHUNK_BYTES, Chunk, ManifestFile, chunk_sizes
-from prime_train.core.spec import Compress
-from prime_train.trainers import FileSeen
+from prime_train.core.spec_choices import Compress
+from prime_train.trainers import FileInfo
 
 CODECS = {Compress.OFF: Codec.NONE, Compress.ZSTD: Codec.ZSTD, Compress.BYTES2: Codec.BYTES2, Compress.BYTES4: Codec.BYTES4}
 
@@ -38,7 +38,7 @@ class Cancelled(Exception):
 class Piece:
     """A chunk of a file that is to be uploaded."""
 
-    file: FileSeen
+    file: FileInfo
     index: int
     size: int
 
@@ -63,13 +63,13 @@ class Sender:
         self._uplink = uplink
         self._compress = compress
         self._monotonic_s = monotonic_s
-        self._kinds = Kinds(cores)
-        self._spare = SpareCores(monotonic_s)
+        self._kinds = CodecByKind(cores)
+        self._spare = IdleCores(monotonic_s)
         self._own = threading.local()
         self._stopped = threading.Event()
         self.sent = Sent()
 
-    def send(self, folder: Path, files: Sequence[FileSeen], *, cancelled: Callable[[], bool]) -> tuple[ManifestFile, ...]:
+    def send(self, folder: Path, files: Sequence[FileInfo], *, cancelled: Callable[[], bool]) -> tuple[ManifestFile, ...]:
         """Upload all `files`, which are in `folder`, and return them as the manifest lists them; their content is then in the bucket.
 
         Raises Vanished if a file has become shorter, Cancelled, OSError, and what the bucket raises.
@@ -84,7 +84,7 @@ class Sender:
         def one(piece: Piece) -> Chunk:
             step_back()
             if cancelled():
-                raise Cancelled("the upload was called off")
+                raise Cancelled("the upload was cancelled")
             raw = self._read(folder, piece)
             digest = digest_of(raw)
             once.do(digest, lambda: chunks.update({digest: self._bring(digest, raw, piece)}))
@@ -111,7 +111,7 @@ class Sender:
             count = os.preadv(file.fileno(), [into], piece.index * CHUNK_BYTES)
         if count != piece.size:
             raise Vanished(
-                f"{piece.file.path} was cut short while it was uploaded; if the trainer writes into it again, set checkpoints.in_place"
+                f"{piece.file.path} was truncated during its upload; if the trainer writes into it again, set checkpoints.in_place"
             )
         return into
 
@@ -135,7 +135,7 @@ class Sender:
             return CODECS[self._compress]
         kind = kind_of(piece.file.path, raw if piece.index == 0 else b"")
         return self._kinds.codec_for(
-            kind, raw, uplink_bytes_per_s=self._uplink.bytes_per_s, spare_cores=self._spare.cores, total_bytes=self.sent.bytes_total
+            kind, raw, uplink_bytes_per_s=self._uplink.bytes_per_s, idle_cores=self._spare.cores, total_bytes=self.sent.bytes_total
         )
 
     def _encoded(self, codec: Codec, raw: memoryview) -> bytes:
@@ -143,7 +143,7 @@ class Sender:
             return encode(codec, raw)
 
 
-def _listed(files: Sequence[FileSeen], pieces: Sequence[Piece], chunks: Sequence[Chunk]) -> tuple[ManifestFile, ...]:
+def _listed(files: Sequence[FileInfo], pieces: Sequence[Piece], chunks: Sequence[Chunk]) -> tuple[ManifestFile, ...]:
     of = {
         path: tuple(chunk for _, chunk in group)
         for path, group in groupby(zip(pieces, chunks, strict=True), key=lambda pair: pair[0].file.path)

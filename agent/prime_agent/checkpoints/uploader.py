@@ -13,12 +13,13 @@ from itertools import islice
 from pathlib import Path
 
 from prime_agent.checkpoints.blobs import Blobs
+from prime_agent.checkpoints.gather import Gatherer
 from prime_agent.checkpoints.integrity import violation_of
-from prime_agent.checkpoints.latest import move_latest
+from prime_agent.checkpoints.latest_json import move_latest
 from prime_agent.checkpoints.listing import files_in, size_of, written_s
-from prime_agent.checkpoints.newest import Waiting
+from prime_agent.checkpoints.newest_checkpoint import Waiting
 from prime_agent.checkpoints.retention import Retention
-from prime_agent.checkpoints.stage import Vanished, clear, set_aside
+from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
 from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
@@ -27,7 +28,7 @@ from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
 from prime_train.core.retention import Policy, keeps_newest_only
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket, PermanentError, TemporaryError
-from prime_train.trainers import FileSeen, trainer_for
+from prime_train.trainers import FileInfo, trainer_for
 
 __all__ = ["Cancelled", "LocalCheckpoint", "Uploader", "Vanished"]
 
@@ -77,6 +78,7 @@ class Uploader:
         self._run_id = run_id
         self._attempt, self._identity = attempt, identity
         self._folder = work / spec.checkpoints.folder
+        self._gatherer = Gatherer(self._trainer, spec, work)
         self._stage = stage
         self._waiting = Waiting(stage / f"waiting-{attempt}")
         self._was_there = False
@@ -86,7 +88,7 @@ class Uploader:
         self._blobs = Blobs(bucket, run_id, clock)
         self._reader = Reader(bucket, run_id)
         limit = spec.checkpoints.upload_mb_per_s_max
-        uplink = Uplink(monotonic_s, bytes_per_s_max=limit * 1e6 if limit else None)
+        self.uplink = uplink = Uplink(monotonic_s, bytes_per_s_max=limit * 1e6 if limit else None)
         cores = max(1, (os.cpu_count() or 1) // 2)
         self._sender = Sender(self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores)
         self._policy = Policy.of(spec.checkpoints)
@@ -105,10 +107,11 @@ class Uploader:
     def disregard_present(self) -> tuple[int, ...]:
         """Exclude the checkpoints that exist now from uploads unless they are written again, and return their steps.
 
-        They are not of this attempt, for example from a working tree that was copied with its old results. Call this once, before the
-        trainer is started. Steps up to the restored one are not returned.
+        These checkpoints were not made by this attempt, for example if the working tree was copied with its old results. Call this once,
+        before the trainer is started. Steps up to the restored one are not returned.
         """
         clear(self._stage)  # left by an earlier agent of this attempt
+        self._gatherer.disregard_present()
         self._disregarded = {path.name: written_s(path) for _, path in self._folders()}
         return tuple(sorted(step for step, _ in self._folders() if step > self._newest_step))
 
@@ -118,15 +121,17 @@ class Uploader:
         Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case the newest one vanishes. The
         content of the returned checkpoint is kept from now on, whatever the trainer does.
         """
-        held = self._waiting.newest(above=self._newest_step)
+        self._gatherer.gather(above=self._newest_step, resumed_step=self._known.step if self._known else 0)
+        waiting = self._waiting.newest(above=self._newest_step)
         for step, path in self._newer():
             self._was_there = True
-            if held is not None and step < held.step:
+            if waiting is not None and step < waiting.step:
                 break
             if self._is_complete(path, now_s):
-                held = self._waiting.hold(step, path) if not self._spec.checkpoints.in_place else None
-                return [LocalCheckpoint(step, held.path if held is not None else path)]
-        return [LocalCheckpoint(held.step, held.path)] if held is not None else []
+                waiting = self._waiting.hold(step, path) if not self._spec.checkpoints.in_place else None
+                self._gatherer.drop(below=step)
+                return [LocalCheckpoint(step, waiting.path if waiting is not None else path)]
+        return [LocalCheckpoint(waiting.step, waiting.path)] if waiting is not None else []
 
     def begun_step(self) -> int:
         """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
@@ -153,8 +158,8 @@ class Uploader:
     def overtaken(self, step: int, newer: Iterable[int]) -> bool:
         """Return whether the upload of `step` should be dropped because a newer checkpoint is complete.
 
-        That is so only if the policy would keep nothing but the newer one and the upload has hardly begun, and never twice in a row,
-        because otherwise a slow bucket would never get any checkpoint.
+        True only if the policy would keep just the newer one and the upload has hardly begun, and never twice in a row, because otherwise a
+        slow bucket would never get any checkpoint.
         """
         if self._dropped or not any(other > step for other in newer) or not keeps_newest_only(self._policy, step):
             return False
@@ -179,7 +184,7 @@ class Uploader:
         try:
             manifest = self._upload(local, stage, cancelled, metrics)
         except FileNotFoundError as error:
-            raise Vanished(f"{local.path.name} vanished while it was uploaded") from error
+            raise Vanished(f"{local.path.name} disappeared during its upload") from error
         except OSError as error:
             raise TemporaryError(f"step {local.step} cannot be read: {error.strerror or error}") from error
         finally:
@@ -202,18 +207,18 @@ class Uploader:
         files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place)
         violation = violation_of(stage, files)
         if violation or not self._trainer.is_complete(self._spec, files, self._clock()):
-            raise Vanished(f"{local.path.name} is not complete any more{f': {violation}' if violation else ''}")
+            raise Vanished(f"{local.path.name} is no longer complete{f': {violation}' if violation else ''}")
         _check_names(local.step, files)
         self._blobs.see(self._reader.catalog())
         try:
             listed = self._sender.send(stage, files, cancelled=cancelled)
             if files_in(stage) != files:
                 # Overwriting a file in place also changes our hard link to it, so the chunks may come from two versions.
-                raise Vanished("the trainer wrote into the checkpoint while it was uploaded; set checkpoints.in_place")
+                raise Vanished("the trainer wrote into the checkpoint during its upload; set checkpoints.in_place")
             manifest, data = self._manifest(local, listed, metrics)
             self._must_be_there(manifest)
             if cancelled():
-                raise Cancelled("the upload was called off")
+                raise Cancelled("the upload was cancelled")
             self._bucket.put(manifest.key, data)
         finally:
             self._blobs.release()
@@ -225,7 +230,7 @@ class Uploader:
         missing = self._reader.catalog().missing(manifest)
         if missing:
             self._blobs.forget(missing)
-            raise TemporaryError(f"{missing[0]} and {len(missing) - 1} more are not in the bucket as they were sent")
+            raise TemporaryError(f"{missing[0]} and {len(missing) - 1} more blobs in the bucket differ from what was sent")
 
     def _manifest(self, local: LocalCheckpoint, files: tuple[ManifestFile, ...], metrics: Metrics) -> tuple[Manifest, bytes]:
         try:
@@ -292,14 +297,14 @@ class Uploader:
         except PermanentError as error:
             violation = str(error)
         except OSError as error:
-            violation = f"it cannot be read: {error.strerror or error}"
+            violation = f"the checkpoint cannot be read: {error.strerror or error}"
         if violation and self._violations.get(path.name) != violation:
             self._violations[path.name] = violation
             _log.warning("checkpoint %s is not uploaded: %s", path.name, violation)
         return violation is None
 
 
-def _check_names(step: int, files: tuple[FileSeen, ...]) -> None:
+def _check_names(step: int, files: tuple[FileInfo, ...]) -> None:
     """Check the names before anything is sent. Raises PermanentError for a name that a manifest cannot hold."""
     try:
         for file in files:

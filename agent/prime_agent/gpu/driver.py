@@ -29,12 +29,12 @@ class NvidiaGpus:
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._clock = monotonic_s
         self._changed = threading.Condition()
-        self._asked_s: float | None = None
+        self._query_began_s: float | None = None
         """When the reading in progress was requested; None if there is none."""
         self._readings = 0
         self._loads: tuple[GpuLoad, ...] = ()
         self._read_s: float | None = None
-        self._trouble = ""
+        self._problem = ""
         self._xids: deque[Xid] = deque(maxlen=XIDS_MAX)
         self._deaf = ""
         self._started = False
@@ -44,32 +44,32 @@ class NvidiaGpus:
             if not self._started:
                 self._started = True
                 threading.Thread(target=self._run, name="gpus", daemon=True).start()
-            if self._asked_s is None:
-                self._asked_s = self._clock()
+            if self._query_began_s is None:
+                self._query_began_s = self._clock()
                 self._changed.notify_all()
             wanted = self._readings + 1
             self._changed.wait_for(lambda: self._readings >= wanted, timeout=wait_s)
-            return self._sight()
+            return self._snapshot()
 
-    def _sight(self) -> GpuSnapshot:
+    def _snapshot(self) -> GpuSnapshot:
         now_s = self._clock()
-        silent_s = 0.0 if self._asked_s is None else now_s - self._asked_s
+        silent_s = 0.0 if self._query_began_s is None else now_s - self._query_began_s
         hangs = f"the GPU driver has not answered for {silent_s:.0f} s" if silent_s >= HANGS_S else ""
         age_s = 0.0 if self._read_s is None else now_s - self._read_s
-        return GpuSnapshot(self._loads, age_s, hangs or self._trouble, tuple(self._xids), self._deaf)
+        return GpuSnapshot(self._loads, age_s, hangs or self._problem, tuple(self._xids), self._deaf)
 
     def _run(self) -> None:
         listening = False
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._asked_s is not None)
-            loads, trouble = _reading()
+                self._changed.wait_for(lambda: self._query_began_s is not None)
+            loads, problem = _reading()
             with self._changed:
-                if not trouble:
+                if not problem:
                     self._loads, self._read_s = _named(loads, self._loads), self._clock()
-                self._trouble = trouble
+                self._problem = problem
                 self._readings += 1
-                self._asked_s = None
+                self._query_began_s = None
                 self._changed.notify_all()
             if loads and not listening:
                 listening = True
@@ -78,11 +78,11 @@ class NvidiaGpus:
     def _listen(self) -> None:
         import pynvml
 
-        why = listen(pynvml, self._heard)
+        why = listen(pynvml, self._on_xid)
         with self._changed:
             self._deaf = why
 
-    def _heard(self, xid: Xid) -> None:
+    def _on_xid(self, xid: Xid) -> None:
         with self._changed:
             self._xids.append(xid)
 
@@ -98,7 +98,7 @@ def _reading() -> tuple[tuple[GpuLoad, ...], str]:
     try:
         import pynvml
     except ImportError:
-        return (), "the package nvidia-ml-py is not installed beside the agent"
+        return (), "the package nvidia-ml-py is not installed with the agent"
     try:
         return read(pynvml), ""
     except pynvml.NVMLError as error:

@@ -20,7 +20,7 @@ from prime_agent.gpu.xids import is_broken, words
 
 UNASKABLE_S = 60.0
 FRESH_S = 30.0
-"""Figures older than this many seconds are not used as evidence of the present."""
+"""Age in seconds up to which figures are used as evidence of the present state."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GpuHealth:
     @property
     def is_fresh(self) -> bool:
         """Whether the figures are recent enough to be used as evidence."""
-        return not self.snapshot.trouble and self.snapshot.age_s <= FRESH_S
+        return not self.snapshot.problem and self.snapshot.age_s <= FRESH_S
 
 
 def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bool) -> GpuHealth:
@@ -67,15 +67,17 @@ def _faults(health: GpuHealth, snapshot: GpuSnapshot, unaskable: list[GpuLoad], 
     before = {load.index: load for load in health.first}
     for load in snapshot.loads:
         if load.lost:
-            yield f"{_title(before.get(load.index, load))} is lost: {load.trouble}"
+            yield f"{_title(before.get(load.index, load))} is lost: {load.problem}"
     for load in _gone(health, snapshot) if missed_before else []:
-        yield f"{_title(load)} is not there any more: the driver lists {len(snapshot.loads)} GPUs, and listed {len(health.first)}"
+        yield (
+            f"{_title(load)} is no longer listed by the driver: it lists {len(snapshot.loads)} GPUs, and listed {len(health.first)} before"
+        )
     yield from _reported(snapshot)
     for load in snapshot.loads:
         if load.index in before:
             yield from _worn(before[load.index], load)
     for load in unaskable:
-        yield f"{_title(before.get(load.index, load))} cannot be asked any more: {load.trouble}"
+        yield f"{_title(before.get(load.index, load))} can no longer be queried: {load.problem}"
 
 
 def _reported(snapshot: GpuSnapshot) -> Iterator[str]:
@@ -87,9 +89,9 @@ def _worn(before: GpuLoad, load: GpuLoad) -> Iterator[str]:
     if before.uncorrected is not None and new > 0:
         yield f"{_title(load)} has {new} new memory errors that ECC could not correct"
     if load.repair_failed and before.repair_failed is False:
-        yield f"{_title(load)} has failed to take bad memory out of use"
+        yield f"{_title(load)} failed to take bad memory out of use"
     if load.repair_pending and before.repair_pending is False:
-        yield f"{_title(load)} has found bad memory, which only a reset takes out of use"
+        yield f"{_title(load)} has bad memory that only a reset takes out of use"
 
 
 def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
@@ -105,8 +107,8 @@ def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
 
 def _unaskable(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
     """Return the GPUs that could be queried at their first reading, and cannot be now."""
-    known = {load.index for load in health.first if not load.trouble}
-    return [load for load in snapshot.loads if load.trouble and load.index in known]
+    known = {load.index for load in health.first if not load.problem}
+    return [load for load in snapshot.loads if load.problem and load.index in known]
 
 
 def _with_new(health: GpuHealth, snapshot: GpuSnapshot) -> tuple[GpuLoad, ...]:

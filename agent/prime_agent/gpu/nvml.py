@@ -17,7 +17,8 @@ SLOWDOWNS: dict[int, str] = {
     0x40: "heat (hardware)",
     0x80: "the power supply",
 }
-"""Bits of the driver's clock event reasons. The power cap is left out, because these boards normally run at it under full load."""
+"""Causes of a slowed-down GPU, by their bit in the driver's clock event reasons. The power cap is left out, because these boards normally
+run at it under full load."""
 
 
 def read(nvml: Any) -> tuple[GpuLoad, ...]:
@@ -31,7 +32,7 @@ def _one(nvml: Any, index: int) -> GpuLoad:
     try:
         return _load(nvml, index, nvml.nvmlDeviceGetHandleByIndex(index))
     except nvml.NVMLError as error:
-        return GpuLoad(index, trouble=str(error), lost=error.value in _lost(nvml))
+        return GpuLoad(index, problem=str(error), lost=error.value in _lost(nvml))
 
 
 def _lost(nvml: Any) -> tuple[int, ...]:
@@ -39,7 +40,7 @@ def _lost(nvml: Any) -> tuple[int, ...]:
 
 
 def _load(nvml: Any, index: int, handle: Any) -> GpuLoad:
-    def told(question: Callable[..., T], *arguments: Any) -> T | None:
+    def value_or_none(question: Callable[..., T], *arguments: Any) -> T | None:
         try:
             return question(handle, *arguments)
         except nvml.NVMLError as error:
@@ -47,25 +48,25 @@ def _load(nvml: Any, index: int, handle: Any) -> GpuLoad:
                 raise
             return None
 
-    usage = told(nvml.nvmlDeviceGetUtilizationRates)
+    usage = value_or_none(nvml.nvmlDeviceGetUtilizationRates)
     # Version 2 excludes memory that the driver reserves, so that an unused GPU has none in use.
-    memory = told(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2) or told(nvml.nvmlDeviceGetMemoryInfo)
-    errors = told(nvml.nvmlDeviceGetTotalEccErrors, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
-    reasons = told(nvml.nvmlDeviceGetCurrentClocksEventReasons)
+    memory = value_or_none(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2) or value_or_none(nvml.nvmlDeviceGetMemoryInfo)
+    errors = value_or_none(nvml.nvmlDeviceGetTotalEccErrors, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
+    reasons = value_or_none(nvml.nvmlDeviceGetCurrentClocksEventReasons)
     if reasons is None:
-        reasons = told(nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
-    rows = told(nvml.nvmlDeviceGetRemappedRows)
-    pages = told(nvml.nvmlDeviceGetRetiredPagesPendingStatus) if rows is None else None
+        reasons = value_or_none(nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
+    rows = value_or_none(nvml.nvmlDeviceGetRemappedRows)
+    pages = value_or_none(nvml.nvmlDeviceGetRetiredPagesPendingStatus) if rows is None else None
     return GpuLoad(
         index=index,
-        name=_text(told(nvml.nvmlDeviceGetName)),
-        uuid=_text(told(nvml.nvmlDeviceGetUUID)),
+        name=_text(value_or_none(nvml.nvmlDeviceGetName)),
+        uuid=_text(value_or_none(nvml.nvmlDeviceGetUUID)),
         util_pct=None if usage is None else float(usage.gpu),
         used_mib=None if memory is None else memory.used / 2**20,
         total_mib=None if memory is None else memory.total / 2**20,
-        temperature_c=told(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
-        power_w=_watts(told(nvml.nvmlDeviceGetPowerUsage)),
-        power_limit_w=_watts(told(nvml.nvmlDeviceGetEnforcedPowerLimit)),
+        temperature_c=value_or_none(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+        power_w=_watts(value_or_none(nvml.nvmlDeviceGetPowerUsage)),
+        power_limit_w=_watts(value_or_none(nvml.nvmlDeviceGetEnforcedPowerLimit)),
         slowed_by=tuple(words for bit, words in SLOWDOWNS.items() if (reasons or 0) & bit),
         uncorrected=errors,
         repair_pending=bool(rows[2]) if rows is not None else None if pages is None else bool(pages),

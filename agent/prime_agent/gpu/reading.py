@@ -28,7 +28,7 @@ class GpuLoad:
     """Whether bad memory waits for a reset of the GPU to be taken out of use (a row remapped, a page retired)."""
     repair_failed: bool | None = None
     """Whether bad memory could not be taken out of use, because no spare rows are left."""
-    trouble: str = ""
+    problem: str = ""
     """The driver's error message if the GPU cannot be queried; otherwise ""."""
     lost: bool = False
     """Whether the GPU has left the bus, or will not work again before a reset."""
@@ -53,12 +53,12 @@ class Xid:
 
 @dataclass(frozen=True)
 class GpuSnapshot:
-    """The latest reading. `age_s` is its age in seconds, `trouble` the reason why there is none newer, and `deaf` the reason why Xids are
+    """The latest reading. `age_s` is its age in seconds, `problem` the reason why there is none newer, and `deaf` the reason why Xids are
     not received."""
 
     loads: tuple[GpuLoad, ...] = ()
     age_s: float = 0.0
-    trouble: str = ""
+    problem: str = ""
     xids: tuple[Xid, ...] = ()
     """All Xids received, oldest first, up to a limit."""
     deaf: str = ""

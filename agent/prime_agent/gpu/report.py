@@ -10,23 +10,23 @@ from prime_train.core.wire import GPU_NOTE_CHARS_MAX, Gpus
 
 def mean_util_pct(loads: tuple[GpuLoad, ...]) -> float | None:
     """Return the mean utilisation of the GPUs in percent; None if it is unknown."""
-    told = _told(load.util_pct for load in loads)
-    return round(fmean(told), 1) if told else None
+    known = _known(load.util_pct for load in loads)
+    return round(fmean(known), 1) if known else None
 
 
 def used_mib(loads: tuple[GpuLoad, ...]) -> float | None:
     """Return the memory in use on all GPUs in MiB; None if it is unknown."""
-    told = _told(load.used_mib for load in loads)
-    return round(sum(told), 1) if told else None
+    known = _known(load.used_mib for load in loads)
+    return round(sum(known), 1) if known else None
 
 
 def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
     """Return the section for the heartbeat; None if there is nothing to report."""
     loads = snapshot.loads
-    if not loads and not snapshot.trouble:
+    if not loads and not snapshot.problem:
         return None
-    busy = _told(load.util_pct for load in loads)
-    powers = _told(load.power_w for load in loads)
+    busy = _known(load.util_pct for load in loads)
+    powers = _known(load.power_w for load in loads)
     return Gpus(
         count=len(loads),
         idle=sum(load.is_empty for load in loads),
@@ -41,14 +41,14 @@ def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
 
 def _note(snapshot: GpuSnapshot) -> str:
     """Return a note for people: why there are no new figures, what slows a GPU down, and the newest Xid."""
-    slowed = [f"{load.title} is slowed down by {' and '.join(load.slowed_by)}" for load in snapshot.loads if load.slowed_by]
-    silent = [f"{load.title}: {load.trouble}" for load in snapshot.loads if load.trouble]
-    return "; ".join([*filter(None, [snapshot.trouble]), *silent, *map(words, snapshot.xids[-1:]), *slowed])
+    slowed = [f"{load.title} is throttled by {' and '.join(load.slowed_by)}" for load in snapshot.loads if load.slowed_by]
+    silent = [f"{load.title}: {load.problem}" for load in snapshot.loads if load.problem]
+    return "; ".join([*filter(None, [snapshot.problem]), *silent, *map(words, snapshot.xids[-1:]), *slowed])
 
 
 def _percent(value: float) -> float:
     return round(min(100.0, max(0.0, value)), 1)
 
 
-def _told(values: Iterable[float | None]) -> list[float]:
+def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]

@@ -7,17 +7,17 @@ HEAD = ("GPU", "name", "busy", "memory", "temperature", "power", "slowed by", "E
 
 
 def table(snapshot: GpuSnapshot) -> str:
-    lines = _aligned([HEAD, *map(_row, snapshot.loads)]) if snapshot.loads else ["no GPU has been seen"]
+    lines = _aligned([HEAD, *map(_row, snapshot.loads)]) if snapshot.loads else ["no GPU was observed"]
     if snapshot.loads and snapshot.age_s >= 1:
-        lines.append(f"these figures are {snapshot.age_s:.0f} s old")
-    lines += [snapshot.trouble] if snapshot.trouble else []
+        lines.append(f"these values are {snapshot.age_s:.0f} s old")
+    lines += [snapshot.problem] if snapshot.problem else []
     lines += [words(xid) for xid in snapshot.xids]
     return "\n".join(lines + ([snapshot.deaf] if snapshot.deaf else []))
 
 
 def _row(load: GpuLoad) -> tuple[str, ...]:
-    if load.trouble:
-        return (str(load.index), load.name or "-", load.trouble)
+    if load.problem:
+        return (str(load.index), load.name or "-", load.problem)
     return (
         str(load.index),
         load.name or "-",
@@ -42,8 +42,8 @@ def _figure(value: float | None, unit: str) -> str:
     return "?" if value is None else f"{value:.0f} {unit}"
 
 
-def _of(value: float | None, whole: float | None, unit: str) -> str:
-    return _figure(value, unit) if whole is None else f"{'?' if value is None else f'{value:.0f}'} of {whole:.0f} {unit}"
+def _of(value: float | None, total: float | None, unit: str) -> str:
+    return _figure(value, unit) if total is None else f"{'?' if value is None else f'{value:.0f}'} of {total:.0f} {unit}"
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

@@ -15,14 +15,14 @@ PAUSE_S = 5.0
 _log = logging.getLogger(__name__)
 
 
-def listen(nvml: Any, heard: Callable[[Xid], None]) -> str:
-    """Pass each Xid to `heard` for as long as that works, and return why it ended. NVML must be initialised."""
+def listen(nvml: Any, on_xid: Callable[[Xid], None]) -> str:
+    """Pass each Xid to `on_xid` for as long as that works, and return why it ended. NVML must be initialised."""
     try:
         events, gpus = _event_set(nvml)
     except nvml.NVMLError as error:
-        return f"NVML tells no Xids: {error}"
+        return f"NVML does not report Xids: {error}"
     if not gpus:
-        return "no GPU here tells its Xids"
+        return "no GPU of this machine reports its Xids"
     failures, why, pause = 0, "", threading.Event()
     while failures < FAILURES_MAX:
         try:
@@ -36,8 +36,8 @@ def listen(nvml: Any, heard: Callable[[Xid], None]) -> str:
         if found.eventType & nvml.nvmlEventTypeXidCriticalError:
             xid = Xid(gpus.get(_address(found.device)), int(found.eventData))
             _log.warning("GPU %s reports Xid %d", "?" if xid.gpu is None else xid.gpu, xid.code)
-            heard(xid)
-    return f"NVML tells no more Xids: {why}"
+            on_xid(xid)
+    return f"NVML no longer reports Xids: {why}"
 
 
 def _event_set(nvml: Any) -> tuple[Any, dict[int | None, int]]:
@@ -50,7 +50,7 @@ def _event_set(nvml: Any) -> tuple[Any, dict[int | None, int]]:
                 nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, events)
                 gpus[_address(handle)] = index
         except nvml.NVMLError as error:
-            _log.info("GPU %d does not tell its Xids: %s", index, error)
+            _log.info("GPU %d does not report its Xids: %s", index, error)
     return events, gpus
 
 

@@ -11,31 +11,31 @@ from prime_agent.gpu.reading import Xid
 BROKEN: dict[int, str] = {
     46: "the GPU stopped processing",
     48: "a memory error that ECC could not correct",
-    54: "its auxiliary power is not connected",
-    62: "its internal micro-controller halted",
+    54: "the GPU's auxiliary power is not connected",
+    62: "the GPU's internal micro-controller halted",
     64: "bad memory could not be marked for repair",
     74: "an NVLink error",
     79: "the GPU has fallen off the bus",
     94: "an uncorrected memory error, contained to one program",
     95: "an uncorrected memory error that was not contained",
-    119: "its system processor does not answer",
-    120: "its system processor failed",
+    119: "the GPU system processor does not answer",
+    120: "the GPU system processor failed",
     140: "a memory error that ECC could not correct",
     143: "the GPU could not be initialised",
 }
 
 NOTED: dict[int, str] = {
-    13: "a program's error in a computation",
-    31: "a program's access to memory that is not its own",
-    32: "a program's damaged list of commands",
-    43: "a program was stopped after an error of its own",
-    45: "a program's work was cleared away after an earlier error",
+    13: "a program's computation error",
+    31: "a program's access to invalid memory",
+    32: "a program's corrupted command list",
+    43: "a program was stopped after its own error",
+    45: "a program's work was discarded after an earlier error",
     # Whether training is affected is shown by the pending repair, which is read with the other figures.
     63: "bad memory was marked for repair",
-    68: "a video processor's error",
-    69: "a program's command of an unknown class",
+    68: "a video processor error",
+    69: "a program's command with an unknown class",
     92: "many memory errors that ECC corrected",
-    109: "a switch between programs took too long",
+    109: "a context switch timed out",
 }
 
 
@@ -46,5 +46,5 @@ def is_broken(xid: Xid) -> bool:
 def words(xid: Xid) -> str:
     """Return a text such as: GPU 3 reports Xid 79: the GPU has fallen off the bus."""
     who = "a GPU" if xid.gpu is None else f"GPU {xid.gpu}"
-    meaning = BROKEN.get(xid.code) or NOTED.get(xid.code) or "see the list of Xids that NVIDIA publishes"
+    meaning = BROKEN.get(xid.code) or NOTED.get(xid.code) or "see NVIDIA's list of Xid errors"
     return f"{who} reports Xid {xid.code}: {meaning}"

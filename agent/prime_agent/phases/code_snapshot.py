@@ -7,12 +7,12 @@ from pathlib import Path
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_train.checkpoints.archive import BROKEN, uncompressed
-from prime_train.checkpoints.restore import DISK_SPARE_BYTES
+from prime_train.checkpoints.restore import DISK_MARGIN_BYTES
 from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import unpack_stream
 from prime_train.core.causes import Cause
 from prime_train.core.spec import TreeSpec
-from prime_train.ports import Bucket, OutsideError, PermanentError
+from prime_train.ports import Bucket, ExternalError, PermanentError
 
 TRIES_MAX = 4
 RETRY_S = 3.0
@@ -32,9 +32,9 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
             if not bucket.get_file(key, packed):
                 raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} is not in the bucket")
             break
-        except OutsideError as error:
+        except ExternalError as error:
             if attempt == TRIES_MAX or isinstance(error, PermanentError):
-                raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be fetched: {error}") from error
+                raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be downloaded: {error}") from error
             shell.called_off.wait(RETRY_S * attempt)
     _check(packed, key, sha256)
     _extract(packed, work)
@@ -77,12 +77,12 @@ def _check(packed: Path, key: str, sha256: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 and found != sha256:
         packed.unlink()
-        raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} is not the one that the run was launched with")
+        raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} differs from the one that the run was launched with")
 
 
 def _extract(packed: Path, work: Path) -> None:
     try:
         with packed.open("rb") as file, uncompressed(file) as stream:
-            unpack_stream(stream, work, spare_bytes=DISK_SPARE_BYTES, is_own=True)
+            unpack_stream(stream, work, margin_bytes=DISK_MARGIN_BYTES, is_own=True)
     except (Unsafe, *BROKEN, OSError) as error:
         raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be unpacked: {error}") from error

@@ -1,4 +1,4 @@
-"""What the phases before training share: failure, cancellation, and running a command."""
+"""Shared parts of the phases before training: failure, cancellation, and running a command."""
 
 import threading
 from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from pathlib import Path
 from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phases.phase import PhaseError
 from prime_train.core.causes import Cause
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.plugins.providers import is_own_machine
 from prime_train.core.spec import HardwareSpec
 
 OPEN_FILES_MIN = 65_536
@@ -28,7 +28,7 @@ def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus) -> None:
 
     Raises PhaseError that lists all faults.
     """
-    wrong = [fault for fault in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), _gpus(hardware, gpus)) if fault]
+    wrong = [problem for problem in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), _gpus(hardware, gpus)) if problem]
     if wrong:
         raise PhaseError(Cause.PREFLIGHT_FAILED, "; ".join(wrong))
 
@@ -62,7 +62,7 @@ def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
     wanted_gib = hardware.disk_gib * DISK_SHARE_MIN
     if free_gib >= wanted_gib:
         return None
-    return f"{free_gib:.1f} GiB are free on the disk; at least {wanted_gib:.1f} are needed where hardware.disk_gib = {hardware.disk_gib}"
+    return f"{free_gib:.1f} GiB are free on the disk; hardware.disk_gib = {hardware.disk_gib} needs at least {wanted_gib:.1f}"
 
 
 def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
@@ -70,21 +70,23 @@ def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
     if not hardware.gpus:
         return None
     snapshot = gpus.look(GPUS_S_MAX)
-    if snapshot.trouble:
-        return f"no GPU can be seen: {snapshot.trouble}"
-    usable = [load for load in snapshot.loads if not load.trouble]
-    wrong = [fault for load in snapshot.loads if (fault := _fault(load))]
+    if snapshot.problem:
+        return f"no GPU is visible: {snapshot.problem}"
+    usable = [load for load in snapshot.loads if not load.problem]
+    wrong = [problem for load in snapshot.loads if (problem := _problem(load))]
     if len(usable) < hardware.count:
         names = ", ".join(load.name for load in usable) or "none"
-        wrong.insert(0, f"{len(usable)} GPUs are visible ({names}); hardware.count = {hardware.count}")
+        wrong.insert(0, f"{len(usable)} GPUs are visible ({names}), but hardware.count = {hardware.count}")
     return "; ".join(wrong) or None
 
 
-def _fault(load: GpuLoad) -> str | None:
-    if load.trouble:
-        return f"{load.title} cannot be used: {load.trouble}"
+def _problem(load: GpuLoad) -> str | None:
+    if load.problem:
+        return f"{load.title} cannot be used: {load.problem}"
     if load.repair_failed:
-        return f"{load.title} has bad memory that could not be taken out of use; it is broken"
+        return f"{load.title} has bad memory that could not be taken out of use, so the GPU is broken"
     if load.repair_pending:
-        return f"{load.title} has bad memory that waits to be taken out of use; reset it (nvidia-smi --gpu-reset) or use another machine"
+        return (
+            f"{load.title} has bad memory that a reset must take out of use; reset the GPU (nvidia-smi --gpu-reset) or use another machine"
+        )
     return None

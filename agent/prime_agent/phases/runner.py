@@ -9,9 +9,9 @@ from pathlib import Path
 
 from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.listing import files_in
+from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpu.reading import Gpus
-from prime_agent.inbox import Inbox
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight
@@ -26,7 +26,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Phase
-from prime_train.ports import Bucket, OutsideError, PermanentError
+from prime_train.ports import Bucket, ExternalError, PermanentError
 from prime_train.trainers import trainer_for
 from prime_train.trainers.log_rules import patterns_of
 from prime_train.trainers.patterns import load_engine, refusals
@@ -48,7 +48,7 @@ CAUSES: dict[Phase, Cause] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class AttemptFolders:
     """The folders of one attempt on the machine's disk."""
 
     disk: Path
@@ -71,7 +71,7 @@ class PhaseContext:
     """The interfaces and values that the phases use."""
 
     job: Bootstrap
-    place: Place
+    place: AttemptFolders
     bucket: Bucket
     processes: Processes
     gpus: Gpus
@@ -84,8 +84,8 @@ class Phases:
     """Runner of the phases. `run` returns at once; the result arrives as PhaseDone or PhaseFailed, and a cancelled phase reports
     nothing."""
 
-    def __init__(self, means: PhaseContext, inbox: Inbox) -> None:
-        self._means = means
+    def __init__(self, context: PhaseContext, inbox: Inbox) -> None:
+        self._means = context
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
@@ -140,12 +140,12 @@ class Phases:
             case Phase.RESTORE:
                 self._restore()
             case Phase.TRAIN | Phase.FLUSH | Phase.EXITED:
-                raise ValueError(f"{phase.value} is no work of this kind")
+                raise ValueError(f"{phase.value} is not a phase of this kind")
 
     def _set_up(self, spec: RunSpec) -> None:
         job, shell = self._means.job, self._shell("setup.log")
         if job.code_key is not None:
-            self._note("fetching the working tree")
+            self._note("downloading the working tree")
             unpack(self._means.bucket, job.code_key, shell.cwd, shell, sha256=job.code_sha256)
         else:
             self._note(f"cloning {spec.trainer.tree.repo}")
@@ -161,9 +161,9 @@ class Phases:
                 self.restored = self._restore_or_older(point)
             except RestoreFailed as error:
                 raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
-            except OutsideError as error:
+            except ExternalError as error:
                 if attempt == RESTORE_TRIES_MAX or isinstance(error, PermanentError):
-                    raise PhaseError(Cause.RESTORE_FAILED, f"step {point.step} cannot be fetched: {error}") from error
+                    raise PhaseError(Cause.RESTORE_FAILED, f"the checkpoint of step {point.step} cannot be downloaded: {error}") from error
                 self._call_off.wait(RESTORE_RETRY_S * attempt)
             else:
                 return
@@ -195,7 +195,7 @@ class Phases:
         violation = self._violation(folder)
         if violation is not None:
             shutil.rmtree(folder)
-            raise CheckpointDamaged(f"step {point.step} was saved incomplete: {violation}")
+            raise CheckpointDamaged(f"the checkpoint of step {point.step} was incomplete when it was saved: {violation}")
         return folder
 
     def _violation(self, folder: Path) -> str | None:
@@ -224,15 +224,15 @@ class Phases:
 
 def _percent(step: int, note: Callable[[str], None], called_off: CallOff) -> Callable[[int, int], None]:
     """Return a progress callback that notes each percent once. The callback raises Called if the phase is cancelled."""
-    said = -1
+    last_percent = -1
 
     def progress(done: int, total: int) -> None:
-        nonlocal said
+        nonlocal last_percent
         if called_off():
             raise Called
         percent = 100 if total == 0 else 100 * done // total
-        if percent > said:
-            said = percent
+        if percent > last_percent:
+            last_percent = percent
             note(f"restoring step {step}: {percent} %")
 
     return progress

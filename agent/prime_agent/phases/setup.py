@@ -16,7 +16,7 @@ def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Calla
     """
     for number, command in enumerate(commands, start=1):
         shown = redacted(command.strip(), shell.secrets)[:COMMAND_SHOWN_MAX]
-        note(f"set-up {number}/{len(commands)}: {shown}")
+        note(f"setup {number}/{len(commands)}: {shown}")
         ended = shell.run(command, name=f"setup-{number}", timeout_s=timeout_s, daemons=True)
         if ended.timed_out:
             raise PhaseError(Cause.SETUP_FAILED, f"`{shown}` did not end within {timeout_s} s", log_tail=ended.tail)

@@ -1,7 +1,7 @@
 """The short test run that must succeed before training starts."""
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
-from prime_agent.trainer.follow import Follower
+from prime_agent.trainer.progress_follower import Follower
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec, SmokeSpec
 from prime_train.trainers import trainer_for

@@ -14,12 +14,12 @@ SHOWN_MAX = 5
 
 def verify(rows: Sequence[VerifySpec], work: Path) -> None:
     """Check all rows. Raises PhaseError that names every row that does not hold, with the files found."""
-    wrong = [fault for row in rows if (fault := fault_of(row, work)) is not None]
+    wrong = [problem for row in rows if (problem := problem_of(row, work)) is not None]
     if wrong:
         raise PhaseError(Cause.VERIFY_FAILED, "; ".join(wrong))
 
 
-def fault_of(row: VerifySpec, work: Path) -> str | None:
+def problem_of(row: VerifySpec, work: Path) -> str | None:
     """Return what is wrong with the files of one row, or None."""
     files = sorted(path for path in islice(work.glob(row.path), MATCHES_MAX) if path.is_file())
     small = [path for path in files if path.stat().st_size < row.size_min]
@@ -30,7 +30,7 @@ def fault_of(row: VerifySpec, work: Path) -> str | None:
     sized = f" of at least {size_text(row.size_min)}" if row.size_min else ""
     seen = ", ".join(_shown(path, work, row.size_min) for path in [*small, *(f for f in files if f not in small)][:SHOWN_MAX])
     more = f" and {len(files) - SHOWN_MAX} more" if len(files) > SHOWN_MAX else ""
-    return f"{row.path}: {wanted}{sized} wanted, {len(files)} found{': ' if seen else ''}{seen}{more}"
+    return f"{row.path}: {wanted}{sized} required, {len(files)} found{': ' if seen else ''}{seen}{more}"
 
 
 def size_text(size: int) -> str:

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer, TCPServer
 from typing import Any
 
-from prime_train.trainers.component_heartbeats import Heard, component_of, first_silent
+from prime_train.trainers.component_heartbeats import ReceivedHeartbeats, component_of, first_silent
 
 REQUEST_S_MAX = 1.0
 
@@ -34,33 +34,33 @@ class Heartbeats:
         return int(self._server.server_address[1])
 
     @property
-    def heard(self) -> Mapping[str, Heard]:
-        return self._server.heard
+    def received(self) -> Mapping[str, ReceivedHeartbeats]:
+        return self._server.received
 
 
-def report(heard: Mapping[str, Heard], now_s: float, *, quiet_s: float) -> list[str]:
+def report(received: Mapping[str, ReceivedHeartbeats], now_s: float, *, quiet_s: float) -> list[str]:
     """Return lines for people: one for each component, and one that names the component that stopped first, if that is known."""
     lines = []
-    for component, calls in heard.items():
+    for component, calls in received.items():
         last = "" if calls.last_s is None else f", the last one {now_s - calls.last_s:.0f} s ago"
         lines.append(f"{component}: {calls.count} heartbeats{last}")
-    silent = first_silent(heard, now_s, quiet_s=quiet_s)
+    silent = first_silent(received, now_s, quiet_s=quiet_s)
     return [*lines, f"the {silent} fell silent first"] if silent is not None else lines
 
 
 class _Server(TCPServer):
     def __init__(self, components: tuple[str, ...], clock: Callable[[], float]) -> None:
         self.components = components
-        self.heard = {component: Heard() for component in components}
+        self.received = {component: ReceivedHeartbeats() for component in components}
         self.clock = clock
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def called(self, component: str) -> None:
         """Count a ping in a single assignment, because other threads read the counts meanwhile."""
-        self.heard = {**self.heard, component: Heard(self.heard[component].count + 1, self.clock())}
+        self.received = {**self.received, component: ReceivedHeartbeats(self.received[component].count + 1, self.clock())}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        _log.warning("a heartbeat was cut off", exc_info=True)
+        _log.warning("a heartbeat was disconnected", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

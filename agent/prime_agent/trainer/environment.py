@@ -1,14 +1,15 @@
-"""The environment of the agent's children: the machine's, without the agent's own secrets, extended by that of the spec and the run."""
+"""The environment of the agent's children: the machine's, without the agent's own secrets, extended by the variables of the spec and the
+run."""
 
 import re
 from collections.abc import Mapping
 
-from prime_train.core.registry.providers import credentials
+from prime_train.core.plugins.providers import credentials
 from prime_train.core.text.redaction import masked
 
 _OURS = re.compile(r"^(PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)")
 SECRET_CHARS_MIN = 6
-"""Shorter values are not redacted, because they would also match innocent text."""
+"""Minimum length of a value to redact. Shorter values would also match innocent text."""
 
 
 def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict[str, str]:

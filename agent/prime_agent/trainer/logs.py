@@ -60,7 +60,7 @@ class BoundedLog:
         except OSError as error:
             self._dropped += len(data)
             if not self._broken:
-                _log.warning("%s cannot be written (%s); output goes on being read", self._path.name, error.strerror)
+                _log.warning("%s cannot be written (%s); the output is still read", self._path.name, error.strerror)
             self._broken = True
 
     def close(self) -> None:
@@ -99,11 +99,11 @@ class Lines:
 
     def feed(self, data: bytes) -> list[str]:
         """Return the lines that these bytes complete."""
-        *whole, self._rest = _BREAK.split(self._rest + data)
+        *lines, self._rest = _BREAK.split(self._rest + data)
         if len(self._rest) > LINE_BYTES_MAX:
-            whole.append(self._rest)
+            lines.append(self._rest)
             self._rest = b""
-        return [line[-LINE_BYTES_MAX:].decode(errors="replace") for line in whole if line]
+        return [line[-LINE_BYTES_MAX:].decode(errors="replace") for line in lines if line]
 
     def end(self) -> list[str]:
         """Return the last line, once no further line break can follow."""
@@ -139,12 +139,12 @@ class Drain:
         lines = Lines()
         while data := os.read(self._descriptor, READ_BYTES):
             self._log.write(data)
-            self._tell(lines.feed(data))
-        self._tell(lines.end())
+            self._report_lines(lines.feed(data))
+        self._report_lines(lines.end())
         os.close(self._descriptor)
         self._log.close()
 
-    def _tell(self, lines: list[str]) -> None:
+    def _report_lines(self, lines: list[str]) -> None:
         if not lines:
             return
         with self._lock:
@@ -154,7 +154,7 @@ class Drain:
         except Exception:
             # A bug in the code that examines lines must not fill the pipe and block the trainer.
             if not self._failed:
-                _log.exception("the output could not be looked at")
+                _log.exception("the output could not be checked")
             self._failed = True
 
 

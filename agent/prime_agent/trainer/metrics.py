@@ -6,12 +6,13 @@ from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
 
 READ_BYTES_MAX = 32 * 2**20
-"""Some trainers write hundreds of figures every few seconds, so little of these bytes is kept."""
+"""Bytes read from the end of the metrics file. Few of them are kept, because some trainers write hundreds of figures every few seconds."""
 KEPT_CHARS_MAX = 2**20
 
 
-def kept_metrics(work: Path, spec: RunSpec) -> str:
-    """Return complete lines, the newest last; "" if the trainer has no such file. Raises OSError."""
+def stored_metrics(work: Path, spec: RunSpec) -> str:
+    """Return the last lines of the trainer's metrics file, reduced to what is kept as evidence; "" if the trainer has no such file. Raises
+    OSError."""
     progress = spec.trainer.progress
     if progress.file is None or progress.kind != "jsonl" or not (work / progress.file).exists():
         return ""

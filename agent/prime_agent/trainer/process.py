@@ -4,16 +4,16 @@ import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from prime_agent.event_queue import Inbox
 from prime_agent.events import RuleFired, TrainerExited
 from prime_agent.evidence import tail
-from prime_agent.inbox import Inbox
 from prime_agent.processes import Process, Processes
 from prime_agent.trainer.environment import redacted
-from prime_agent.trainer.follow import Follower, FollowThread
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
+from prime_agent.trainer.progress_follower import Follower, FollowThread
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
@@ -25,10 +25,10 @@ OUTPUT_S_MAX = 5.0
 """Seconds to wait for the end of the output; a safeguard, because all of the trainer's processes have ended by then."""
 
 OWN_LINES_MAX = 1000
-"""Lines read from the end of each log that the trainer writes itself; the last ones show why it failed."""
+"""Number of lines read from the end of each log that the trainer writes itself; the last ones show why it failed."""
 
 FULL_BYTES = 64 * 2**20
-"""A disk with fewer bytes free counts as full for a save."""
+"""Free bytes below which a disk counts as full for a save."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Plan:
 
 
 class TrainerRun:
-    """The running trainer. It reports StepsSeen, RuleFired at most once, and TrainerExited last, after all steps were reported."""
+    """The running trainer. It reports StepsReported, RuleFired at most once, and TrainerExited last, after all steps were reported."""
 
     def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
         self._plan = plan
@@ -60,6 +60,7 @@ class TrainerRun:
         self._stop_rules = tuple(rule for rule in self._rules if rule.stop)
         self._fired = False
         self._newest = plan.resume_step or 0
+        self._after = self._newest if self._trainer.counts_anew(plan.spec) else 0
         self._process: Process | None = None
         self._drain: Drain | None = None
 
@@ -121,7 +122,7 @@ class TrainerRun:
                 return
 
     def _progress(self, lines: list[str]) -> None:
-        rows = [row for line in lines if (row := self._reader.read(line)) is not None]
+        rows = [replace(row, step=self._after + row.step) for line in lines if (row := self._reader.read(line)) is not None]
         self._newest = max([self._newest, *(row.step for row in rows)])
         self._metrics.add(rows)  # first, because a receiver of the steps may read them
         self._inbox.put_steps(rows)
@@ -129,15 +130,15 @@ class TrainerRun:
     def _await_end(self, process: Process, drain: Drain, follow: FollowThread | None) -> None:
         code = process.wait()
         if not drain.join(OUTPUT_S_MAX):
-            _log.warning("somebody still holds the trainer's output open")
+            _log.warning("another process still holds the trainer's output open")
         if follow is not None:
             follow.end(OUTPUT_S_MAX)
         # The newest step is known only now that all progress has been read.
         code = self._trainer.exit_code(self._plan.spec, code=code, step=self._newest)
         lines = self._lines()
         cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
-        said = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
-        self._inbox.put(TrainerExited(code, cause, detail, said))
+        log_tail = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
+        self._inbox.put(TrainerExited(code, cause, detail, log_tail))
 
     def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> tuple[Cause, str]:
         return classify(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
@@ -161,5 +162,5 @@ def _last_lines(path: Path) -> list[str]:
 
 
 def _is_full(folder: Path) -> bool:
-    room = os.statvfs(folder)
-    return room.f_bavail * room.f_frsize < FULL_BYTES or (room.f_files > 0 and room.f_favail == 0)
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from prime_agent.event_queue import Inbox
 from prime_agent.events import ServiceAnswered
-from prime_agent.inbox import Inbox
 from prime_agent.trainer.services import Answer, ServiceHealth, Services
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
@@ -30,21 +30,21 @@ class Probe:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._heard: int | None = None
+        self._responded: int | None = None
         """Index of the first port that has responded successfully; None if none has."""
 
     def ask(self) -> Answer:
         """Query the ports in order and return the state of the service."""
         answers: list[Answer] = []
         for place, port in enumerate(self._service.ports):
-            if self._heard is not None and place > self._heard:
+            if self._responded is not None and place > self._responded:
                 break
             answer = _ask(port, self._service.paths)
             if answer is Answer.ALIVE:
-                self._heard = place
+                self._responded = place
                 return Answer.ALIVE if place == 0 else Answer.UNHEARD
             answers.append(answer)
-        return Answer.UNHEARD if self._heard is None else answers[self._heard]
+        return Answer.UNHEARD if self._responded is None else answers[self._responded]
 
 
 def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inbox) -> Services:
@@ -53,7 +53,7 @@ def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inb
     try:
         found = trainer_for(spec).services(spec, machine)
     except (OSError, ValueError) as error:
-        _log.warning("the trainer's services are not known: %s", error)
+        _log.warning("the trainer's services could not be determined: %s", error)
         return ()
     for service in found:
         _log.info("%s: GPUs %s, ports %s", service.name, service.gpus or "(unknown)", service.ports or "(unknown)")

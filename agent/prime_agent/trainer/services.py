@@ -1,7 +1,7 @@
 """The rule for when a service of the trainer has failed while the trainer waits for it. All functions are pure.
 
-A trainer ends as a whole if one of its processes ends with an error. But if a service ends with code 0, or its engine fails behind a
-running front end, everything else waits, and only the missing steps show it. The rule requires all of these at once:
+All processes of a trainer end if one of them ends with an error. But if a service ends with code 0, or its engine fails behind a running
+front end, everything else waits, and only the missing steps show it. The rule requires all of these at once:
 
 - the trainer runs, was not asked to stop, and has made its first step (before it, weights are loaded and kernels compiled);
 - nothing is being saved, which would be another reason for steps to stand still;
@@ -40,13 +40,13 @@ class ServiceHealth:
 
     service: Service
     loaded: frozenset[int] = frozenset()
-    """Those of its GPUs that have held memory since the trainer was started."""
+    """GPUs that only this service uses and that have held memory since the trainer was started."""
     empty: tuple[int, ...] = ()
-    """Those of `loaded` that are empty now."""
+    """The GPUs in `loaded` that hold no memory now."""
     empty_since_s: float | None = None
     answer: Answer = Answer.UNHEARD
     answer_since_s: float = 0.0
-    """Start of the current `answer`."""
+    """Time at which the current `answer` was first observed."""
 
 
 Services = tuple[ServiceHealth, ...]
@@ -58,7 +58,7 @@ def sensed(services: Services, loads: tuple[GpuLoad, ...], now_s: float) -> Serv
 
 
 def answered(services: Services, name: str, answer: Answer, now_s: float) -> Services:
-    """Return the services after a probe of the one called `name`."""
+    """Return the services with this answer of the service called `name` recorded."""
     return tuple(_answered(health, answer, now_s) if health.service.name == name else health for health in services)
 
 
@@ -70,7 +70,7 @@ def failure(services: Services, now_s: float, *, step: int, rose_s: float, slow_
     for health in services:
         words = _failure(health, now_s, still_s=now_s - rose_s, slow_s=slow_s or 0.0)
         if words:
-            return health.service.cause, f"{words}, while the trainer waits at step {step} for {int(now_s - rose_s)} s"
+            return health.service.cause, f"{words}, while the trainer has waited at step {step} for {int(now_s - rose_s)} s"
     return None
 
 
@@ -103,7 +103,7 @@ def _signs(health: ServiceHealth, slow_s: float) -> list[tuple[float, float, str
     signs: list[tuple[float, float, str]] = []
     if health.empty_since_s is not None:
         port = "" if service.ports else " (its port is not known)"
-        signs.append((health.empty_since_s, idle_s, f"{_names(health.empty)} of {service.name} at 0 % and empty{port}"))
+        signs.append((health.empty_since_s, idle_s, f"{_names(health.empty)} of {service.name} at 0 % with empty memory{port}"))
     if health.answer is Answer.GONE:
         signs.append((since_s, idle_s, f"{name} refuses connections"))
     if health.answer is Answer.UNRESPONSIVE:

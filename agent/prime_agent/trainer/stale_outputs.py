@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from prime_train.trainers.outputs import StaleOutputs
+from prime_train.trainers.stale_outputs import StaleOutputs
 
 ENTRIES_MAX = 100_000
 
@@ -33,7 +33,7 @@ def listing(work: Path, stale: StaleOutputs, *, entries_max: int = ENTRIES_MAX) 
     folder = work / stale.folder
     for path in _below(folder, stale):
         if len(found) >= entries_max:
-            _log.warning("%s holds more than %d entries; the rest is not looked at", folder, entries_max)
+            _log.warning("%s holds more than %d entries; the rest is not checked", folder, entries_max)
             break
         found.append(path.relative_to(folder).as_posix())
     return found

@@ -1,7 +1,7 @@
 """Loss and reward of each step, kept until a checkpoint of that step is uploaded, which may be many steps later.
 
-They are also kept on disk, so that an agent restarted on the same machine has what an earlier one read. If the disk cannot be written, only
-that is lost.
+They are also kept on disk, so that an agent that is restarted on the same machine has the values that its predecessor read. If the disk
+cannot be written, the values are only kept in memory.
 """
 
 import json
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_train.trainers import Progress
 
 STEPS_MAX = 50_000
@@ -33,10 +34,10 @@ NO_METRICS = Metrics()
 
 class StepMetrics:
     """Metrics by step, shared by the thread that reads the trainer and the one that uploads. `path` is the file that outlives the
-    process."""
+    process. `table` gets every row that the trainer reported."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, table: MetricsCsv | None = None) -> None:
+        self._path, self._csv = path, table
         self._lock = threading.Lock()
         self._by_step: dict[int, Metrics] = {}
         self._lines = 0
@@ -47,20 +48,23 @@ class StepMetrics:
 
     def add(self, rows: Iterable[Progress]) -> None:
         """Store these rows; a later value for the same step replaces the earlier one."""
-        told = [row for row in rows if row.loss is not None or row.reward is not None]
-        if not told:
+        rows = list(rows)
+        if self._csv is not None:
+            self._csv.add(rows)
+        measured = [row for row in rows if row.loss is not None or row.reward is not None]
+        if not measured:
             return
         with self._lock:
-            for row in told:
+            for row in measured:
                 self._remember(row)
-            self._write(told)
+            self._write(measured)
 
     def at(self, step: int, *, after: int) -> Metrics:
         """Return the newest reported value of each metric for the steps above `after` and up to `step`."""
         with self._lock:
             steps = sorted((made for made in self._by_step if after < made <= step), reverse=True)
-            told = [self._by_step[made] for made in steps]
-        return Metrics(_first(metrics.loss for metrics in told), _first(metrics.reward for metrics in told))
+            measured = [self._by_step[made] for made in steps]
+        return Metrics(_first(metrics.loss for metrics in measured), _first(metrics.reward for metrics in measured))
 
     def _remember(self, row: Progress) -> None:
         before = self._by_step.pop(row.step, NO_METRICS)  # stored as the newest again, also if the trainer has gone back
@@ -79,7 +83,7 @@ class StepMetrics:
             with self._path.open("a") as file:
                 file.writelines(_line(row.step, row.loss, row.reward) for row in rows)
         except OSError as error:
-            _log.warning("the metrics of steps are not kept on the disk: %s", error)
+            _log.warning("the metrics of steps cannot be stored on the disk: %s", error)
 
     def _rewrite(self) -> None:
         fresh = self._path.with_suffix(".new")
@@ -104,8 +108,8 @@ def _read(path: Path) -> Iterator[Progress]:
         return
     for line in lines:
         try:
-            said = json.loads(line)
-            yield Progress(said["step"], said["loss"], said["reward"])
+            row = json.loads(line)
+            yield Progress(row["step"], row["loss"], row["reward"])
         except (ValueError, KeyError, TypeError):
             continue
 

@@ -24,7 +24,7 @@ class Steps:
     zeros: int = 0
     """Consecutive steps whose reward was exactly 0."""
     zero_step: int = -1
-    """The last of those steps, so that a step reported twice counts once."""
+    """The last step counted in `zeros`, so that a step reported twice counts once."""
     loss: float | None = None
     reward: float | None = None
 

@@ -1,28 +1,26 @@
 """The GitHub job in which this process is a step: its environment, outputs, summary and annotations."""
 
+import functools
+import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec
 
+from prime_train.adapters.github.events import Trigger, read_event
+from prime_train.control_plane.wiring.secret_variables import secret_variables
 from prime_train.core.errors import UsageError
-from prime_train.core.registry.providers import credentials
+from prime_train.core.exit_codes import Exit
 from prime_train.core.text.safe import without_commands
 from prime_train.output import print_command
+from prime_train.reports.errors import explained, is_debugging
 
+P = ParamSpec("P")
 SUMMARY_BYTES_MAX = 1_000_000
-"""GitHub discards a step's summary entirely if it is larger than 1 MiB."""
-CUT = "\n\n… cut: a summary holds no more.\n"
-SECRETS = (
-    "PRIME_TRAIN_MASTER_KEY",
-    *sorted(credentials()),
-    "WANDB_API_KEY",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "PRIME_TRAIN_GITHUB_TOKEN",
-    "PRIME_TRAIN_GITHUB_APP_KEY",
-)
+"""Maximum size in bytes of the job summary; GitHub discards a step's summary entirely if it is larger than 1 MiB."""
+CUT = "\n\n… truncated: a summary cannot be longer.\n"
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,10 @@ class Job:
         """Read the job from environment variables. Raises UsageError outside GitHub Actions."""
         repository = environment.get("GITHUB_REPOSITORY", "")
         if not repository:
-            raise UsageError("GITHUB_REPOSITORY is not set: this is no job of GitHub Actions", fix="elsewhere, use prime-train without gha")
+            raise UsageError(
+                "GITHUB_REPOSITORY is not set: this is not a job of GitHub Actions",
+                fix="outside GitHub Actions, use prime-train without gha",
+            )
         return cls(
             repository,
             environment.get("GITHUB_EVENT_NAME", ""),
@@ -60,6 +61,10 @@ class Job:
             _path(environment, "GITHUB_OUTPUT"),
             _path(environment, "GITHUB_STEP_SUMMARY"),
         )
+
+    def trigger(self) -> Trigger:
+        """Return what has started the job. Raises UsageError as `read_event` does."""
+        return Trigger(self.repository, self.commit, self.run_id, read_event(self.event_name, self.event_file))
 
     @property
     def url(self) -> str:
@@ -75,10 +80,10 @@ class Job:
 
     def summary(self, text: str) -> None:
         """Append Markdown to the job summary, truncated to `SUMMARY_BYTES_MAX` bytes."""
-        whole = text.encode("utf-8", "replace")
-        if len(whole) > SUMMARY_BYTES_MAX:
-            whole = whole[: SUMMARY_BYTES_MAX - len(CUT.encode())].decode("utf-8", "ignore").encode() + CUT.encode()
-        self._append(self.summary_file, whole.decode() + "\n")
+        data = text.encode("utf-8", "replace")
+        if len(data) > SUMMARY_BYTES_MAX:
+            data = data[: SUMMARY_BYTES_MAX - len(CUT.encode())].decode("utf-8", "ignore").encode() + CUT.encode()
+        self._append(self.summary_file, data.decode() + "\n")
 
     def notice(self, text: str) -> None:
         _command("notice", text)
@@ -93,21 +98,35 @@ class Job:
 
 
 def hide(environment: Mapping[str, str]) -> None:
-    """Have GitHub mask the values of `SECRETS` in the log. By default it masks only secrets configured in the repository."""
-    for name in SECRETS if environment.get("GITHUB_ACTIONS") == "true" else ():
+    """Have GitHub mask the values of secrets in the log. By default it masks only secrets configured in the repository. Raises UsageError
+    if the operator's list of secrets is not valid."""
+    for name in secret_variables(environment) if environment.get("GITHUB_ACTIONS") == "true" else ():
         for line in environment.get(name, "").splitlines():
             if line.strip():
                 _command("add-mask", line.strip())
 
 
+def annotated(verb: Callable[P, Exit]) -> Callable[P, Exit]:
+    """Wrap a command so that in a GitHub job an exception becomes an error annotation on the page of the workflow run, not only a line in
+    the step's log."""
+
+    @functools.wraps(verb)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Exit:
+        try:
+            return verb(*args, **kwargs)
+        except Exception as error:
+            if os.environ.get("GITHUB_ACTIONS") != "true":
+                raise
+            code, message = explained(error, debug=is_debugging(os.environ))
+            failed(message)
+            return code
+
+    return run
+
+
 def failed(text: str) -> None:
     """Print the reason why the step fails as an error annotation."""
     _command("error title=prime-train", text)
-
-
-def warned(text: str) -> None:
-    """Print a warning annotation; the step continues."""
-    _command("warning", text)
 
 
 def _command(name: str, text: str) -> None:

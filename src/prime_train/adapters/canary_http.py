@@ -7,7 +7,7 @@ import secrets
 import requests
 
 from prime_train.adapters.http import is_loopback
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, sign, told_time_s
+from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, server_time_s, sign
 
 PATH = "/v1/canary"
 TIMEOUT_S = 5.0
@@ -24,7 +24,7 @@ class CanaryHttp:
         self._key = attempt_key(master, "canary", 1)
         self._direct = is_loopback(url)
 
-    def sings(self, now_s: int) -> bool:
+    def is_answering(self, now_s: int) -> bool:
         """Return True only if the webhook and its store echoed a signed nonce.
 
         The request is signed with the time `now_s`. If the webhook refuses it and reports a time of its own, the request is signed with
@@ -33,15 +33,15 @@ class CanaryHttp:
         nonce = secrets.token_hex(16)
         body = json.dumps({"nonce": nonce}).encode()
         try:
-            status, said = self._ask(body, now_s)
-            told_s = told_time_s(said) if status == requests.codes.unauthorized else None
-            if told_s is not None:
-                status, said = self._ask(body, told_s)
+            status, answer = self._ask(body, now_s)
+            server_s = server_time_s(answer) if status == requests.codes.unauthorized else None
+            if server_s is not None:
+                status, answer = self._ask(body, server_s)
             if status != requests.codes.ok:
-                log.info("the canary was answered with %d", status)
-            return said == {"nonce": nonce}
+                log.info("the canary heartbeat was answered with status %d", status)
+            return answer == {"nonce": nonce}
         except (requests.RequestException, OSError, ValueError) as error:
-            log.info("the canary got no answer: %s", type(error).__name__)
+            log.info("the canary heartbeat got no answer: %s", type(error).__name__)
             return False
 
     def _ask(self, body: bytes, at_s: int) -> tuple[int, object]:

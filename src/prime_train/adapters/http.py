@@ -4,7 +4,7 @@ A request is retried here only if a repeat does no harm: a GET, HEAD or DELETE, 
 then nothing was sent. Later retries are the caller's decision; the type of the error says whether they may help.
 
 The key is a secret. It is sent to no other host (redirects are not followed), appears in no error and no log, and is removed from a
-response that repeats it. Exceptions of the underlying libraries hold the whole request, so they are not chained.
+response that repeats it. Exceptions of the underlying libraries hold the complete request, so they are not chained.
 """
 
 import json
@@ -29,7 +29,7 @@ CONNECT_S = 10.0
 READ_S = 30.0
 PAUSE_S = 0.2
 BODY_S_MAX = 60.0
-"""Limit in seconds for reading a whole response body, however slowly it arrives."""
+"""Limit in seconds for reading a complete response body, however slowly it arrives."""
 BODY_BYTES_MAX = 8 * 2**20
 READ_BYTES = 64 * 2**10
 RETRIES_MAX = 2
@@ -117,7 +117,7 @@ class Http:
                     _lower(response.headers),
                 )
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
-            raise PermanentError(f"{what}: the address is no http or https URL") from None
+            raise PermanentError(f"{what}: the address is not an http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
             raise _unanswered(what, error) from None
 
@@ -140,12 +140,12 @@ def _extra(data: bytes | None, headers: Mapping[str, str] | None) -> dict[str, s
     return dict(headers or {}) | ({"content-type": "application/json"} if data is not None else {})
 
 
-def failure(answer: Answer, said: str = "") -> TemporaryError | PermanentError:
-    """Return the error to raise for a response whose status is not a success. `said` is a summary of its body for the message."""
-    told = f"{answer.what} was answered {answer.status}{': ' if said else ''}{said}"
+def failure(answer: Answer, reason: str = "") -> TemporaryError | PermanentError:
+    """Return the error to raise for a response whose status is not a success. `reason` is a summary of its body for the message."""
+    message = f"{answer.what} was answered with {answer.status}{': ' if reason else ''}{reason}"
     if answer.status >= 500 or answer.status in LATER_STATUS:
-        return TemporaryError(told, delay_s=answer.delay_s)
-    return PermanentError(told)
+        return TemporaryError(message, delay_s=answer.delay_s)
+    return PermanentError(message)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
@@ -219,9 +219,11 @@ def _read(response: requests.Response, what: str) -> bytes:
 def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
     # The certificate was checked before anything was sent, and the failure will not go away by itself.
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return PermanentError(f"{what}: the server's certificate is not trusted; name its authority's file in REQUESTS_CA_BUNDLE")
+        return PermanentError(
+            f"{what}: the server's certificate is not trusted; set REQUESTS_CA_BUNDLE to the file of its certificate authority"
+        )
     if _is_unknown_name(error):
-        return NoSuchHost(f"{what} got no answer: there is no host of that name")
+        return NoSuchHost(f"{what} got no answer: the host name does not exist")
     return TemporaryError(f"{what} got no answer: {type(error).__name__}")
 
 

@@ -19,8 +19,8 @@ class LogNotifier:
     def send(self, alert: Alert, run: Run | None) -> None:
         if alert.severity is Severity.QUIET:
             return
-        said = f"{alert.title}: {alert.text}" if alert.text else alert.title
-        self._logger.log(_LEVELS[alert.severity], "[%s] %s", alert.kind, _one_line(said))
+        message = f"{alert.title}: {alert.text}" if alert.text else alert.title
+        self._logger.log(_LEVELS[alert.severity], "[%s] %s", alert.kind, _one_line(message))
 
 
 def _one_line(text: str) -> str:

@@ -1,6 +1,6 @@
 """Alerts as JSON to a URL: the control plane's own, the run's own, or both. A Discord webhook gets a message in Discord's format.
 
-A receiver of our own format recognises an alert by its key, so the alert is sent again if the response was lost. Discord does not
+A receiver of prime-train's own format recognises an alert by its key, so the alert is sent again if the response was lost. Discord does not
 deduplicate: an alert that was sent to it completely counts as delivered whatever the response, because a repeat would be posted twice.
 
 The URL is a secret, since whoever has it can post. So errors name only its host, exceptions of the underlying libraries, which hold the
@@ -24,26 +24,28 @@ from urllib3.util.retry import Retry
 
 from prime_train.adapters.http import retry_after_s
 from prime_train.core.run import Alert, Run, Severity
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from prime_train.reports.alert_card import AlertCard, card_of
 from prime_train.reports.discord import discord_message
 
 CONNECT_S = 3.0
 READ_S = 5.0
 DISCORD_READ_S = 15.0
-"""Read timeout in seconds for Discord: longer, because after a timeout it is unknown whether the message was posted."""
+"""Read timeout in seconds for Discord. It is longer than for other receivers, because after a timeout it is unknown whether the message was
+posted."""
 RETRIES_MAX = 2
 RETRY_ONLY_CONNECTING = frozenset({"GET"})
-"""Only POST is used, so with this set nothing that was sent is repeated. An empty set would mean every method."""
+"""HTTP methods that may be retried after the request was sent. Only POST is used here, so no sent request is repeated. An empty set would
+mean every method."""
 RETRY_STATUS = frozenset({500, 502, 503, 504})
 LATER_STATUS = frozenset({408, 425, 429}) | RETRY_STATUS
 MUTE_S = 30.0
 """Seconds for which an address is skipped after a failure, so that one that is down does not delay the watcher at every alert."""
 DISCORD_PATH = "/api/webhooks/"
 ANSWER_BYTES_MAX = 1024
-SAID_CHARS_MAX = 120
+REASON_CHARS_MAX = 120
 GUESSABLE_CHARS = 4
-"""Parts of a URL that are shorter than this are not treated as secret."""
+"""Minimum length of a part of a URL that is treated as secret."""
 TOOK_MAX = 4096
 
 log = logging.getLogger(__name__)
@@ -54,13 +56,13 @@ def webhooks_from(secrets: Mapping[str, str], url: str | None) -> "tuple[Webhook
 
     They are separate because a process that does not know which of two URLs has received an alert would send it to both again.
     """
-    named = WebhookNotifier(secrets, beside=url)
+    named = WebhookNotifier(secrets, default_url=url)
     return (named, WebhookNotifier(None, url)) if url else (named,)
 
 
 class WebhookNotifier:
     """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`, or is None if this notifier does not handle them;
-    `url` gets every alert; `beside` is a URL to which another notifier sends every alert.
+    `url` gets every alert; `default_url` is a URL to which another notifier sends every alert.
 
     Raises TemporaryError, with `delay_s` if the receiver named one, if the alert should be sent again later; PermanentError if it was
     refused or no URL has that name. If an alert goes to two URLs, both are tried, and one that has received it does not get it again
@@ -72,25 +74,25 @@ class WebhookNotifier:
         secrets: Mapping[str, str] | None,
         url: str | None = None,
         *,
-        beside: str | None = None,
+        default_url: str | None = None,
         discord_read_s: float = DISCORD_READ_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._secrets, self._url, self._beside, self._clock = secrets, url, beside, clock
+        self._secrets, self._url, self._default_url, self._clock = secrets, url, default_url, clock
         self._discord = _Form(discord_message, knows_keys=False, read_s=discord_read_s)
         self._muted: dict[str, float] = {}
         self._took: dict[tuple[str, str | None], None] = {}
         """The newest `TOOK_MAX` pairs of alert key and URL: alerts that this URL has received and another one has not yet."""
 
     def send(self, alert: Alert, run: Run | None) -> None:
-        failures: list[OutsideError] = []
+        failures: list[ExternalError] = []
         targets = self._targets(run) if alert.severity is not Severity.QUIET else []
         for name, url in targets:
             if (alert.key, url) in self._took:
                 continue
             try:
                 self._post(name, url, card_of(alert, run, int(time.time())))
-            except OutsideError as error:
+            except ExternalError as error:
                 failures.append(error)
             else:
                 self._took[alert.key, url] = None
@@ -109,7 +111,7 @@ class WebhookNotifier:
         """Return the label and the URL of each target; the URL is None if a named one is not in the environment."""
         targets: list[tuple[str, str | None]] = [("the control plane's alert URL", self._url)] if self._url else []
         own = run.spec.alerts.webhook if run is not None else None
-        if own is None or self._secrets is None or (self._beside and self._secrets.get(own) == self._beside):
+        if own is None or self._secrets is None or (self._default_url and self._secrets.get(own) == self._default_url):
             return targets
         return [*targets, (own, self._secrets.get(own))]
 
@@ -121,14 +123,14 @@ class WebhookNotifier:
             raise PermanentError(f"{name} is not an http or https URL")
         left_s = self._muted.get(url, 0.0) - self._clock()
         if left_s > 0:
-            raise TemporaryError(f"{host} is left alone after a failure", delay_s=left_s)
+            raise TemporaryError(f"no alerts are sent to {host} for a while after a failure", delay_s=left_s)
         try:
             _post(url, host, card, self._discord if urlsplit(url).path.startswith(DISCORD_PATH) else _OWN)
         except TemporaryError as error:
             self._muted[url] = self._clock() + max(MUTE_S, error.delay_s)
-            if not isinstance(error, _Unheard):
+            if not isinstance(error, _Unanswered):
                 raise
-            log.warning("%s; alert %s counts as told, as it would be told twice", error, card.key)
+            log.warning("%s; alert %s counts as sent, because a retry could send it twice", error, card.key)
 
 
 def _host(url: str) -> str | None:
@@ -139,7 +141,7 @@ def _host(url: str) -> str | None:
         return None
 
 
-class _Unheard(TemporaryError):
+class _Unanswered(TemporaryError):
     """The alert was sent completely, to a receiver that does not deduplicate, and no response arrived."""
 
 
@@ -174,7 +176,7 @@ def _post(url: str, host: str, card: AlertCard, form: _Form) -> None:
         except (requests.RequestException, OSError, ValueError) as error:
             # Not chained: the text of these exceptions holds the whole URL.
             if body.is_sent and not form.knows_keys:
-                raise _Unheard(f"{host} was sent it and did not answer: {type(error).__name__}") from None
+                raise _Unanswered(f"{host} received the alert but did not answer: {type(error).__name__}") from None
             raise TemporaryError(f"{host} could not be reached: {type(error).__name__}") from None
 
 
@@ -216,22 +218,22 @@ def _judge(response: requests.Response, url: str, host: str) -> None:
     status = response.status_code
     if 200 <= status < 300:
         return
-    message = f"{host} answered {status}{_said(response, url)}"
+    message = f"{host} answered {status}{_reason(response, url)}"
     if status in LATER_STATUS or status >= 500:
         raise TemporaryError(message, delay_s=retry_after_s(response.headers))
     raise PermanentError(message)
 
 
-def _said(response: requests.Response, url: str) -> str:
+def _reason(response: requests.Response, url: str) -> str:
     """Return the start of the response body as a suffix for an error; empty if it repeats a part of the URL or cannot be read."""
     try:
         text = response.raw.read(ANSWER_BYTES_MAX, decode_content=True).decode(errors="replace")
     except (HTTPError, OSError):  # the status is enough
         return ""
-    pieces = {piece for whole in (url, unquote(url)) for piece in _pieces(whole)}
+    pieces = {piece for address in (url, unquote(url)) for piece in _pieces(address)}
     if not text.strip() or any(piece in text for piece in pieces):
         return ""
-    return ": " + " ".join(text.split())[:SAID_CHARS_MAX]
+    return ": " + " ".join(text.split())[:REASON_CHARS_MAX]
 
 
 def _pieces(url: str) -> list[str]:
@@ -261,7 +263,7 @@ _FILTER = _NotOurs()
 
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
-    """Suppress urllib3's logs, which contain paths, and at warning level when it retries."""
+    """Drop urllib3's log records during the block: they contain the URL's path, those about retries even at warning level."""
     for name in ("urllib3.connectionpool", "urllib3.util.retry"):
         logging.getLogger(name).addFilter(_FILTER)  # adding it again changes nothing
     _sending.now = True

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.registry.providers import LOCAL, advice_for
+from prime_train.core.plugins.providers import LOCAL, advice_for
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
@@ -57,7 +57,7 @@ class PodsByProvider:
     def _seen(self, name: str) -> Pods:
         """Return the provider of existing pods. Raises TemporaryError if it is not set up here, which proves nothing about its pods."""
         if name not in self._providers:
-            raise TemporaryError(f"provider {name} cannot be asked from here; {advice_for(name)}")
+            raise TemporaryError(f"provider {name} cannot be queried from here; {advice_for(name)}")
         return self._providers[name]
 
 

@@ -64,7 +64,7 @@ class MemoryPods:
             if offer.offer_id not in self._offers:
                 raise PermanentError(f"there is no offer {offer.offer_id!r}; known: {', '.join(self._offers)}")
             if not self._has(offer.offer_id):
-                raise NoCapacity(f"no {offer.offer_id} is left")
+                raise NoCapacity(f"no {offer.offer_id} is available any more")
             self._made += 1
             price = self._offers[offer.offer_id].usd_per_hour
             pod = Pod(f"memory-{self._made}", name, PodStatus.PENDING, self._clock(), price)

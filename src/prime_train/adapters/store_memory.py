@@ -62,9 +62,9 @@ class MemoryStore:
                     return False
                 self._leases[run.run_id] = lease
             self._runs[run.run_id] = run
-            self._history[run.run_id] += change.happenings
+            self._history[run.run_id] += change.events
             for alert in change.alerts:
-                self._tell(alert)
+                self._enqueue(alert)
             return True
 
     def wake(self, run_id: str, now_s: int) -> None:
@@ -107,9 +107,9 @@ class MemoryStore:
         with self._lock:
             return list(self._history.get(run_id, ()))
 
-    def tell(self, alert: Alert) -> None:
+    def enqueue_alert(self, alert: Alert) -> None:
         with self._lock:
-            self._tell(alert)
+            self._enqueue(alert)
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         with self._lock:
@@ -128,8 +128,8 @@ class MemoryStore:
 
     def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
         with self._lock:
-            holder, held_until_s = self._claims.get((key, notifier), (owner, now_s))
-            if notifier in self._sent_by.get(key, {notifier}) or (holder != owner and held_until_s > now_s):
+            holder, claimed_until_s = self._claims.get((key, notifier), (owner, now_s))
+            if notifier in self._sent_by.get(key, {notifier}) or (holder != owner and claimed_until_s > now_s):
                 return False
             self._claims[key, notifier] = owner, until_s
             return True
@@ -145,7 +145,7 @@ class MemoryStore:
             self._watch = watch
             return True
 
-    def _tell(self, alert: Alert) -> None:
+    def _enqueue(self, alert: Alert) -> None:
         if alert.key not in self._alerts:
             self._alerts[alert.key] = self._unsent[alert.key] = alert
             self._sent_by[alert.key] = set()
@@ -168,8 +168,8 @@ class MemoryStore:
             self._runs[run_id] = replace(run, version=run.version + 1, next_check_s=at_s)
 
 
-def _holds(lease: Lease, said: Heartbeat | Commit) -> bool:
-    return lease.open and (lease.attempt, lease.identity) == (said.attempt, said.identity)
+def _holds(lease: Lease, message: Heartbeat | Commit) -> bool:
+    return lease.open and (lease.attempt, lease.identity) == (message.attempt, message.identity)
 
 
 def _answer(verdict: Verdict, lease: Lease) -> Answer:

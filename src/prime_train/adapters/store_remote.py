@@ -17,7 +17,7 @@ from prime_train.clock import MeasuredClock
 from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
-from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Commit, Heartbeat, operator_key, sign, told_time_s
+from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Commit, Heartbeat, operator_key, server_time_s, sign
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
 
 STORE = "PRIME_TRAIN_STORE"
@@ -25,9 +25,9 @@ READS_MAX = 3
 UNAUTHORIZED = 401
 NOT_FOUND = 404
 HINTS: Mapping[int, str] = {
-    401: "is PRIME_TRAIN_MASTER_KEY the key of this control plane?",
-    403: "is this the address of a control plane?",
-    404: "is this the address of a control plane, and nothing after it?",
+    401: "check that PRIME_TRAIN_MASTER_KEY is the key of this control plane",
+    403: "check that this is the address of a control plane",
+    404: "check that this is the address of a control plane, without a path",
 }
 """Advice for the user by HTTP status."""
 
@@ -42,10 +42,10 @@ class RemoteStore:
 
     def __init__(self, url: str, master: bytes) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise PermanentError(f"{STORE} is {url!r}, which is no address of a control plane, such as https://train.example.org")
+            raise PermanentError(f"{STORE} is {url!r}, which is not the address of a control plane, such as https://train.example.org")
         if not is_safe(url):
             raise PermanentError(
-                f"{STORE} is {url!r}: by http, what is asked could be read and changed on its way; set it to an https address"
+                f"{STORE} is {url!r}: over http, requests could be read and changed on the way; set it to an https address"
             )
         self._http, self._key = Http(url), operator_key(master)
         self._is_same_version = False
@@ -58,23 +58,23 @@ class RemoteStore:
 
     def about(self) -> About:
         """Return what the control plane reports about itself, such as its version."""
-        told: About = ABOUT_GIVES.validate_json(self._ask(ABOUT, b"[]", tries=READS_MAX))
-        return told
+        about: About = ABOUT_GIVES.validate_json(self._ask(ABOUT, b"[]", tries=READS_MAX))
+        return about
 
     def opening(self) -> Opening:
         """Return settings and newly issued credentials for the control plane's bucket; an empty `Opening` if its version is too old."""
         try:
-            told: Opening = OPENING_GIVES.validate_json(self._ask(OPENING, b"[]", tries=READS_MAX))
+            opening: Opening = OPENING_GIVES.validate_json(self._ask(OPENING, b"[]", tries=READS_MAX))
         except Unknown:
             return Opening({})
-        return told
+        return opening
 
     def create(self, run: Run) -> bool:
         return bool(self._call("create", run))
 
     def load(self, run_id: str) -> RunRecord | None:
-        held: RunRecord | None = self._call("load", run_id)
-        return held
+        record: RunRecord | None = self._call("load", run_id)
+        return record
 
     def list_runs(self) -> list[Run]:
         runs: list[Run] = self._call("list_runs")
@@ -109,8 +109,8 @@ class RemoteStore:
         lines: list[HistoryEvent] = self._call("history", run_id)
         return lines
 
-    def tell(self, alert: Alert) -> None:
-        self._call("tell", alert)
+    def enqueue_alert(self, alert: Alert) -> None:
+        self._call("enqueue_alert", alert)
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         alerts: list[Alert] = self._call("outbox", limit, lacking)
@@ -138,15 +138,17 @@ class RemoteStore:
         try:
             return call.gives.validate_json(answer)
         except ValueError as error:
-            raise PermanentError(f"{name}: the control plane's answer cannot be read; is it of another version?") from error
+            raise PermanentError(f"{name}: the control plane's answer cannot be parsed; it may be of another version") from error
 
     def _check_version(self) -> None:
         """Raise PermanentError before a write if the versions differ: a control plane that lacks a field of a run would drop it."""
         if not self._is_same_version:
             theirs = self.about().version
             if theirs != __version__:
-                told = theirs or "of an older version"
-                raise PermanentError(f"the control plane is prime-train {told}, this is {__version__}; use the same one at both ends")
+                their_version = theirs or "of an older version"
+                raise PermanentError(
+                    f"the control plane is prime-train {their_version}, this is {__version__}; use the same version at both ends"
+                )
             self._is_same_version = True
 
     def _ask(self, name: str, body: bytes, *, tries: int) -> bytes:
@@ -159,12 +161,12 @@ class RemoteStore:
             except TemporaryError as error:
                 if left == 0:
                     raise TemporaryError(
-                        f"{error}; is {STORE} right, and does a control plane serve there?", delay_s=error.delay_s
+                        f"{error}; check {STORE}, and that a control plane is serving there", delay_s=error.delay_s
                     ) from error
                 continue
             if answer.is_ok:
                 return answer.body
-            refusal = failure(answer, "; ".join(filter(None, (_said(answer.content()), HINTS.get(answer.status)))))
+            refusal = failure(answer, "; ".join(filter(None, (_reason(answer.content()), HINTS.get(answer.status)))))
             if answer.status == NOT_FOUND:
                 raise Unknown(str(refusal))
             if left == 0 or not isinstance(refusal, TemporaryError):
@@ -184,16 +186,16 @@ class RemoteStore:
         headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body)}
         return self._http.ask(method, path, data=body, headers=headers)
 
-    def _learns_time(self, said: object) -> bool:
+    def _learns_time(self, content: object) -> bool:
         """Take over the control plane's clock from a refusal. Return whether it differs from the clock that the request was signed with."""
-        now_s = told_time_s(said)
+        now_s = server_time_s(content)
         if now_s is None:
             return False
         before_s, self._ahead_s = self._ahead_s, now_s - int(time.time())
         return abs(self._ahead_s - before_s) > 1
 
 
-def _said(content: object) -> str:
+def _reason(content: object) -> str:
     """Return the control plane's reason for a refusal, or an empty string."""
-    said = content.get("error") if isinstance(content, dict) else None
-    return str(said)[:300] if said is not None else ""
+    reason = content.get("error") if isinstance(content, dict) else None
+    return str(reason)[:300] if reason is not None else ""

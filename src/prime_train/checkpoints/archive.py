@@ -15,7 +15,7 @@ from typing import IO, cast
 
 import zstandard
 
-from prime_train.checkpoints.restore import DISK_SPARE_BYTES, Reported, unreported
+from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, Reported, unreported
 from prime_train.checkpoints.tar_reader import ArchiveBroken, Unsafe
 from prime_train.checkpoints.unpacking import MEMBERS_MAX, unpack_stream
 from prime_train.core.text.paths import violation_of_folder
@@ -63,8 +63,8 @@ def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: i
     content.mkdir()
     _extract(archive, content, members_max, progress)
     inside = list(content.iterdir())
-    whole = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else content
-    name = stem_of(archive.name) if whole is content else whole.name
+    top = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else content
+    name = stem_of(archive.name) if top is content else top.name
     violation = violation_of_folder(name)
     if violation is not None:
         raise ArchiveRefused(f"{archive.name} would make the folder {name[:200]!r}, which {violation}")
@@ -73,7 +73,7 @@ def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: i
         if not replace:
             raise TargetExists(str(target))
         target.rename(hidden / "replaced")
-    return whole.rename(target)
+    return top.rename(target)
 
 
 def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) -> None:
@@ -81,12 +81,12 @@ def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) 
     try:
         with archive.open("rb") as file, uncompressed(file) as stream:
             wrote = partial(_report, file, size, progress)
-            unpack_stream(stream, folder, spare_bytes=DISK_SPARE_BYTES, members_max=members_max, wrote=wrote)
+            unpack_stream(stream, folder, margin_bytes=DISK_MARGIN_BYTES, members_max=members_max, wrote=wrote)
             progress(size, size)
     except Unsafe as error:
         raise ArchiveRefused(f"{archive.name} is not safe to unpack: {error}") from error
     except BROKEN as error:
-        raise ArchiveRefused(f"{archive.name} is cut off, damaged or no tar archive: {str(error)[:200]}") from error
+        raise ArchiveRefused(f"{archive.name} is truncated, damaged or not a tar archive: {str(error)[:200]}") from error
     except OSError as error:
         raise ArchiveRefused(f"{archive.name} cannot be unpacked here: {error}") from error
 

@@ -39,8 +39,8 @@ class Catalog:
 
     def kept(self, policy: Policy) -> list[Kept]:
         """Return the checkpoints in the form that the retention policy takes."""
-        whole = {manifest.key for manifest in self.complete()}
-        return [Kept(m.step, m.attempt, m.key, m.key in whole, getattr(m, policy.best_by)) for m in self.manifests]
+        complete = {manifest.key for manifest in self.complete()}
+        return [Kept(m.step, m.attempt, m.key, m.key in complete, getattr(m, policy.best_by)) for m in self.manifests]
 
 
 class Reader:

@@ -20,7 +20,7 @@ class Damaged(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class ChunkPosition:
     """The position of a chunk in its file: number `index`, at `offset` bytes."""
 
     file: ManifestFile
@@ -38,23 +38,29 @@ class Place:
         return self.file.path if len(self.file.chunks) == 1 else f"{self.file.path} (chunk {self.index + 1} of {len(self.file.chunks)})"
 
 
-def places(manifest: Manifest) -> Iterator[Place]:
-    return (Place(file, index) for file in manifest.files for index in range(len(file.chunks)))
+def places(manifest: Manifest) -> Iterator[ChunkPosition]:
+    return (ChunkPosition(file, index) for file in manifest.files for index in range(len(file.chunks)))
 
 
 def fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
-    """Return the content of a chunk. Raises Damaged if the bucket does not hold it as it was saved, and what the bucket raises."""
+    """Return the content of a checkpoint's chunk. Raises as `fetch_blob`."""
+    return fetch_blob(bucket, blob_key(run_id, chunk.digest, chunk.codec), chunk)
+
+
+def fetch_blob(bucket: Bucket, key: str, chunk: Chunk) -> Data:
+    """Return the content of the chunk that is stored under `key`. Raises Damaged if the bucket does not hold it as it was saved, and what
+    the bucket raises."""
     for reading in range(1, READS_MAX + 1):
         try:
-            return _fetch(bucket, run_id, chunk)
+            return _fetch(bucket, key, chunk)
         except Damaged:
             if reading == READS_MAX:
                 raise
-    raise AssertionError("READS_MAX is at least 1")
+    raise AssertionError("READS_MAX must be at least 1")
 
 
-def _fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
-    stored = bucket.read(blob_key(run_id, chunk.digest, chunk.codec))
+def _fetch(bucket: Bucket, key: str, chunk: Chunk) -> Data:
+    stored = bucket.read(key)
     if stored is None:
         raise Damaged("is missing")
     if len(stored) != chunk.stored:
@@ -64,11 +70,11 @@ def _fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
     except ValueError as error:
         raise Damaged(f"cannot be decoded: {str(error)[:200]}") from error
     if digest_of(raw) != chunk.digest:
-        raise Damaged("has another content than was saved")
+        raise Damaged("has a different content than was saved")
     return raw
 
 
-def is_there(path: Path, place: Place) -> bool:
+def is_there(path: Path, place: ChunkPosition) -> bool:
     """Return whether the file at `path` already holds this chunk at its place."""
     with path.open("rb", buffering=0) as file:
         data = os.pread(file.fileno(), place.chunk.size, place.offset)

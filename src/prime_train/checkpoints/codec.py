@@ -14,7 +14,7 @@ Buffer = bytes | bytearray | memoryview | mmap
 
 
 class Codec(StrEnum):
-    """`BYTES2` and `BYTES4` first split the bytes of each element (bf16 and fp16; fp32) into planes."""
+    """The encoding of a chunk. `BYTES2` and `BYTES4` first split the bytes of each element (bf16 and fp16; fp32) into byte planes."""
 
     NONE = ""
     ZSTD = "zstd"
@@ -28,8 +28,8 @@ _WIDTHS = {Codec.BYTES2: 2, Codec.BYTES4: 4}
 def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
     """Return the stored form of `raw`; deterministic. Releases Python's global interpreter lock, so threads can encode in parallel.
 
-    `level` applies to `ZSTD`; planes have fixed settings. Empty input gives empty output. Raises ValueError if `raw` has more than
-    RAW_BYTES_MAX bytes.
+    `level` applies to `ZSTD`; the byte-plane codecs have fixed settings. Empty input gives empty output. Raises ValueError if `raw` has
+    more than RAW_BYTES_MAX bytes.
     """
     seen = memoryview(raw).cast("B")
     _bounded(len(seen))
@@ -49,13 +49,13 @@ def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
 def decode(codec: Codec, stored: Buffer, size: int) -> memoryview:
     """Return the `size` raw bytes that were encoded.
 
-    Raises ValueError unless `stored` is exactly one whole encoding of that many bytes. Allocates at most about twice `size`. Flipped bits
-    may pass undetected: the caller compares the content's hash.
+    Raises ValueError unless `stored` is exactly one complete encoding of that many bytes. Allocates at most about twice `size`. Flipped
+    bits may pass undetected: the caller compares the content's hash.
     """
     seen = memoryview(stored).cast("B")
     _bounded(size)
     if size == 0 and seen:
-        raise ValueError(f"the stored chunk has {len(seen)} bytes; no bytes are stored as none")
+        raise ValueError(f"the stored chunk has {len(seen)} bytes; an empty chunk must be stored as 0 bytes")
     if size == 0:
         return seen
     match codec:
@@ -77,4 +77,4 @@ def _uncoded(stored: memoryview, size: int) -> memoryview:
 
 def _bounded(size: int) -> None:
     if not 0 <= size <= RAW_BYTES_MAX:
-        raise ValueError(f"a chunk of {size} bytes; it has 0 to {RAW_BYTES_MAX}")
+        raise ValueError(f"a chunk of {size} bytes; the size must be between 0 and {RAW_BYTES_MAX}")

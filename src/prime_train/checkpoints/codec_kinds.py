@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from prime_train.checkpoints.codec import Buffer, Codec
-from prime_train.checkpoints.codec_choice import Sample, choose, may_win, sample
+from prime_train.checkpoints.codec_selection import Sample, choose, may_win, sample
 
 KINDS_MAX = 64
-"""Kinds remembered at once; the one measured longest ago is dropped first."""
+"""Number of kinds remembered at once; the one measured longest ago is dropped first."""
 CHUNKS_MAX = 64
-"""Chunks of one kind that are sent on one measurement: one GiB."""
+"""Number of chunks of one kind that are sent before that kind is measured again: one GiB."""
 UPLINK_CHANGE_MAX = 2.0
+"""Factor of change of the uplink's speed above which the codecs are measured again."""
 SAMPLED_BYTES_MIN = 2**20
-"""Smaller chunks are not measured: they predict others poorly, and are sent quickly anyway."""
+"""Minimum size of a chunk to measure. Smaller ones predict others poorly, and are sent quickly anyway."""
 HEADER_BYTES_MAX = 2**16
 """Bytes of a safetensors header that are searched for the first tensor's type."""
 
@@ -59,9 +60,9 @@ class _Known:
 
 
 @dataclass
-class Kinds:
-    """The measured codecs by kind of file. Thread-safe; only the thread that measures waits for the measurement. `cores`: the most that may
-    encode at once."""
+class CodecByKind:
+    """The measured codecs by kind of file. Thread-safe; only the thread that measures waits for the measurement. `cores`: the largest
+    number of cores that may encode at once."""
 
     cores: int
     clock_s: Callable[[], float] = time.thread_time
@@ -69,20 +70,18 @@ class Kinds:
     _measuring: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def codec_for(
-        self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, spare_cores: float | None, total_bytes: int
-    ) -> Codec:
+    def codec_for(self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, idle_cores: float | None, total_bytes: int) -> Codec:
         """Return the codec for this chunk. `NONE` while uplink or spare cores are unknown (None): the first transfers measure them.
 
-        `spare_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the whole checkpoint in transfer.
+        `idle_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the complete checkpoint in transfer.
         """
-        if not uplink_bytes_per_s or not spare_cores or not may_win(uplink_bytes_per_s, min(self.cores, spare_cores)):
+        if not uplink_bytes_per_s or not idle_cores or not may_win(uplink_bytes_per_s, min(self.cores, idle_cores)):
             return Codec.NONE
         if self._claim(kind, uplink_bytes_per_s, len(chunk)):
             self._measure(kind, chunk, uplink_bytes_per_s)
         with self._lock:
             samples = self._known[kind].samples if kind in self._known else ()
-        return choose(samples, uplink_bytes_per_s, min(self.cores, spare_cores), total_bytes=total_bytes)
+        return choose(samples, uplink_bytes_per_s, min(self.cores, idle_cores), total_bytes=total_bytes)
 
     def measured(self) -> dict[str, tuple[Sample, ...]]:
         """Return the current measurements by kind, for a log or a view."""

@@ -14,17 +14,17 @@ from typing import IO, cast
 
 import zstandard
 
-from prime_train.checkpoints.chunks import Damaged, Place, fetch, places
-from prime_train.checkpoints.restore import DISK_SPARE_BYTES, CheckpointDamaged, Reported, RestoreFailed, check_folder, unreported
+from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
+from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, CheckpointDamaged, Reported, RestoreFailed, check_folder, unreported
 from prime_train.core.manifest import Manifest
 from prime_train.ports import Bucket, Data
 
 AHEAD_MAX = 8
-"""Chunks fetched ahead of writing, each at most 16 MiB."""
+"""Number of chunks fetched ahead of writing, each of at most 16 MiB."""
 COPY_BYTES = 2**20
 """Bytes of one read; divides the chunk size."""
 GZIP_LEVEL = 1
-"""Higher levels hardly shrink tensors further, and gzip is slow even at this one."""
+"""Compression level of gzip. Higher levels hardly shrink tensors further, and gzip is slow even at this one."""
 ZSTD_LEVEL = 3
 
 
@@ -42,7 +42,7 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
     ".tar.gz": _gzip,
     ".tgz": _gzip,
 }
-"""The compression for each ending of the archive's name."""
+"""The compression of an archive, by the ending of its name."""
 
 
 def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | None = None, progress: Reported = unreported) -> None:
@@ -55,7 +55,7 @@ def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | Non
     kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
     draft = into.with_name(f".{into.name}.part")
     try:
-        _check_room(into, manifest)
+        _check_free_space(into, manifest)
         with draft.open("wb") as file:
             with kind(file) as packed:
                 _write(packed, bucket, manifest, progress)
@@ -68,11 +68,11 @@ def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | Non
         draft.unlink(missing_ok=True)
 
 
-def _check_room(into: Path, manifest: Manifest) -> None:
-    """Raise RestoreFailed if the disk lacks room. Only for uncompressed archives: the size of a compressed one is not known in advance."""
+def _check_free_space(into: Path, manifest: Manifest) -> None:
+    """Raise RestoreFailed if the disk lacks space. Only for uncompressed archives: the size of a compressed one is not known in advance."""
     free = shutil.disk_usage(into.parent).free
-    if into.suffix == ".tar" and manifest.size + DISK_SPARE_BYTES > free:
-        raise RestoreFailed(f"no room for {into}: {manifest.size / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free")
+    if into.suffix == ".tar" and manifest.size + DISK_MARGIN_BYTES > free:
+        raise RestoreFailed(f"not enough disk space for {into}: {manifest.size / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free")
 
 
 def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Reported) -> None:
@@ -90,10 +90,10 @@ def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Repo
 
 
 def _fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator[Data]:
-    """Yield the content of all files in order, fetched ahead."""
+    """Yield the content of all files in order, while later chunks are already being fetched."""
     done = 0
 
-    def one(place: Place) -> Data:
+    def one(place: ChunkPosition) -> Data:
         try:
             return fetch(bucket, manifest.run, place.chunk)
         except Damaged as flaw:

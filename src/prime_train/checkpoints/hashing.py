@@ -1,4 +1,4 @@
-"""Names of contents by their hash.
+"""Content addressing: the hash by which content is named.
 
 BLAKE3, because the name decides what is sent and what is trusted and so must be a cryptographic hash, and BLAKE3 is the fastest of those.
 """
@@ -9,5 +9,5 @@ from prime_train.ports import Data
 
 
 def digest_of(data: Data) -> str:
-    """Return `blake3-<hex>` of the content. Releases Python's lock, so other threads run meanwhile."""
+    """Return `blake3-<hex>` of the content. Releases Python's global interpreter lock, so other threads run meanwhile."""
     return f"blake3-{blake3(data).hexdigest()}"

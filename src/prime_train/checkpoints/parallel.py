@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 WORKERS = 12
-"""Enough threads for 10 Gbit/s at 100 MB/s for each connection; each thread holds a chunk or two in memory."""
+"""Number of threads: enough for 10 Gbit/s at 100 MB/s for each connection; each thread holds a chunk or two in memory."""
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -1,8 +1,8 @@
 """Restores a checkpoint from a manifest in the bucket to a folder that the trainer can load.
 
 No unverified byte ever appears in the trainer's folder: many chunks at once are fetched into their places in the files of a hidden folder
-beside it, whose name no trainer's scan mistakes for a checkpoint, and one rename moves the whole in. An interrupted restore continues where
-it stopped: a chunk already on disk with the right hash is kept.
+beside it, whose name no trainer's scan mistakes for a checkpoint, and one rename moves that folder into place. An interrupted restore
+continues where it stopped: a chunk already on disk with the right hash is kept.
 """
 
 import os
@@ -13,15 +13,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prime_train.checkpoints.catalog import Catalog, point_of
-from prime_train.checkpoints.chunks import Damaged, Place, fetch, is_there, places
+from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.text.paths import same_but_for_case
 from prime_train.ports import Bucket
 
-DISK_SPARE_BYTES = 256 * 2**20
+DISK_MARGIN_BYTES = 256 * 2**20
+"""Bytes of the disk that a restore leaves free."""
 NAMES_SHOWN_MAX = 20
+"""Number of bad files that an error names."""
 OLDER_TRIED_MAX = 5
+"""Number of older checkpoints that are tried if one is damaged."""
 
 Reported = Callable[[int, int], None]
 """Callback for progress: verified bytes on disk, and total bytes; called from several threads, one at a time."""
@@ -36,7 +39,8 @@ class RestoreFailed(Exception):
 
 
 class CheckpointDamaged(RestoreFailed):
-    """The checkpoint in the bucket differs from what was saved; the message names up to twenty bad files. `digests`: of the bad chunks."""
+    """The checkpoint in the bucket differs from what was saved; the message names up to twenty bad files. `digests`: the digests of the bad
+    chunks."""
 
     def __init__(self, message: str, digests: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -61,7 +65,7 @@ def restore(
         stage = _stage(into, point)
         stage.mkdir(parents=True, exist_ok=True)
         _check_own(stage)
-        _check_room(stage, manifest)
+        _check_free_space(stage, manifest)
         _fetch_all(bucket, manifest, stage, progress)
         _tidy(stage, manifest)
         _move_in(stage, target)
@@ -78,7 +82,7 @@ def check_folder(manifest: Manifest, pattern: str | None) -> None:
     """
     expected = f"*{manifest.step}*" if pattern is None else pattern.format(step=manifest.step)
     if manifest.folder != expected and (pattern is not None or str(manifest.step) not in manifest.folder):
-        raise CheckpointDamaged(f"manifest {manifest.key} names the folder {manifest.folder!r}, and not {expected!r}")
+        raise CheckpointDamaged(f"manifest {manifest.key} has the folder {manifest.folder!r}, expected {expected!r}")
 
 
 def discard(into: Path, point: ResumePoint) -> None:
@@ -113,26 +117,26 @@ def _stage(into: Path, point: ResumePoint) -> Path:
     cross file systems) or its parent is not writable."""
     real = into.resolve()
     apart = real.parent.stat().st_dev != real.stat().st_dev or not os.access(real.parent, os.W_OK)
-    beside = real if apart else real.parent
-    return beside / f".prime-train-restore-{point.step}-e{point.attempt}"
+    parent_folder = real if apart else real.parent
+    return parent_folder / f".prime-train-restore-{point.step}-e{point.attempt}"
 
 
 def _check_own(stage: Path) -> None:
     """Raise RestoreFailed unless the hidden folder belongs to this user: others who can write beside it may have created that name."""
     found = stage.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise RestoreFailed(f"{stage} is not a folder of yours; remove it, or restore into another folder")
+        raise RestoreFailed(f"{stage} is not a folder that you own; remove it, or restore into another folder")
 
 
-def _check_room(stage: Path, manifest: Manifest) -> None:
+def _check_free_space(stage: Path, manifest: Manifest) -> None:
     # Allocated blocks, not sizes: a file gets its full length before its content arrives.
     there = sum(512 * path.stat().st_blocks for file in manifest.files if (path := stage / file.path).is_file())
-    wanted = manifest.size - there + DISK_SPARE_BYTES
+    wanted = manifest.size - there + DISK_MARGIN_BYTES
     free = shutil.disk_usage(stage).free
     if wanted > free:
         raise RestoreFailed(
-            f"no room for step {manifest.step}: {wanted / 2**30:.2f} GiB wanted, {free / 2**30:.2f} GiB free; "
-            "make room, or ask for a larger disk (hardware.disk_gib)"
+            f"not enough disk space for step {manifest.step}: {wanted / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free; "
+            "free some space, or request a larger disk (hardware.disk_gib)"
         )
 
 
@@ -142,7 +146,7 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
     lock = threading.Lock()
     done = 0
 
-    def one(place: Place) -> str | None:
+    def one(place: ChunkPosition) -> str | None:
         nonlocal done
         path = stage / place.file.path
         try:
@@ -160,8 +164,8 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
     wrong = [(flaw, place.chunk.digest) for flaw, place in zip(flaws, wanted, strict=True) if flaw is not None]
     if wrong:
         more = f" and {len(wrong) - NAMES_SHOWN_MAX} more" if len(wrong) > NAMES_SHOWN_MAX else ""
-        said = "; ".join(flaw for flaw, _ in wrong[:NAMES_SHOWN_MAX])
-        raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {said}{more}", [digest for _, digest in wrong])
+        reasons = "; ".join(flaw for flaw, _ in wrong[:NAMES_SHOWN_MAX])
+        raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {reasons}{more}", [digest for _, digest in wrong])
     for file in manifest.files:
         os.utime(stage / file.path, (file.mtime_s, file.mtime_s))
 
@@ -170,11 +174,13 @@ def _check_apart(stage: Path, manifest: Manifest) -> None:
     """Raise RestoreFailed if the disk ignores case and two of the files would be one there."""
     alike = same_but_for_case(file.path for file in manifest.files)
     if alike is not None and (stage / alike[0]).samefile(stage / alike[1]):
-        raise RestoreFailed(f"{alike[0]} and {alike[1]} of step {manifest.step} are one file on this disk, which ignores case; use another")
+        raise RestoreFailed(
+            f"{alike[0]} and {alike[1]} of step {manifest.step} would be the same file on this disk, which ignores case; use another disk"
+        )
 
 
 def _make_place(path: Path, size: int) -> bool:
-    """Create an empty file of the full length; return True if the file existed already, in which case parts of it may be right."""
+    """Create an empty file of the full length. Return True if the file existed already, in which case some of its chunks may be correct."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         path.unlink()
     begun = path.exists()
@@ -193,7 +199,7 @@ def _write(path: Path, offset: int, data: bytes | bytearray | memoryview) -> Non
 
 
 def differs(folder: Path, manifest: Manifest) -> bool:
-    """Return whether `folder` differs from exactly this checkpoint."""
+    """Return whether the content of `folder` is anything other than exactly this checkpoint."""
     listed = {file.path: file.size for file in manifest.files}
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
     if there.keys() != listed.keys() or any(path.is_symlink() or path.stat().st_size != listed[name] for name, path in there.items()):

@@ -1,8 +1,8 @@
 """Reads tar archives made by others member by member, in bounded memory.
 
-Python's tarfile takes an archive that breaks off, or an unreadable header, for the end of the archive, and reads an extended header of any
-size into memory. Here only the end mark is the end, and every header is bounded: pax and GNU tar headers hold a long name and nothing else
-that is needed here.
+Python's tarfile takes a truncated archive, or an unreadable header, for the end of the archive, and reads an extended header of any size
+into memory. Here an archive ends only at its end mark, and every header is bounded: pax and GNU tar headers hold a long name and nothing
+else that is needed here.
 """
 
 import tarfile
@@ -13,7 +13,7 @@ from typing import IO
 HEADER_BYTES_MAX = 64 * 1024
 """Upper limit of one extended header."""
 AFTER_END_BYTES_MAX = 16 * 2**20
-"""Upper limit of the padding after the end mark: archives are padded to whole records, and nothing else follows the end mark."""
+"""Upper limit of the padding after the end mark: archives are padded to full records, and nothing else follows the end mark."""
 _BLOCK = 512
 _READ_BYTES = 2**20
 _LONG_NAME, _LONG_LINK = tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
@@ -110,7 +110,7 @@ class TarReader:
 
     def _member(self, header: tarfile.TarInfo, overrides: dict[str, str]) -> Member:
         if "size" in overrides and header.type in _FILES:
-            self._left = _whole(overrides["size"])
+            self._left = _decimal(overrides["size"])
             self._padding = -self._left % _BLOCK
         if any(key.startswith("GNU.sparse.") for key in overrides):
             raise Unsafe(f"{header.name[:200]!r} is a sparse file; pack it without --sparse")
@@ -119,7 +119,7 @@ class TarReader:
 
     def _extended(self, header: tarfile.TarInfo) -> bytes:
         if header.size > HEADER_BYTES_MAX:
-            raise Unsafe(f"it has an extended header of {header.size} bytes, of which {HEADER_BYTES_MAX} are read at most")
+            raise Unsafe(f"it has an extended header of {header.size} bytes; at most {HEADER_BYTES_MAX} are allowed")
         return b"".join(self.content())
 
     def _skip(self) -> None:
@@ -133,7 +133,7 @@ class TarReader:
         data = self._stream.read(size)
         self._offset += len(data)
         if len(data) < size:
-            raise ArchiveBroken(f"it ends at byte {self._offset}, before its end mark")
+            raise ArchiveBroken(f"it ends at byte {self._offset}, before its end-of-archive marker")
         return data
 
     def _drain(self) -> None:
@@ -142,7 +142,7 @@ class TarReader:
         while data := self._stream.read(_READ_BYTES):
             left -= len(data)
             if left < 0:
-                raise Unsafe(f"more than {AFTER_END_BYTES_MAX} bytes follow its end mark")
+                raise Unsafe(f"more than {AFTER_END_BYTES_MAX} bytes follow its end-of-archive marker")
 
 
 def _records(data: bytes) -> dict[str, str]:
@@ -151,7 +151,7 @@ def _records(data: bytes) -> dict[str, str]:
     at = 0
     while at < len(data) and data[at]:
         length, blank, _ = data[at : at + 20].partition(b" ")
-        record = data[at : at + _whole(length.decode("latin-1"))]
+        record = data[at : at + _decimal(length.decode("latin-1"))]
         key, equals, value = record[len(length) + 1 :].partition(b"=")
         if not blank or not equals or not value.endswith(b"\n"):
             raise ArchiveBroken("an extended header that cannot be read")
@@ -160,7 +160,7 @@ def _records(data: bytes) -> dict[str, str]:
     return found
 
 
-def _whole(text: str) -> int:
+def _decimal(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise ArchiveBroken(f"{text[:40]!r} where a number belongs")
+        raise ArchiveBroken(f"{text[:40]!r} in place of a number")
     return int(text)

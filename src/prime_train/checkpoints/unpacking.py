@@ -26,7 +26,7 @@ def unpack_stream(
     stream: IO[bytes],
     folder: Path,
     *,
-    spare_bytes: int,
+    margin_bytes: int,
     is_own: bool = False,
     members_max: int = MEMBERS_MAX,
     wrote: Callable[[], None] = lambda: None,
@@ -34,7 +34,7 @@ def unpack_stream(
     """Write every file and folder of the tar archive that `stream` reads into `folder`, which must exist and be empty.
 
     `is_own`: the archive is a code snapshot of the user's own folder. It may hold any names, and symbolic links that stay inside, which are
-    made after everything else. In an archive made by others a link raises Unsafe, as every other kind of member does in both. `spare_bytes`
+    created last. In an archive made by others, a link raises Unsafe; a member of any other kind raises it in every archive. `margin_bytes`
     of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and what the stream raises.
     """
     reader = TarReader(stream, headers_max=members_max)
@@ -47,10 +47,10 @@ def unpack_stream(
                 _check_link(path, member)
                 kept.append((path, member.link))
             elif member.is_file:
-                _check_room(folder, member, spare_bytes)
+                _check_free_space(folder, member, margin_bytes)
                 _write_file(root, path, member, reader.content())
             elif member.is_folder:
-                with _opened(root, PurePosixPath(path).parts if path else ()):
+                with opened_folder(root, PurePosixPath(path).parts if path else ()):
                     pass
             else:
                 raise Unsafe(f"{member.name[:200]!r} is {_KINDS.get(member.kind, 'neither a file nor a folder')}")
@@ -77,22 +77,22 @@ def _path_of(member: Member, *, is_own: bool) -> str:
 
 def _check_link(path: str, member: Member) -> None:
     if not link_stays_inside(path, member.link):
-        raise Unsafe(f"{member.name[:200]!r} is a link that leads outside, to {member.link[:200]!r}")
+        raise Unsafe(f"{member.name[:200]!r} is a link that points outside the folder, to {member.link[:200]!r}")
 
 
-def _check_room(folder: Path, member: Member, spare_bytes: int) -> None:
+def _check_free_space(folder: Path, member: Member, margin_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
-    if member.size + spare_bytes > free:
-        raise OSError(f"no room: {member.name[:200]} wants {member.size / 2**30:.2f} GiB, {free / 2**30:.2f} GiB free")
+    if member.size + margin_bytes > free:
+        raise OSError(f"not enough disk space: {member.name[:200]} needs {member.size / 2**30:.2f} GiB, {free / 2**30:.2f} GiB free")
 
 
 def _write_file(root: int, path: str, member: Member, content: Iterator[bytes]) -> None:
     pure = PurePosixPath(path)
-    with _opened(root, pure.parts[:-1]) as parent:
+    with opened_folder(root, pure.parts[:-1]) as parent:
         try:
             descriptor = os.open(pure.name, _FILE, 0o755 if member.mode & 0o100 else 0o644, dir_fd=parent)
         except FileExistsError:
-            raise Unsafe(f"{member.name[:200]!r} is in it twice, or only case tells it from another") from None
+            raise Unsafe(f"{member.name[:200]!r} is in the archive twice, or differs from another name only in case") from None
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             for piece in content:
                 left = memoryview(piece)
@@ -104,16 +104,17 @@ def _write_file(root: int, path: str, member: Member, content: Iterator[bytes]) 
 
 def _write_link(root: int, path: str, target: str) -> None:
     pure = PurePosixPath(path)
-    with _opened(root, pure.parts[:-1]) as parent:
+    with opened_folder(root, pure.parts[:-1]) as parent:
         try:
             os.symlink(target, pure.name, dir_fd=parent)
         except FileExistsError:
-            raise Unsafe(f"{path[:200]!r} is in it twice") from None
+            raise Unsafe(f"{path[:200]!r} is in the archive twice") from None
 
 
 @contextmanager
-def _opened(root: int, parts: tuple[str, ...]) -> Iterator[int]:
-    """Yield a descriptor of the folder at `parts` below `root`, creating missing folders. Raises Unsafe for a link or file on the way."""
+def opened_folder(root: int, parts: tuple[str, ...]) -> Iterator[int]:
+    """Yield a descriptor of the folder at `parts` below the descriptor `root`, creating missing folders. Raises Unsafe for a link or file
+    on the way."""
     current = os.dup(root)
     try:
         for part in parts:
@@ -121,7 +122,7 @@ def _opened(root: int, parts: tuple[str, ...]) -> Iterator[int]:
                 below = _open_folder(current, part)
             except OSError as error:
                 if error.errno in (errno.ENOTDIR, errno.ELOOP):
-                    raise Unsafe(f"{'/'.join(parts)[:200]!r} leads through what is no folder") from None
+                    raise Unsafe(f"{'/'.join(parts)[:200]!r} leads through something that is not a folder") from None
                 raise
             os.close(current)
             current = below

@@ -3,7 +3,7 @@
 import threading
 from dataclasses import dataclass
 
-from prime_train.checkpoints.chunks import Damaged, Place, fetch, places
+from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.restore import Reported, unreported
 from prime_train.core.manifest import Manifest
@@ -12,7 +12,7 @@ from prime_train.ports import Bucket
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file whose copy in the bucket differs from what was saved. `digest`: of the damaged chunk."""
+    """A file whose copy in the bucket differs from what was saved. `digest`: the digest of the damaged chunk."""
 
     path: str
     what: str
@@ -27,7 +27,7 @@ def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreporte
     lock = threading.Lock()
     done = 0
 
-    def one(place: Place) -> str | None:
+    def one(place: ChunkPosition) -> str | None:
         nonlocal done
         try:
             fetch(bucket, manifest.run, place.chunk)
@@ -41,6 +41,6 @@ def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreporte
 
     alone = {(place.chunk.digest, place.chunk.codec): place for place in places(manifest)}
     total = sum(place.chunk.size for place in alone.values())
-    said = dict(zip(alone, in_parallel(one, alone.values()), strict=True))
-    found = [(place, said[place.chunk.digest, place.chunk.codec]) for place in places(manifest)]
+    problems = dict(zip(alone, in_parallel(one, alone.values()), strict=True))
+    found = [(place, problems[place.chunk.digest, place.chunk.codec]) for place in places(manifest)]
     return [DamagedFile(str(place), what, place.chunk.digest) for place, what in found if what is not None]

@@ -1,10 +1,12 @@
 """Parse option values that several commands share."""
 
+import json
 from typing import Annotated
 
 import typer
 
 from prime_train.core.errors import UsageError
+from prime_train.core.text.sizes import parse_seconds
 
 
 def seconds(option: str, text: str | None) -> int | None:
@@ -12,7 +14,6 @@ def seconds(option: str, text: str | None) -> int | None:
     duration."""
     if text is None:
         return None
-    from prime_train.core.text.sizes import parse_seconds
 
     try:
         found = parse_seconds(text)
@@ -23,10 +24,8 @@ def seconds(option: str, text: str | None) -> int | None:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no more than is asked for, and errors.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result and errors.")]
 
 
 def print_json(value: object) -> None:
-    import json
-
     print(json.dumps(value, indent=2))

@@ -13,7 +13,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `rank`: 0 for a column that is always shown; the others are added in order of rank while there is room."""
+    """A column of a table. `rank`: 0 for a column that is always shown; the others are added in order of rank as long as they fit."""
 
     name: str
     cells: tuple[Text, ...]

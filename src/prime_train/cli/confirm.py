@@ -8,14 +8,14 @@ from prime_train.core.errors import UsageError
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return if `yes` is set or the user agrees. Raises UsageError if the user declines or there is no terminal to ask on."""
+    """Return normally if `yes` is set or the user agrees. Raises UsageError if the user declines or there is no terminal to ask on."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("there is nobody to ask: this is no terminal", fix="add --yes")
+        raise UsageError("confirmation is needed, but this is not a terminal", fix="add --yes")
     try:
         if typer.confirm(question):
             return
     except typer.Abort:
         raise KeyboardInterrupt from None
-    raise UsageError("not agreed to: nothing was changed")
+    raise UsageError("not confirmed: nothing was changed")

@@ -1,17 +1,21 @@
 """`prime-train diagnose RUN`: explain what happened to a run, and why."""
 
+import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from prime_train.control_plane.wiring.home import Home
-    from prime_train.core.run import Run
-    from prime_train.operations.diagnose import RunDiagnosis
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.run import Run
+from prime_train.core.text.commands import worded
+from prime_train.core.text.redaction import masked
+from prime_train.operations.diagnose import RunDiagnosis
+from prime_train.operations.diagnose import diagnose as diagnosed
+from prime_train.operations.run_logs.log_tail import stored_log
+from prime_train.reports.run_status import status_of
 
 LOG_LINES = 5
 
@@ -20,16 +24,11 @@ def diagnose(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what happened to a run, and why.
+    """Explain what happened to a run, and why.
 
     From its attempts, its heartbeats, its provider, its trainer's figures, what was kept, and W&B: is it well, interrupted, without reward,
     silent, or is only W&B late?
     """
-    import json
-
-    from prime_train.control_plane.wiring.home import Home
-    from prime_train.operations.diagnose import diagnose as diagnosed
-
     home = Home.of(os.environ)
     found = diagnosed(home, run, lambda text: typer.echo(text, err=True))
     if as_json:
@@ -38,46 +37,38 @@ def diagnose(
         _print(home, found)
 
 
-def _record(found: "RunDiagnosis") -> dict[str, object]:
-    from prime_train.reports.run_status import standing
-
+def _record(found: RunDiagnosis) -> dict[str, object]:
     facts = found.facts
-    seen = asdict(facts.tracker) if facts.tracker is not None else facts.untold or None
+    seen = asdict(facts.tracker) if facts.tracker is not None else facts.tracker_error or None
     return {
-        "run": facts.held.run.run_id,
-        "standing": standing(facts.held, facts.now_s).row(),
-        "conclusions": [asdict(one) for one in found.conclusions],
+        "run": facts.record.run.run_id,
+        "status": status_of(facts.record, facts.now_s).row(),
+        "conclusions": [{**asdict(one), "advice": worded(one.advice)} for one in found.conclusions],
         "wandb": {"url": found.wandb_url, "seen": seen},
         "evidence": list(found.evidence),
     }
 
 
-def _print(home: "Home", found: "RunDiagnosis") -> None:
-    from prime_train.core.text.redaction import masked
-    from prime_train.reports.run_status import standing
-
+def _print(home: Home, found: RunDiagnosis) -> None:
     facts = found.facts
-    now = standing(facts.held, facts.now_s)
-    typer.echo(f"{now.run}: {now.state}, attempt {now.attempt}, step {now.figures.steps_said}")
+    now = status_of(facts.record, facts.now_s)
+    typer.echo(f"{now.run}: {now.state}, attempt {now.attempt}, step {now.figures.steps_text}")
     if found.wandb_url:
         typer.echo(f"W&B: {found.wandb_url}")
     for one in found.conclusions:
         typer.echo(f"\n{one.title}")
         typer.echo(f"  because: {masked(one.because)}")
         if one.advice:
-            typer.echo(f"  do: {one.advice}")
-    _print_kept(home, facts.held.run, found.evidence)
+            typer.echo(f"  do: {worded(one.advice)}")
+    _print_evidence(home, facts.record.run, found.evidence)
 
 
-def _print_kept(home: "Home", run: "Run", kept: "Sequence[str]") -> None:
-    from prime_train.core.text.redaction import masked
-    from prime_train.operations.run_logs.log_tail import kept_log
-
+def _print_evidence(home: Home, run: Run, kept: Sequence[str]) -> None:
     if not kept:
         return
-    typer.echo("\nkept in the bucket:")
+    typer.echo("\nsaved in the bucket:")
     for key in kept:
         typer.echo(f"  {key}")
-    key, text = kept_log(home, run, LOG_LINES)
+    key, text = stored_log(home, run, LOG_LINES)
     if text:
         typer.echo(f"--- the end of {key}\n{masked(text)}")

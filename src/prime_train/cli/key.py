@@ -5,20 +5,23 @@ from typing import Annotated
 
 import typer
 
+from prime_train.control_plane.wiring.home import MASTER, Home
+from prime_train.control_plane.wiring.providers import STORE
+
 
 def key(
-    show: Annotated[bool, typer.Option("--show", help="Print the key itself, too.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Also print the key itself.")] = False,
 ) -> None:
-    """Say how to reach this control plane from elsewhere.
+    """Show how to reach this control plane from elsewhere.
 
     As variables, for a laptop or for the secrets of a repository. The key opens everything: whoever has it can rent and stop.
     """
-    from prime_train.control_plane.wiring.home import MASTER, Home
-    from prime_train.control_plane.wiring.providers import STORE
-
     home = Home.of(os.environ)
-    said = home.last_serving()
-    typer.echo(f"{STORE}={said.public_url if said is not None else ''}")
+    serving = home.last_serving()
+    typer.echo(f"{STORE}={serving.public_url if serving is not None else ''}")
     typer.echo(f"{MASTER}={home.master().hex() if show else '(--show prints it)'}")
-    if said is None:
-        typer.echo("the address is not known: nothing has served this home yet (prime-train serve --public-url https://...)", err=True)
+    if serving is None:
+        typer.echo(
+            "the address is unknown, because no control plane has served this home yet (prime-train serve --public-url https://...)",
+            err=True,
+        )

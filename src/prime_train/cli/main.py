@@ -3,7 +3,7 @@
 import sys
 
 from prime_train.exits import end
-from prime_train.output import close_doors
+from prime_train.output import install_safe_streams
 
 QUICK = ("validate", "lint")
 """Commands that can run without loading Typer."""
@@ -11,7 +11,7 @@ QUICK = ("validate", "lint")
 
 def main() -> None:
     """Run one command and exit with its exit code."""
-    close_doors()
+    install_safe_streams()
     try:
         _run()
     except SystemExit as error:

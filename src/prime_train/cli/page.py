@@ -1,4 +1,4 @@
-"""`prime-train page RUN`: all about a run as one file."""
+"""`prime-train page RUN`: write everything known about a run to one HTML file."""
 
 import os
 from pathlib import Path
@@ -6,32 +6,31 @@ from typing import Annotated
 
 import typer
 
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.operations.page import run_page
+from prime_train.reports.pages import run_page_html
 
 
 def page(
     run: Annotated[str, typer.Argument(help="A run's id, its start, or a config's name.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write; without it, RUN.html in this folder.", show_default=False)
+        Path | None, typer.Option("--out", help="File to write; by default RUN.html in this folder.", show_default=False)
     ] = None,
 ) -> None:
-    """Write a run's page: one HTML file that needs nothing else.
+    """Write a run's page as a single HTML file.
 
     Its steps over time, loss and reward, attempts, time and money, checkpoints, the end of its log, its diagnosis and its history, as of
     now. It loads nothing from the network and can be sent to anybody.
     """
-    from prime_train.control_plane.wiring.home import Home
-    from prime_train.operations.page import run_page
-    from prime_train.reports.pages import run_page_html
-
     found = run_page(Home.of(os.environ), run)
-    file = out if out is not None else Path(f"{found.held.run.run_id}.html")
+    file = out if out is not None else Path(f"{found.record.run.run_id}.html")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(run_page_html(found), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}", fix="name a file that can be written: --out FILE", code=Exit.USAGE) from error
+        raise UsageError(f"{file}: {error.strerror}", fix="choose a file that can be written: --out FILE", code=Exit.USAGE) from error
     for note in found.seen.notes:
-        typer.echo(f"not looked at: {note}", err=True)
+        typer.echo(f"not checked: {note}", err=True)
     typer.echo(file.absolute())

@@ -1,40 +1,40 @@
 """`prime-train stop RUN...`: stop runs after a last checkpoint, and terminate their machines."""
 
 import os
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from prime_train.cli.arguments import Quiet
+from prime_train.cli.confirm import confirm
+from prime_train.cli.several_runs import exit_code, printed
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from prime_train.control_plane.wiring.home import Home
+from prime_train.operations.run_requests import for_each
+from prime_train.operations.stop import active_runs, give_back, stop_if_active
+from prime_train.operations.stop import stop as stop_one
 
 
 def stop(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN", help="Runs, by id, its start, or their config's name.", show_default=False),
+        typer.Argument(metavar="RUN", help="Runs, by id, start of the id, or config's name.", show_default=False),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All runs that are not over.")] = False,
-    now: Annotated[bool, typer.Option("--now", help="At once, without saving.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Stop all runs that have not ended.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Stop at once, without saving.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
-    machine: Annotated[str | None, typer.Option("--machine", help="A machine of no run, by its id.", show_default=False)] = None,
+    machine: Annotated[str | None, typer.Option("--machine", help="Terminate an orphaned machine, by its id.", show_default=False)] = None,
     quiet: Quiet = False,
 ) -> Exit:
     """Stop runs.
 
     Each run saves, uploads and gives its machine back. If one cannot be stopped, the others are stopped all the same.
     """
-    from prime_train.control_plane.wiring.home import Home
-
     if [bool(runs), every, machine is not None].count(True) != 1:
-        raise UsageError("either runs, or all of them, or a machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")
+        raise UsageError("give either runs, or --all, or --machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")
     home = Home.of(os.environ)
     if machine is not None:
         _give_back(home, machine)
@@ -43,11 +43,8 @@ def stop(
     return _stop(home, names, now=now, even_ended=every, quiet=quiet)
 
 
-def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
+def _all(home: Home, *, now: bool, yes: bool) -> list[str]:
     """Print all active runs, ask for confirmation, and return their ids."""
-    from prime_train.cli.confirm import confirm
-    from prime_train.operations.stop import active_runs
-
     found = active_runs(home.store())
     for one in found:
         typer.echo(f"{one.run}: {one.state}, step {one.progress}, {one.money}")
@@ -59,24 +56,17 @@ def _all(home: "Home", *, now: bool, yes: bool) -> list[str]:
     return [one.run for one in found]
 
 
-def _stop(home: "Home", names: "Sequence[str]", *, now: bool, even_ended: bool, quiet: bool) -> Exit:
-    from prime_train.cli.batch import exit_code, printed
-    from prime_train.operations.run_requests import for_each
-    from prime_train.operations.stop import stop as stop_one
-    from prime_train.operations.stop import stop_if_active
-
+def _stop(home: Home, names: Sequence[str], *, now: bool, even_ended: bool, quiet: bool) -> Exit:
     request = partial(stop_if_active if even_ended else stop_one, home, now=now)
-    asked = "asked to end at once" if now else "asked to save and stop"
+    stopping = "is ending at once" if now else "is saving and stopping"
     results = for_each(names, request)
-    codes = [printed(result, lambda run: f"{run.state.value} already" if run.is_over else asked, quiet=quiet) for result in results]
+    codes = [printed(result, lambda run: f"already {run.state.value}" if run.is_over else stopping, quiet=quiet) for result in results]
     done = codes.count(Exit.OK)
-    if done and not quiet and home.serving() is None:
-        it, goes = ("it", "it goes") if done == 1 else ("them", "they go")
-        typer.echo(f"no control plane serves {it}: start one (prime-train serve), or {goes} on")
+    if done and not quiet and not home.is_served:
+        runs = "this run, so it continues" if done == 1 else "these runs, so they continue"
+        typer.echo(f"no control plane serves {runs} until one is started: prime-train serve")
     return exit_code(codes, "could not be asked to stop")
 
 
-def _give_back(home: "Home", pod_id: str) -> None:
-    from prime_train.operations.stop import give_back
-
-    typer.echo(f"{pod_id} ({give_back(home, pod_id).name}): asked the provider to take it back")
+def _give_back(home: Home, pod_id: str) -> None:
+    typer.echo(f"{pod_id} ({give_back(home, pod_id).name}): asked the provider to terminate it")

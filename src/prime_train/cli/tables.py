@@ -7,20 +7,20 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
-from prime_train.core.figures import AttemptCost, RunFigures
 from prime_train.core.run import HistoryEvent, RunState
+from prime_train.core.run_figures import AttemptCost, RunFigures
 from prime_train.core.text.formatting import span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import durability as saving
 from prime_train.reports import gpus
-from prime_train.reports.run_status import Standing, standing, title_of
+from prime_train.reports.run_status import RunStatus, status_of, title_of
 
 LINES_SHOWN = 8
 _COLOURS = {RunState.SUCCEEDED: "green", RunState.FAILED: "red", RunState.STOPPED: "yellow", RunState.CANCELLED: "yellow"}
 _COLOURS |= {RunState.TRAINING: "cyan", RunState.QUEUED: "magenta"}
 
 
-def all_runs(found: Sequence[Standing]) -> RenderableType:
+def all_runs(found: Sequence[RunStatus]) -> RenderableType:
     """Return a table with one row for each run. Id, state, step and spending are always shown in full; other columns are shortened or
     dropped on a narrow terminal."""
 
@@ -46,26 +46,26 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
     return tuple(Text(cell) for cell in cells)
 
 
-def one_run(held: RunRecord, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
+def one_run(record: RunRecord, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
     """Return everything about one run: its state, attempts, ledger and latest history."""
-    one = standing(held, now_s)
+    one = status_of(record, now_s)
     rows = Table.grid(padding=(0, 3))
     for name, value in _facts(one):
         rows.add_row(Text(name, style="bold"), value)
     parts: list[RenderableType] = [rows]
-    if held.run.attempts:
+    if record.run.attempts:
         parts += [Text(), attempts(one.figures), Text(), ledger_table(one.figures)]
-    return Group(*parts, Text(), lines(history[-LINES_SHOWN:], held.run.created_s))
+    return Group(*parts, Text(), lines(history[-LINES_SHOWN:], record.run.created_s))
 
 
-def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
+def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
     facts: list[tuple[str, RenderableType]] = [
         ("run", one.run),
         ("state", Text.assemble(state_text(one.state, archived=one.archived), f"  {one.why}")),
     ]
-    if one.want != "run" and one.ended_s is None:
-        facts.append(("asked to", one.want))
-    facts.append(("step", one.figures.steps_said + _measures(one)))
+    if one.desired != "run" and one.ended_s is None:
+        facts.append(("asked to", one.desired))
+    facts.append(("step", one.figures.steps_text + _measures(one)))
     if one.ended_s is None:
         facts.append(("last heartbeat", one.heartbeat + (f" ({one.phase})" if one.phase else "")))
         facts.append(("next check", one.next_check))
@@ -82,7 +82,7 @@ def _facts(one: Standing) -> list[tuple[str, RenderableType]]:
     return facts
 
 
-def _measures(one: Standing) -> str:
+def _measures(one: RunStatus) -> str:
     named = (("loss", one.loss), ("reward", one.reward))
     return "".join(f", {name} {value:.4g}" for name, value in named if value is not None)
 

@@ -1,95 +1,156 @@
-"""The list of commands, and the Typer app made of them."""
+"""The table of commands, and the Typer app made of it. Only the command that is called is imported."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from prime_train import __version__
-from prime_train.actions.app import app as gha
-from prime_train.cli.aws.deploy import deploy
-from prime_train.cli.aws.destroy import destroy
-from prime_train.cli.aws.doctor import doctor
-from prime_train.cli.checkpoints import checkpoints
-from prime_train.cli.config import config
-from prime_train.cli.cost import cost
-from prime_train.cli.dashboard import dashboard
-from prime_train.cli.demo import demo
-from prime_train.cli.diagnose import diagnose
-from prime_train.cli.find import find
-from prime_train.cli.help.examples import epilog
 from prime_train.cli.help.groups import GroupedHelp
-from prime_train.cli.init import init
-from prime_train.cli.key import key
-from prime_train.cli.logs import logs
-from prime_train.cli.memory import memory
-from prime_train.cli.models import models
-from prime_train.cli.page import page
-from prime_train.cli.profile import profile
-from prime_train.cli.resume import resume
-from prime_train.cli.rm import rm
-from prime_train.cli.run import WithCommand, run
-from prime_train.cli.serve import serve
-from prime_train.cli.ssh import ssh
-from prime_train.cli.status import status
-from prime_train.cli.stop import stop
-from prime_train.cli.validation.lint import lint
-from prime_train.cli.validation.rules import rules
-from prime_train.cli.validation.schema import schema
-from prime_train.cli.validation.validate import WithDeepTrust, validate
-from prime_train.cli.verify_model import verify_model
-from prime_train.cli.watch import watch
-from prime_train.exits import guarded
+from prime_train.cli.lazy import Verb, add
 
-VERBS = (
-    init,
-    validate,
-    lint,
-    rules,
-    verify_model,
-    memory,
-    cost,
-    find,
-    run,
-    status,
-    logs,
-    profile,
-    diagnose,
-    page,
-    ssh,
-    stop,
-    resume,
-    rm,
-    serve,
-    watch,
-    deploy,
-    doctor,
-    destroy,
-    key,
-    dashboard,
-    demo,
-    schema,
-)
+_AFTER_RUN = "prime_train.cli.checkpoints:AfterRun"
+
+VERBS: Mapping[str, tuple[Verb, ...]] = {
+    "Runs": (
+        Verb("run", "prime_train.cli.run:run", "Launch a training run.", "prime_train.cli.run:WithCommand"),
+        Verb("status", "prime_train.cli.status:status", "Show state, step, spend and restarts."),
+        Verb("logs", "prime_train.cli.logs:logs", "Show a run's history and log."),
+        Verb("diagnose", "prime_train.cli.diagnose:diagnose", "Explain what happened to a run, and why."),
+        Verb("page", "prime_train.cli.page:page", "Write a run's page as a single HTML file."),
+        Verb("profile", "prime_train.cli.profile:profile", "Show what the time of a step is spent on."),
+        Verb(
+            "outputs",
+            "prime_train.cli.outputs:outputs",
+            "List, get and compare a run's outputs, logs, metrics.",
+            verbs=(
+                Verb("outputs list", "prime_train.cli.outputs.listing:list_", "List the outputs.", _AFTER_RUN),
+                Verb("outputs get", "prime_train.cli.outputs.get:get", "Download the outputs into a folder.", _AFTER_RUN),
+                Verb("outputs diff", "prime_train.cli.outputs.diff:diff", "Compare two versions of the outputs.", _AFTER_RUN),
+            ),
+        ),
+        Verb("tensorboard", "prime_train.cli.tensorboard:tensorboard", "Write a run's metrics as TensorBoard event files."),
+        Verb("ssh", "prime_train.cli.ssh:ssh", "Open a shell on the run's machine."),
+        Verb("stop", "prime_train.cli.stop:stop", "Stop runs."),
+        Verb("resume", "prime_train.cli.resume:resume", "Resume an ended run."),
+        Verb("rm", "prime_train.cli.rm:rm", "Archive ended runs, so that status does not list them."),
+    ),
+    "Configs": (
+        Verb("init", "prime_train.cli.init:init", "Write a config for a new run, by asking and explaining."),
+        Verb(
+            "validate",
+            "prime_train.cli.validation.validate:validate",
+            "Check configs and list all their errors.",
+            "prime_train.cli.validation.validate:WithDeepTrust",
+        ),
+        Verb("lint", "prime_train.cli.validation.lint:lint", "Check configs quickly, for hooks and editors."),
+        Verb("rules", "prime_train.cli.validation.rules:rules", "List the rules that configs are checked by, and why."),
+        Verb("schema", "prime_train.cli.validation.schema:schema", "Print the JSON schema of configs, for editors."),
+        Verb(
+            "config",
+            "prime_train.cli.config:config",
+            "Save, compare and restore versions of a config.",
+            verbs=(
+                Verb("config save", "prime_train.cli.config.save:save", "Save the current config, together with the trainer's file."),
+                Verb("config list", "prime_train.cli.config.listing:list_", "List the versions and the runs that used each."),
+                Verb("config diff", "prime_train.cli.config.diff:diff", "Show two versions side by side and explain each change."),
+                Verb("config restore", "prime_train.cli.config.restore:restore", "Restore a version, together with the trainer's file."),
+            ),
+        ),
+    ),
+    "Estimates": (
+        Verb("memory", "prime_train.cli.memory:memory", "Estimate the GPU memory that a run needs."),
+        Verb("cost", "prime_train.cli.cost:cost", "Estimate what a run costs, and why."),
+        Verb("find", "prime_train.cli.find:find", "Find the cheapest machine for a model."),
+        Verb(
+            "models",
+            "prime_train.cli.models:models",
+            "List or refresh the registry of models.",
+            verbs=(
+                Verb("models list", "prime_train.cli.models.listing:list_", "List models and the trainers they are known to work with."),
+                Verb(
+                    "models refresh",
+                    "prime_train.cli.models.refresh:refresh",
+                    "Read all models again from Hugging Face and write the registry.",
+                ),
+            ),
+        ),
+        Verb("verify-model", "prime_train.cli.verify_model:verify_model", "Check a model: access, kind, vLLM, tools, memory."),
+    ),
+    "Checkpoints": (
+        Verb(
+            "checkpoints",
+            "prime_train.cli.checkpoints:checkpoints",
+            "List, verify, restore and prune a run's checkpoints.",
+            verbs=(
+                Verb("checkpoints list", "prime_train.cli.checkpoints.listing:list_", "List the checkpoints.", _AFTER_RUN),
+                Verb(
+                    "checkpoints verify",
+                    "prime_train.cli.checkpoints.verify:verify",
+                    "Verify a checkpoint by reading every byte.",
+                    _AFTER_RUN,
+                ),
+                Verb(
+                    "checkpoints restore", "prime_train.cli.checkpoints.restore:restore", "Download a checkpoint into a folder.", _AFTER_RUN
+                ),
+                Verb(
+                    "checkpoints prune",
+                    "prime_train.cli.checkpoints.prune:prune",
+                    "Delete the checkpoints that the retention policy does not keep.",
+                    _AFTER_RUN,
+                ),
+                Verb("checkpoints export", "prime_train.cli.checkpoints.export:export", "Write a checkpoint into an archive.", _AFTER_RUN),
+                Verb(
+                    "checkpoints pin", "prime_train.cli.checkpoints.pin:pin", "Pin a checkpoint, so that it is never deleted.", _AFTER_RUN
+                ),
+                Verb(
+                    "checkpoints unpin",
+                    "prime_train.cli.checkpoints.pin:unpin",
+                    "Unpin a checkpoint, so that it may be deleted again.",
+                    _AFTER_RUN,
+                ),
+            ),
+        ),
+    ),
+    "Control plane": (
+        Verb("serve", "prime_train.cli.serve:serve", "Run the control plane."),
+        Verb("watch", "prime_train.cli.watch:watch", "Run an additional watcher."),
+        Verb("dashboard", "prime_train.cli.dashboard:dashboard", "Print a link to the pages of the control plane."),
+        Verb("key", "prime_train.cli.key:key", "Show how to reach this control plane from elsewhere."),
+        Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
+        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check whether the control plane on AWS works."),
+        Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),
+    ),
+    "Other": (
+        Verb("demo", "prime_train.cli.demo:demo", "Run a demo: a run loses its machine and finishes."),
+        Verb(
+            "gha",
+            "prime_train.actions.app:app",
+            "Commands of the GitHub actions, for workflows.",
+            verbs=(
+                Verb("gha validate", "prime_train.actions.validate:validate", "Check, price and explain the configs of a pull request."),
+                Verb("gha launch", "prime_train.actions.launch:launch", "Launch a run from the job's commit."),
+                Verb("gha watch", "prime_train.actions.watch:watch", "Check every run once, and take the next step where one is due."),
+                Verb("gha stop", "prime_train.actions.stop:stop", "Stop a run, or carry out the command in a comment."),
+                Verb("gha status", "prime_train.actions.status:status", "Show the status of runs."),
+            ),
+        ),
+    ),
+}
+"""The commands, by the heading in `prime-train --help` under which they are listed."""
 
 # Help is plain text, because rendering it with rich would double the time that `--help` takes.
 app = typer.Typer(
     name="prime-train",
     cls=GroupedHelp,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Training that can be left alone: runs on spot machines that survive losing them.",
+    help="Train on rented spot machines; runs recover by themselves when a machine is lost.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-_PARSED_BY = {validate: WithDeepTrust, run: WithCommand}
-"""Verbs whose arguments are more than the library can describe."""
-
-for _verb in VERBS:
-    app.command(cls=_PARSED_BY.get(_verb), epilog=epilog(_verb.__name__.replace("_", "-")))(guarded(_verb))
-app.add_typer(checkpoints)
-app.add_typer(config)
-app.add_typer(models)
-app.add_typer(gha)
+for _title, _verbs in VERBS.items():
+    add(app, _verbs, _title)
 
 
 def _version(wanted: bool) -> None:
@@ -100,6 +161,6 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
-    """Training that can be left alone: runs on spot machines that survive losing them."""
+    """Train on rented spot machines; runs recover by themselves when a machine is lost."""

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
+from prime_train.configs.parsing.nodes import ParseAborted
+from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.configs.schema import field_texts
+from prime_train.core.config_tree import plain
 from prime_train.core.spec import Part, RunSpec
 
 VALUE_CHARS_MAX = 60
 ABSENT = object()
-"""Marks a key that is not written in the config."""
+"""Placeholder for the value of a key that is not written in the config."""
 
 Path = tuple[str | int, ...]
 
@@ -27,7 +30,7 @@ class Change:
     meaning: str
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Return the change as text, such as "20 to 40" or "1 (its default) to 2"."""
         before, after = (self.default if value is ABSENT else value for value in (self.before, self.after))
         return f"{self._shown(self.before)} to {self._shown(self.after)}{': the same' if before == after else ''}"
@@ -58,16 +61,12 @@ def shown(value: object) -> str:
     try:
         text = value if isinstance(value, str) and value else json.dumps(value, default=str)
     except ValueError:
-        return "a number of more digits than can be shown"
+        return "a number with too many digits to show"
     text = " ".join(text.split())
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 3]}..."
 
 
 def _yaml(text: str) -> object:
-    from prime_train.adapters.config_yaml.nodes import ParseAborted
-    from prime_train.adapters.config_yaml.parse import read_code
-    from prime_train.core.config_tree import plain
-
     try:
         return plain(read_code(text)[0])
     except ParseAborted:

@@ -9,7 +9,7 @@ from prime_train.rules.rule import Subject
 
 
 @dataclass(frozen=True)
-class Matter:
+class LoadedConfig:
     """One config file to check. `subject` is None if the file cannot be parsed. `others` are the real paths of the further files read for
     it."""
 

@@ -1,42 +1,48 @@
 """Loads the configs to check: each given path with the files that it refers to. Nothing is checked here."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Variables
 from pathlib import Path
+from types import MappingProxyType
 
-from prime_train.adapters.config_yaml import Config, Sheet, read_config, read_sheet
-from prime_train.configs.loaded import Matter, is_folder
+from prime_train.configs.bug_findings import bug_as_finding
+from prime_train.configs.loaded import LoadedConfig, is_folder
+from prime_train.configs.parsing import Config, Sheet, read_config, read_sheet
 from prime_train.configs.run_config import TOML, of_config, resumed
-from prime_train.configs.shielding import shielded
+from prime_train.configs.run_secrets import listed
 from prime_train.core.config_tree.merge import with_nulls
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.prime_rl import arguments as prime_rl_arguments
-from prime_train.rules.detect import is_meant, is_spec, is_whole, kind_of_toml, kind_of_yaml
-from prime_train.rules.rule import Document, Kind, Subject
+from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.reports.errors import is_debugging
+from prime_train.rules.detect import is_complete, is_spec, kind_of_toml, kind_of_yaml, looks_like_config
+from prime_train.rules.rule import ConfigFormat, Document, Subject
 
-__all__ = ["Matter", "matters", "of_config"]
+__all__ = ["LoadedConfig", "load_configs"]
 
 FILES_MAX = 10_000
 SUFFIXES = (".yaml", ".yml", TOML)
+_NONE: Variables[str, str] = MappingProxyType({})
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
 
 
-def matters(paths: Sequence[Path], *, plainly: bool = False) -> list[Matter]:
+def load_configs(paths: Sequence[Path], environment: Variables[str, str] = _NONE, *, fast: bool = False) -> list[LoadedConfig]:
     """Return every config in the given order; those of a folder are sorted by name. A trainer config that a spec names is checked with that
-    spec and not listed again. `plainly` has the same meaning as in `read_config`."""
+    spec and not listed again. `environment`: the variables with the operator's list of secrets. `fast` has the same meaning as in
+    `read_config`. Raises UsageError if that list is invalid."""
+    debug, secrets = is_debugging(environment), listed(environment)
     folders = {path for path in paths if is_folder(path)}
     named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
     files = [once[real] for real in dict.fromkeys(os.path.realpath(file) for file, _ in named)]
-    specs = {file: _read_alone(file, partial(_of_yaml, file, by_name, plainly)) for file, by_name in files if file.suffix != TOML}
-    used = frozenset(other for matter in specs.values() for other in matter.others)
+    specs = {file: _read_alone(file, by_name, fast, secrets, debug=debug) for file, by_name in files if file.suffix != TOML}
+    used = frozenset(other for loaded in specs.values() for other in loaded.others)
     found = [
-        specs.get(file) or _read_alone(file, partial(_of_toml, file, by_name))
+        specs.get(file) or _read_alone(file, by_name, fast, secrets, debug=debug)
         for file, by_name in files
         if os.path.realpath(file) not in used
     ]
-    return [matter for matter in found if matter.is_config]
+    return [loaded for loaded in found if loaded.is_config]
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -55,42 +61,46 @@ def _inside(folder: Path) -> Iterator[Path]:
 # ------------------------------------------------------------------------------------------------------------------- one file
 
 
-def _read_alone(file: Path, read: Callable[[], Matter]) -> Matter:
-    return shielded(str(file), read, lambda finding: Matter(str(file), None, (finding,)))
+def _read_alone(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
+    try:
+        return _of_toml(file, by_name) if file.suffix == TOML else _of_yaml(file, by_name, fast, run_secrets)
+    except Exception as error:
+        return LoadedConfig(str(file), None, (bug_as_finding(str(file), error, debug=debug),))
 
 
-def _of_yaml(file: Path, by_name: bool, plainly: bool) -> Matter:
-    config = read_config(file, plainly=plainly)
+def _of_yaml(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str]) -> LoadedConfig:
+    config = read_config(file, fast=fast)
     if config.root is None:
         return _unread(config, by_name)
     kind = kind_of_yaml(config.root)
     if kind:
         return _bare(read_sheet(file), kind)
     if not by_name and not is_spec(config.root):
-        return Matter(config.file, None, is_config=False)
-    return of_config(config)
+        return LoadedConfig(config.file, None, is_config=False)
+    return of_config(config, run_secrets)
 
 
-def _of_toml(file: Path, by_name: bool) -> Matter:
+def _of_toml(file: Path, by_name: bool) -> LoadedConfig:
     sheet = read_sheet(file)
     if sheet.root is None:
         return _unread(sheet, by_name)
     kind = kind_of_toml(sheet.root)
-    if kind and (by_name or is_whole(sheet.root)):
+    if kind and (by_name or is_complete(sheet.root)):
         return _bare(sheet, kind)
-    said = "the config of no trainer that is known: nothing but its form was checked"
-    note = Finding("PT009", said, sheet.file, severity=Severity.NOTE)
-    return Matter(sheet.file, None, (*sheet.findings, note), {sheet.file: sheet.source}, is_config=by_name)
+    message = "this is not the config of a known trainer: only its syntax was checked"
+    note = Finding("PT009", message, sheet.file, severity=Severity.NOTE)
+    return LoadedConfig(sheet.file, None, (*sheet.findings, note), {sheet.file: sheet.source}, is_config=by_name)
 
 
-def _unread(file: Config | Sheet, by_name: bool) -> Matter:
-    return Matter(file.file, None, file.findings, {file.file: file.source}, is_config=by_name or is_meant(file.source))
+def _unread(file: Config | Sheet, by_name: bool) -> LoadedConfig:
+    return LoadedConfig(file.file, None, file.findings, {file.file: file.source}, is_config=by_name or looks_like_config(file.source))
 
 
-def _bare(sheet: Sheet, kind: Kind) -> Matter:
+def _bare(sheet: Sheet, kind: ConfigFormat) -> LoadedConfig:
     sources = {sheet.file: sheet.source}
     if sheet.root is None:
-        return Matter(sheet.file, None, sheet.findings, sources)
-    root = with_nulls(sheet.root, prime_rl_arguments.NULL) if kind == "prime_rl" else sheet.root
+        return LoadedConfig(sheet.file, None, sheet.findings, sources)
+    null = TRAINERS[kind].null if kind in TRAINERS else ""
+    root = with_nulls(sheet.root, null) if null else sheet.root
     subject = Subject(trainer=Document(sheet.file, root, sheet.source), kind=kind, files=resumed(sheet.file, root))
-    return Matter(sheet.file, subject, sheet.findings, sources)
+    return LoadedConfig(sheet.file, subject, sheet.findings, sources)

@@ -7,44 +7,47 @@ from dataclasses import replace
 from functools import reduce
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from prime_train.adapters.config_yaml import Config, Sheet, read_sheet
-from prime_train.configs.loaded import Matter, is_file, is_folder, mode
-from prime_train.configs.run_secrets import listed
-from prime_train.core.config_tree import Listing, Scalar, find, place_of
+from prime_train.configs.loaded import LoadedConfig, is_file, is_folder, mode
+from prime_train.configs.parsing import Config, Sheet, read_sheet
+from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.config_tree import Mapping as Tree
+from prime_train.core.config_tree import Scalar, find, place_of
 from prime_train.core.config_tree.merge import merged, nested, with_nulls
-from prime_train.core.prime_rl import arguments as prime_rl_arguments
+from prime_train.core.plugins.definitions import OwnConfig
+from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.rules.command_line import changes, config_named
 from prime_train.rules.detect import kind_of_command, kind_of_toml, kind_of_yaml
-from prime_train.rules.rule import Document, Kind, Subject
-from prime_train.rules.spec import named_files
-from prime_train.rules.words import changes, config_named
+from prime_train.rules.rule import ConfigFormat, Document, Subject
+from prime_train.rules.spec_rules import named_files
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 TREES_UP_MAX = 4
-LAYERS_MAX = 20
-"""The most files that are merged into a trainer's config; later ones are not read."""
 NAMES_MAX = 1000
 """The most file names listed from one folder."""
 TOML = ".toml"
 
 
-def of_config(config: Config) -> Matter:
-    """Return a run's spec with the trainer config that it names, as far as that config is on this machine."""
+def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedConfig:
+    """Return a run's spec with the trainer config that it names, as far as that config is on this machine. `run_secrets`: the names of the
+    secrets that the control plane hands to runs."""
     if config.root is None or config.spec is None:
         # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that the spec
         # supplies.
-        return Matter(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
+        return LoadedConfig(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     document = Document(config.file, config.root, config.source)
-    subject = Subject(spec=config.spec, config=document, run_secrets=listed(os.environ), now_s=int(time.time()))
+    subject = Subject(spec=config.spec, config=document, run_secrets=tuple(run_secrets), now_s=int(time.time()))
     if config.spec.trainer.tree.ref is not None:
         # The files here may be of another version than the checked-out ref, so only the command itself is checked.
-        told = _by_command(config, subject)
-        return Matter(config.file, told, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
-    return _of_prime_rl(config, subject) if config.spec.trainer.prime_rl is not None else _of_command(config, subject)
+        checked = _by_command(config, subject)
+        return LoadedConfig(config.file, checked, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
+    own_config = TRAINERS[config.spec.trainer.kind].own_config
+    if own_config is None:
+        return _of_command(config, subject)
+    return _of_own(config, subject, own_config(config.spec, config.root, config.file))
 
 
 def resumed(file: str, root: Tree) -> frozenset[str]:
@@ -55,30 +58,19 @@ def resumed(file: str, root: Tree) -> frozenset[str]:
     return frozenset([name] if name and there else [])
 
 
-def _of_prime_rl(config: Config, subject: Subject) -> Matter:
-    spec, document = subject.spec, subject.config
-    assert spec is not None
-    assert spec.trainer.prime_rl is not None
-    assert document is not None
-    given = prime_rl_arguments.arguments(_overrides(document))
-    wanted = [((), spec.trainer.prime_rl.config), *((include.path, include.file) for include in given.includes[:LAYERS_MAX])]
-    sheets = _sheets(_trees(config.file, spec.trainer.tree.folder), [name for _, name in wanted])
-    found = [(path, sheets[name].root if name in sheets else None) for path, name in wanted]
+def _of_own(config: Config, subject: Subject, own: OwnConfig) -> LoadedConfig:
+    assert config.spec is not None
+    kind = config.spec.trainer.kind
+    sheets = _sheets(_trees(config.file, config.spec.trainer.tree.folder), [name for _, name in own.files])
+    found = [(path, sheets[name].root if name in sheets else None) for path, name in own.files]
     roots = [nested(path, root, root.place) for path, root in found if root is not None]
-    if len(roots) < len(wanted):
-        return _matter(config, subject, sheets, None)
-    said = prime_rl_arguments.ours(spec, lambda path: replace(place_of(document.root, path), file=document.file))
-    root = reduce(merged, (*roots, given.values, said))
-    return _matter(config, subject, sheets, with_nulls(root, prime_rl_arguments.NULL), "prime_rl")
+    if len(roots) < len(own.files):
+        return _loaded_config(config, subject, sheets, None)
+    root = reduce(merged, (*roots, *own.settings))
+    return _loaded_config(config, subject, sheets, with_nulls(root, TRAINERS[kind].null), cast("ConfigFormat", kind))
 
 
-def _overrides(document: Document) -> list[Scalar]:
-    node = document.at("trainer", "prime_rl", "overrides")
-    items = node.items if isinstance(node, Listing) else ()
-    return [replace(item, place=replace(item.place, file=document.file)) for item in items if isinstance(item, Scalar)]
-
-
-def _of_command(config: Config, subject: Subject) -> Matter:
+def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     spec, document = subject.spec, subject.config
     assert spec is not None
     assert document is not None
@@ -86,13 +78,19 @@ def _of_command(config: Config, subject: Subject) -> Matter:
     name = config_named(spec.trainer.command)
     if name is None:
         kind = kind_of_command(spec.trainer.command)
-        return _matter(config, subject, {}, changes(spec.trainer.command, kind, place) if kind else None, kind)
+        return _loaded_config(config, subject, {}, changes(_with_settings(spec), kind, place) if kind else None, kind)
     sheets = _sheets(_trees(config.file, spec.trainer.tree.folder), [name])
     root = sheets[name].root if name in sheets else None
     if root is None:
-        return _matter(config, subject, sheets, None)
+        return _loaded_config(config, subject, sheets, None)
     kind = kind_of_toml(root) if name.endswith(TOML) else kind_of_yaml(root)
-    return _matter(config, subject, sheets, merged(root, changes(spec.trainer.command, kind, place)) if kind else None, kind)
+    return _loaded_config(config, subject, sheets, merged(root, changes(_with_settings(spec), kind, place)) if kind else None, kind)
+
+
+def _with_settings(spec: "RunSpec") -> str:
+    """Return the command with the settings that every launch appends."""
+    settings = TRAINERS[spec.trainer.kind].settings
+    return " ".join((spec.trainer.command, *(f"{key}={value}" for key, value in (settings(spec) if settings else {}).items())))
 
 
 def _by_command(config: Config, subject: Subject) -> Subject:
@@ -101,7 +99,7 @@ def _by_command(config: Config, subject: Subject) -> Subject:
     command = config.spec.trainer.command
     kind = kind_of_command(command)
     place = replace(place_of(subject.config.root, ("trainer", "command")), file=config.file)
-    trainer = Document(config.file, changes(command, kind, place), config.source) if kind else None
+    trainer = Document(config.file, changes(_with_settings(config.spec), kind, place), config.source) if kind else None
     return replace(subject, trainer=trainer, kind=kind)
 
 
@@ -121,13 +119,13 @@ def _has_code(file: str, spec: "RunSpec") -> bool:
     trees = _trees(file, spec.trainer.tree.folder)
     if spec.trainer.tree.repo is None:
         return any(map(is_folder, trees))
-    part = [spec.trainer.prime_rl.config] if spec.trainer.prime_rl is not None else []
-    named = [*part, *(name for _, name in named_files(spec))]
+    part = getattr(spec.trainer, TRAINERS[spec.trainer.kind].config_section, None)
+    named = [*([part.config] if part is not None else []), *(name for _, name in named_files(spec))]
     return not named or any(_found(trees, name) for name in named)
 
 
-def _beside(file: str, subject: Subject, present: frozenset[str] | None) -> frozenset[str]:
-    """Return the other files in the folders of the working tree from which files that the spec names are missing."""
+def _files_nearby(file: str, subject: Subject, present: frozenset[str] | None) -> frozenset[str]:
+    """Return the other files in those folders of the working tree that lack a file named by the spec."""
     assert subject.spec is not None
     missing = {name for _, name in named_files(subject.spec) if present is not None and name not in present}
     if not missing:
@@ -143,8 +141,13 @@ def _names(trees: Sequence[Path], folder: str) -> list[str]:
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
-    """Return the real path of the trainer config named by a spec that is not valid as a whole."""
-    node = find(root, ("trainer", "prime_rl", "config")) if root is not None else None
+    """Return the real path of the trainer config named by a spec that is not entirely valid."""
+    nodes = (
+        [find(root, ("trainer", row.config_section, "config")) for row in TRAINERS.values() if row.config_section]
+        if root is not None
+        else []
+    )
+    node = next((node for node in nodes if node is not None), None)
     folder = find(root, ("trainer", "tree", "folder")) if root is not None else None
     if not isinstance(node, Scalar):
         return frozenset()
@@ -173,20 +176,22 @@ def _sheets(trees: Sequence[Path], names: Sequence[str]) -> dict[str, Sheet]:
     return {name: read[os.path.realpath(path)] for name, path in found}
 
 
-def _matter(config: Config, subject: Subject, sheets: Mapping[str, Sheet], root: Tree | None, kind: Kind = "") -> Matter:
+def _loaded_config(
+    config: Config, subject: Subject, sheets: Mapping[str, Sheet], root: Tree | None, kind: ConfigFormat = ""
+) -> LoadedConfig:
     first = next(iter(sheets.values()), None)
     file, source = (first.file, first.source) if first is not None else (config.file, config.source)
     sources = {config.file: config.source} | {sheet.file: sheet.source for sheet in sheets.values()}
     assert subject.spec is not None
     files = _present(config.file, subject, (*sheets, *(resumed(file, root) if root is not None else ())))
-    whole = replace(
+    combined = replace(
         subject,
         trainer=Document(file, root, source) if root is not None else None,
         kind=kind if root is not None else "",
         files=files,
-        beside=_beside(config.file, subject, files),
+        files_nearby=_files_nearby(config.file, subject, files),
         has_code=_has_code(config.file, subject.spec),
         sources=tuple(sources.items()),
     )
     findings = (*config.findings, *(finding for sheet in sheets.values() for finding in sheet.findings))
-    return Matter(config.file, whole, findings, sources, frozenset(os.path.realpath(sheet.file) for sheet in sheets.values()))
+    return LoadedConfig(config.file, combined, findings, sources, frozenset(os.path.realpath(sheet.file) for sheet in sheets.values()))

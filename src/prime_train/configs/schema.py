@@ -1,14 +1,16 @@
 """The JSON schema of a config, with the descriptions of its fields."""
 
+import ast
+import inspect
+import json
 from typing import Any
+
+from prime_train.core import spec
+from prime_train.core.spec import RunSpec
 
 
 def schema_text() -> str:
     """Return the JSON schema as text that ends in a newline; the text is deterministic."""
-    import json
-
-    from prime_train.core.spec import RunSpec
-
     plain = RunSpec.model_json_schema()
     described = {RunSpec.__name__: plain, **plain["$defs"]}
     for part, texts in field_texts().items():
@@ -22,11 +24,6 @@ def schema_text() -> str:
 
 def field_texts() -> dict[str, dict[str, str]]:
     """Return the attribute docstrings of the spec's fields, by class name and field name."""
-    import ast
-    import inspect
-
-    from prime_train.core import spec
-
     classes = [node for node in ast.parse(inspect.getsource(spec)).body if isinstance(node, ast.ClassDef)]
     found: dict[str, dict[str, str]] = {}
     for part in classes:

@@ -1,7 +1,7 @@
 """Checks for secrets that a spec names and the environment lacks."""
 
-import os
 import re
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Finding, Severity
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 
-def unset_secrets(spec: "RunSpec", file: str, source: str) -> tuple[Finding, ...]:
+def unset_secrets(spec: "RunSpec", environment: Container[str], file: str, source: str) -> tuple[Finding, ...]:
     """Return a note on the secrets that the spec names and the environment lacks; empty if all are set."""
-    unset = [name for name in spec.secrets if name not in os.environ]
+    unset = [name for name in spec.secrets if name not in environment]
     if not unset:
         return ()
-    said = f"{', '.join(unset)}: named under secrets, not set here"
+    message = f"{', '.join(unset)}: listed under secrets, but not set here"
     line, column = place_of(source, unset[0])
-    fix = "set it where prime-train serve runs, before that is started: without it no attempt starts"
-    return (Finding("PT021", said, file, line, column, severity=Severity.NOTE, fix=fix),)
+    fix = "set it where the control plane runs, before you start the control plane: without it attempts cannot start"
+    return (Finding("PT021", message, file, line, column, severity=Severity.NOTE, fix=fix),)
 
 
 def place_of(source: str, name: str) -> tuple[int, int]:

@@ -1,16 +1,17 @@
-"""What the dashboard is asked and how it answers, whoever serves it: uvicorn or a Lambda. What the pages show is not decided here."""
+"""The interface between the dashboard and its server, which is uvicorn or a Lambda: requests, responses, and the protocol `Pages`. The
+content of the pages is decided elsewhere."""
 
 from typing import NamedTuple, Protocol
 
-from prime_train.control_plane.admission.calls import Headers
+from prime_train.control_plane.request_auth.calls import Headers
 
 RUN_PAGES = "/runs/"
 EVENTS = "/events"
-"""Below a run's page: where a browser hears that it has changed."""
+"""Path below a run's page at which a browser receives an event whenever the page has changed."""
 
 
 class PageRequest(NamedTuple):
-    """`cookies`: the header as it came; `is_https`: whether the browser speaks HTTPS, as far as that is known."""
+    """A request for a page. `cookies`: the Cookie header, unparsed; `is_https`: whether the browser uses HTTPS, as far as that is known."""
 
     method: str
     path: str
@@ -20,7 +21,7 @@ class PageRequest(NamedTuple):
 
 
 class PageResponse(NamedTuple):
-    """`cookie`: to be set, as the header has it; empty: none."""
+    """The response to a page request. `cookie`: the value of a Set-Cookie header; empty: no cookie is set."""
 
     status: int
     body: bytes
@@ -29,19 +30,20 @@ class PageResponse(NamedTuple):
 
 
 class Pages(Protocol):
-    """The dashboard. It is only read: nothing that is asked changes anything."""
+    """The dashboard. It is read-only: no request changes anything."""
 
     def screen(self, request: PageRequest) -> PageResponse | None:
-        """Return the answer to whoever may not see pages or has brought a token, and None to all others. Fast: no run is looked at.
-        Raises OutsideError if the time is not known."""
+        """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests,
+        which may see the page. Fast: no run is read. Raises ExternalError if the store's time cannot be read."""
 
     def respond(self, request: PageRequest) -> PageResponse:
-        """Return the answer to a request that passed the screen. It may take seconds. Raises nothing but bugs."""
+        """Return the response to a request for which `screen` returned None. It may take seconds. Raises no expected exception."""
 
     def version(self, run_id: str) -> str:
-        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises OutsideError."""
+        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises ExternalError if the store cannot
+        be read."""
 
 
 def is_page(path: str) -> bool:
-    """Return whether the dashboard answers at this path."""
+    """Return whether this path belongs to the dashboard."""
     return path == "/" or path.startswith(RUN_PAGES)

@@ -82,7 +82,7 @@ CALLS: dict[str, StoreCall] = {
     "heartbeats": _call(tuple[list[Heartbeat], int], list[Answer], lambda store, heartbeats, now_s: store.heartbeats(heartbeats, now_s)),
     "commit": _call(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
     "history": _call(tuple[str], list[HistoryEvent], lambda store, run_id: store.history(run_id), reads=True),
-    "tell": _call(tuple[Alert], None, lambda store, alert: store.tell(alert)),
+    "enqueue_alert": _call(tuple[Alert], None, lambda store, alert: store.enqueue_alert(alert)),
     "outbox": _call(tuple[int, str | None], list[Alert], lambda store, limit, lacking: store.outbox(limit, lacking=lacking), reads=True),
     "mark_sent": _call(
         tuple[str, str | None, list[str]], bool, lambda store, key, notifier, among: store.mark_sent(key, notifier, among=among)

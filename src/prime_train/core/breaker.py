@@ -3,7 +3,8 @@
 Four breakers represent the paths that a heartbeat takes, and that a machine needs before its first one:
 
 - `inbound`: heartbeats reach the webhook and its store. It fails while the canary fails and no heartbeat arrives. Heartbeats that arrive
-  outweigh the canary: then only the watcher's own way to the webhook is closed, or the responses are lost.
+  outweigh the canary: then only the watcher's own way to the webhook is closed, or the responses are lost. They prove that the path worked
+  until the newest of them arrived, and no longer.
 - `answers`: responses of the webhook reach the sender. Only the canary measures this. Without responses no new machine gets what it needs
   to start.
 - `provider`: the provider's list of pods can be read. Without it no agent is put on a machine.
@@ -20,8 +21,8 @@ takes another way, may not notice it:
   even if the others have left.
 
 These two are bounded in time, because all of the machines may really be lost: after `HOLD_S` the breaker is half-open and lets one run a
-sweep through. Which one rotates from sweep to sweep: the longest silent one may be one that is rightly left alone, such as a machine cut
-off from us while its tracker advances.
+sweep through, a different one in each sweep: the longest silent one may be a run that is rightly left alone, such as one whose machine is
+cut off from the webhook while its tracker advances.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,38 +31,43 @@ from enum import StrEnum
 from itertools import pairwise
 
 SILENT_SHARE_MAX = 0.5
+"""Share of the active runs that must be silent for the breaker `fleet` to open."""
 ACTIVE_MIN = 3
 """The least number of active runs that count as a fleet."""
 TOGETHER_S = 300
-"""Seconds within which several last heartbeats count as stopped by the same reason: it is so rare that a machine keeps silent though the
-provider calls it active that two of them within minutes are no coincidence, in any fleet that one control plane watches."""
+"""Seconds within which several last heartbeats count as stopped by the same reason. It is so rare that a machine falls silent while the
+provider calls it active that two such machines within minutes are no coincidence, in any fleet that one control plane watches."""
 QUIET_S = 90
 """Seconds of silence after which a run counts towards a cohort of others, even if its own silence limit is longer."""
 FELL_KEPT_S = 900
 """Seconds for which a run that was replaced or has ended is still remembered as fallen silent, because other runs may follow it."""
 FELL_KEPT_MAX = 1000
+"""Number of runs that are remembered as fallen silent, the newest first; bounds the size of the state that watchers share."""
 PAST = "/past"
 """Suffix of ids of replaced attempts; unambiguous, because no run id contains a slash."""
 HOLD_S = 2100
-"""Seconds after which an open breaker becomes half-open; longer than nearly all outages last. The wait costs money only for machines that
-hang together: machines that the provider reports as lost are replaced at once."""
+"""Seconds after which an open breaker becomes half-open; longer than nearly all outages last. The wait costs money only if several machines
+really hang at the same time: machines that the provider reports as lost are replaced at once."""
 BRIEF_S = 30
-"""Seconds that the canary may fail, such as once, without earlier heartbeats losing their value as evidence."""
+"""Seconds for which the canary may fail without making earlier heartbeats worthless as evidence; a single failed canary is shorter."""
 PROOF_S = 120
 """Seconds that a path must work without a failure to count as repaired."""
 FAILURES_APART_S = 900
-"""Canary failures at most this many seconds apart count as one, even if another watcher's canary succeeds in between."""
+"""Seconds within which two failures of the canary count as one, even if another watcher's canary succeeds in between."""
 ARRIVING_RUNS = 2
-"""Runs whose heartbeats outweigh a failed canary, or fewer if fewer runs are live: a single heartbeat may have slipped through."""
+"""Number of runs whose heartbeats outweigh a failed canary, because a single heartbeat may have slipped through. If fewer runs are live,
+all of them are enough."""
 ARRIVING_S = 120
-"""A heartbeat at most this many seconds old counts as still arriving: four intervals of the default pace."""
+"""Age in seconds up to which a heartbeat counts as still arriving: four intervals of the default pace."""
 ON_THE_WAY_S = 10
-"""A heartbeat stored at most this many seconds after the newest one before the canary failed counts as sent before the failure."""
+"""A heartbeat that is stored up to this many seconds after the newest one that was known when the canary failed counts as sent before the
+failure."""
 OVERRULED_S = 300
 """Seconds that the canary fails while heartbeats arrive before people are notified."""
 GAP_S = 180
 GAP_FACTOR = 3
-"""The store may have been unavailable in a gap between sweeps longer than `GAP_S` and than `GAP_FACTOR` times the gap before."""
+"""Factor on the previous gap between two sweeps. The store may have been unavailable during a gap that is longer than this and than
+`GAP_S`. During such a gap no watcher installed agents on machines either."""
 
 
 class State(StrEnum):
@@ -70,7 +76,8 @@ class State(StrEnum):
     OPEN = "open"
     """The path fails: nothing is concluded from it."""
     HALF_OPEN = "half_open"
-    """The path works again, or has failed too long to wait further: evidence counts since then, or for one run at a time."""
+    """The path works again, or has failed too long to wait further. If it works again, evidence since then counts; otherwise evidence
+    counts for one run at a time."""
 
 
 class Sign(StrEnum):
@@ -80,23 +87,23 @@ class Sign(StrEnum):
     PROVEN = "proven"
     """The path has worked for long enough, or failed so briefly that the failure does not count."""
     FAILS = "fails"
-    HELD = "held"
-    """The path still fails, and has been waited for long enough."""
+    PERSISTS = "persists"
+    """The path still fails, and the longest wait for it is over."""
 
 
 TRANSITIONS: Mapping[tuple[State, Sign], State] = {
     (State.CLOSED, Sign.WORKS): State.CLOSED,
     (State.CLOSED, Sign.PROVEN): State.CLOSED,
     (State.CLOSED, Sign.FAILS): State.OPEN,
-    (State.CLOSED, Sign.HELD): State.OPEN,
+    (State.CLOSED, Sign.PERSISTS): State.OPEN,
     (State.OPEN, Sign.WORKS): State.HALF_OPEN,
     (State.OPEN, Sign.PROVEN): State.CLOSED,
     (State.OPEN, Sign.FAILS): State.OPEN,
-    (State.OPEN, Sign.HELD): State.HALF_OPEN,
+    (State.OPEN, Sign.PERSISTS): State.HALF_OPEN,
     (State.HALF_OPEN, Sign.WORKS): State.HALF_OPEN,
     (State.HALF_OPEN, Sign.PROVEN): State.CLOSED,
     (State.HALF_OPEN, Sign.FAILS): State.OPEN,
-    (State.HALF_OPEN, Sign.HELD): State.HALF_OPEN,
+    (State.HALF_OPEN, Sign.PERSISTS): State.HALF_OPEN,
 }
 
 
@@ -129,14 +136,14 @@ INBOUND = Limits(brief_s=BRIEF_S, hold_s=None)
 ANSWERS = Limits(proof_s=FAILURES_APART_S)
 PROVIDER = Limits(brief_s=BRIEF_S)
 STORE = Limits()
-CROWD = Limits(proof_s=0)
-"""`proof_s` is 0 because runs that are heard again need no further proof."""
+MASS_SILENCE = Limits(proof_s=0)
+"""Limits of the breakers `fleet` and `cohort`. `proof_s` is 0 because runs that are heard again need no further proof."""
 
 
-def moved(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bool | None = None) -> Breaker:
-    """Return the breaker after a sweep that observed whether the path works. `held`: whether its failure has been waited for long enough,
-    if something other than `limits.hold_s` decides that."""
-    sign = _sign(breaker, works=works, now_s=now_s, limits=limits, held=held)
+def moved(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, persists: bool | None = None) -> Breaker:
+    """Return the breaker after a sweep that observed whether the path works. `held`: whether the longest wait for the path is over, if
+    something other than `limits.hold_s` decides that."""
+    sign = _sign(breaker, works=works, now_s=now_s, limits=limits, persists=persists)
     state = TRANSITIONS[breaker.state, sign]
     breaker = breaker if works else replace(breaker, failed_s=now_s)
     if state is breaker.state:
@@ -151,7 +158,7 @@ def moved(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bo
     )
 
 
-def _sign(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bool | None) -> Sign:
+def _sign(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, persists: bool | None) -> Sign:
     in_state_s = now_s - breaker.since_s if breaker.since_s is not None else 0
     failing_s = now_s - breaker.failing_s if breaker.failing_s is not None else 0
     if works:
@@ -160,9 +167,9 @@ def _sign(breaker: Breaker, *, works: bool, now_s: int, limits: Limits, held: bo
         unfailing_s = now_s - breaker.failed_s if breaker.failed_s is not None else now_s
         proven = limits.proof_s == 0 or (breaker.state is State.HALF_OPEN and min(in_state_s, unfailing_s) >= limits.proof_s)
         return Sign.PROVEN if brief or proven else Sign.WORKS
-    if held is None:
-        held = limits.hold_s is not None and failing_s >= limits.hold_s
-    return Sign.HELD if held else Sign.FAILS
+    if persists is None:
+        persists = limits.hold_s is not None and failing_s >= limits.hold_s
+    return Sign.PERSISTS if persists else Sign.FAILS
 
 
 @dataclass(frozen=True)
@@ -170,9 +177,16 @@ class Watch:
     """State of the watchers between sweeps."""
 
     version: int = 0
-    swept_s: int | None = None
+    last_sweep_s: int | None = None
     gap_s: int | None = None
     """Seconds between the last two sweeps."""
+    sweeps_since_s: int = 0
+    """Sweeps have followed each other without an unusually long gap since this second."""
+    received_s: int | None = None
+    """The last second at which heartbeats are known to have reached the webhook."""
+    unheard: tuple[int, int] | None = None
+    """The last failure of the inbound path that was too brief to open its breaker for long: from the last second at which the path is known
+    to have worked, to the second at which it worked again. Silence in between proves nothing."""
     inbound: Breaker = Breaker()
     answers: Breaker = Breaker()
     provider: Breaker = Breaker()
@@ -195,13 +209,13 @@ class Watch:
 
 @dataclass(frozen=True)
 class Hearing:
-    """What a sweep may conclude from silence. `blind`: the reason why nothing may be concluded, except for the run in `through`; it applies
-    to the runs in `crowd`, or to all if `crowd` is None."""
+    """What a sweep may conclude from missing heartbeats. `blind`: the reason why nothing may be concluded, except for the run in `through`;
+    it applies to the runs in `cohort`, or to all if `cohort` is None."""
 
     blind: str | None = None
-    heard_since_s: int = 0
+    receiving_since_s: int = 0
     through: str | None = None
-    crowd: frozenset[str] | None = None
+    cohort: frozenset[str] | None = None
     overruled_since_s: int | None = None
     """If set, heartbeats arrive but the canary has failed since this second; people are notified once for each such second."""
     deaf: bool = False
@@ -210,19 +224,32 @@ class Hearing:
     """The reason why a machine that has not been heard yet may be healthy."""
     boots_since_s: int = 0
     """The second since which a machine could get everything it needs for its first heartbeat."""
+    received_until_s: int | None = None
+    """The last second at which heartbeats are known to have reached the webhook; None: now."""
+    unheard: tuple[int, int] | None = None
+    """See `Watch.unheard`."""
 
     def blind_for(self, run_id: str) -> str | None:
-        return None if run_id == self.through or (self.crowd is not None and run_id not in self.crowd) else self.blind
+        return None if run_id == self.through or (self.cohort is not None and run_id not in self.cohort) else self.blind
 
     def blind_for_boot(self, late_s: int) -> str | None:
-        """As the `blind_for` of a run, for a machine without a first heartbeat that is late by this many seconds."""
+        """Return why this machine may be healthy although its first heartbeat is `late_s` seconds late; None if silence is evidence against
+        it. It is the counterpart of `blind_for` for machines without a heartbeat."""
         if self.deaf:
             return self.blind
         return self.boots if late_s <= HOLD_S else None
 
+    def unheard_s(self, heartbeat_s: int, now_s: int) -> int:
+        """Return the seconds of silence that prove nothing, because it is not known that heartbeats could be received in them. Silence
+        begins with the last heartbeat, or at `receiving_since_s` if that is later."""
+        since_s = max(heartbeat_s, self.receiving_since_s)
+        until_s = now_s if self.received_until_s is None else max(since_s, min(now_s, self.received_until_s))
+        from_s, to_s = self.unheard if self.unheard is not None else (0, 0)
+        return now_s - until_s + max(0, min(until_s, to_s) - max(since_s, from_s))
+
     def boot_since_s(self, launched_s: int) -> int:
         """Return the second since which a machine launched at `launched_s` could have sent a heartbeat."""
-        return max(self.heard_since_s, min(self.boots_since_s, launched_s + HOLD_S))
+        return max(self.receiving_since_s, min(self.boots_since_s, launched_s + HOLD_S))
 
 
 def listen(
@@ -238,20 +265,22 @@ def listen(
     inbound = watch.inbound
     if inbound.state is State.OPEN:
         deaf_s = now_s - (inbound.since_s if inbound.since_s is not None else now_s)
-        return watch, Hearing(f"the webhook has not answered its canary for {deaf_s} s", now_s, deaf=True)
-    heard_since_s = _works_since_s(inbound, watch.store)
-    fell_s = {run_id: max(active[run_id], heard_since_s) for run_id in silent_s}
-    watch, held = _after_crowds(watch, fell_s, active, now_s)
-    through = _let_through(watch, held, fell_s, silent_s, now_s)
-    blind = _why(watch, len(held), len(active)) if held else None
+        return watch, Hearing(f"the webhook has not answered its canary heartbeat for {deaf_s} s", now_s, deaf=True)
+    receiving_since_s = _works_since_s(inbound, watch.store)
+    fell_s = {run_id: max(active[run_id], receiving_since_s) for run_id in silent_s}
+    watch, ignored = _after_cohorts(watch, fell_s, active, now_s)
+    through = _let_through(watch, ignored, fell_s, silent_s, now_s)
+    blind = _why(watch, len(ignored), len(active)) if ignored else None
     hearing = Hearing(
         blind,
-        heard_since_s,
+        receiving_since_s,
         through,
-        crowd=held if held and watch.fleet.state is State.CLOSED else None,
-        overruled_since_s=None if canary else _to_be_told_s(watch, now_s),
+        cohort=ignored if ignored and watch.fleet.state is State.CLOSED else None,
+        overruled_since_s=None if canary else _overruled_since_s(watch, now_s),
         boots=blind or _unanswered(watch),
-        boots_since_s=_works_since_s(inbound, watch.answers, watch.provider, watch.store),
+        boots_since_s=max(watch.sweeps_since_s, _works_since_s(inbound, watch.answers, watch.provider, watch.store)),
+        received_until_s=watch.received_s,
+        unheard=watch.unheard,
     )
     return (watch if through is None else replace(watch, let_through=watch.let_through + 1)), hearing
 
@@ -267,10 +296,17 @@ def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collecti
     inbound = moved(watch.inbound, works=canary or arrives, now_s=now_s, limits=INBOUND)
     if inbound.works_since_s is None and inbound.state is not State.OPEN:
         inbound = replace(inbound, works_since_s=now_s)
+    received_s = now_s if canary else max([*active.values(), watch.received_s or 0], default=0) if arrives else watch.received_s
+    unheard = watch.unheard
+    if watch.inbound.state is State.OPEN and inbound.state is State.CLOSED and watch.received_s is not None and received_s is not None:
+        unheard = (watch.received_s, received_s)
     return replace(
         watch,
-        swept_s=now_s,
-        gap_s=now_s - watch.swept_s if watch.swept_s is not None else None,
+        last_sweep_s=now_s,
+        gap_s=now_s - watch.last_sweep_s if watch.last_sweep_s is not None else None,
+        sweeps_since_s=now_s if watch.last_sweep_s is None or _is_long_gap(watch, now_s) else watch.sweeps_since_s,
+        received_s=received_s,
+        unheard=unheard,
         failing_heartbeat_s=failing_heartbeat_s,
         inbound=inbound,
         answers=moved(watch.answers, works=canary, now_s=now_s, limits=ANSWERS),
@@ -289,13 +325,19 @@ def _arrives(failing_heartbeat_s: int | None, heartbeats_s: Collection[int], now
 def _store(watch: Watch, heartbeats_s: Iterable[int], now_s: int) -> Breaker:
     """Return the store's breaker. The store works now, because it was just read. It counts as unavailable before if no sweep ran for
     unusually long and no heartbeat was stored."""
-    store, swept_s = watch.store, watch.swept_s
-    if swept_s is None or watch.gap_s is None:
+    store = watch.store
+    if watch.last_sweep_s is None or watch.gap_s is None:
         return store
-    usual_s = max(GAP_S, GAP_FACTOR * watch.gap_s)
-    if now_s - swept_s > usual_s and not any(heartbeat_s > now_s - ARRIVING_S for heartbeat_s in heartbeats_s):
-        store = moved(store, works=False, now_s=swept_s, limits=STORE)
+    if _is_long_gap(watch, now_s) and not any(heartbeat_s > now_s - ARRIVING_S for heartbeat_s in heartbeats_s):
+        store = moved(store, works=False, now_s=watch.last_sweep_s, limits=STORE)
     return moved(store, works=True, now_s=now_s, limits=STORE)
+
+
+def _is_long_gap(watch: Watch, now_s: int) -> bool:
+    """Return whether far more time than usual has passed since the last sweep."""
+    if watch.last_sweep_s is None or watch.gap_s is None:
+        return False
+    return now_s - watch.last_sweep_s > max(GAP_S, GAP_FACTOR * watch.gap_s)
 
 
 def _works_since_s(*paths: Breaker) -> int:
@@ -303,36 +345,36 @@ def _works_since_s(*paths: Breaker) -> int:
     return max((path.works_since_s for path in paths if path.works_since_s is not None), default=0)
 
 
-def _to_be_told_s(watch: Watch, now_s: int) -> int | None:
+def _overruled_since_s(watch: Watch, now_s: int) -> int | None:
     since_s = watch.answers.failing_s
     return since_s if since_s is not None and now_s - since_s >= OVERRULED_S else None
 
 
 def _unanswered(watch: Watch) -> str | None:
-    return "heartbeats arrive, but the canary gets no answer" if watch.answers.state is State.OPEN else None
+    return "heartbeats arrive, but the canary heartbeat gets no answer" if watch.answers.state is State.OPEN else None
 
 
-# --------------------------------------------------------------------------------------------------------------------- crowds
+# -------------------------------------------------------------------------------------------------------------------- cohorts
 
 
-def _after_crowds(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, int], now_s: int) -> tuple[Watch, frozenset[str]]:
+def _after_cohorts(watch: Watch, fell_s: Mapping[str, int], active: Mapping[str, int], now_s: int) -> tuple[Watch, frozenset[str]]:
     """Return the next state, and the silent runs about which nothing is concluded."""
     most = len(active) >= ACTIVE_MIN and len(fell_s) >= SILENT_SHARE_MAX * len(active)
-    lately = {_past(run_id): at_s for run_id, at_s in watch.fell_s.items() if run_id not in active and now_s - at_s <= FELL_KEPT_S}
-    fallen = {**lately, **fell_s}
+    recent = {_past(run_id): at_s for run_id, at_s in watch.fell_s.items() if run_id not in active and now_s - at_s <= FELL_KEPT_S}
+    fallen = {**recent, **fell_s}
     members = ((watch.members & fell_s.keys()) | _together(fallen)) & fell_s.keys()
     quiet = {run_id: at_s for run_id, at_s in active.items() if run_id not in fallen and now_s - at_s > QUIET_S}
-    crowd = frozenset(members | (_together({**fallen, **quiet}) & fell_s.keys()))
-    ripe = any(now_s - fell_s[run_id] >= HOLD_S for run_id in crowd)
+    cohort = frozenset(members | (_together({**fallen, **quiet}) & fell_s.keys()))
+    ripe = any(now_s - fell_s[run_id] >= HOLD_S for run_id in cohort)
     newest = sorted(fallen, key=lambda run_id: fallen[run_id], reverse=True)[:FELL_KEPT_MAX]
     after = replace(
         watch,
-        fleet=moved(watch.fleet, works=not most, now_s=now_s, limits=CROWD),
-        cohort=moved(watch.cohort, works=not crowd, now_s=now_s, limits=CROWD, held=ripe),
+        fleet=moved(watch.fleet, works=not most, now_s=now_s, limits=MASS_SILENCE),
+        cohort=moved(watch.cohort, works=not cohort, now_s=now_s, limits=MASS_SILENCE, persists=ripe),
         fell_s={run_id: fallen[run_id] for run_id in newest},
         members=frozenset(members),
     )
-    return after, frozenset(fell_s) if most else crowd
+    return after, frozenset(fell_s) if most else cohort
 
 
 def _past(run_id: str) -> str:
@@ -347,17 +389,17 @@ def _together(fell_s: Mapping[str, int]) -> frozenset[str]:
     return frozenset(run_id for pair in pairs if fell_s[pair[1]] - fell_s[pair[0]] <= TOGETHER_S for run_id in pair)
 
 
-def _let_through(watch: Watch, held: frozenset[str], fell_s: Mapping[str, int], silent_s: Mapping[str, int], now_s: int) -> str | None:
+def _let_through(watch: Watch, ignored: frozenset[str], fell_s: Mapping[str, int], silent_s: Mapping[str, int], now_s: int) -> str | None:
     """Return the one run that a half-open breaker lets through in this sweep, or None. In a cohort only runs silent for `HOLD_S` take
     turns, so a run that is rightly left alone for long does not shorten the wait of others."""
     breaker = watch.fleet if watch.fleet.state is not State.CLOSED else watch.cohort
     if breaker.state is not State.HALF_OPEN:
         return None
-    ripe = [run_id for run_id in held if breaker is watch.fleet or now_s - fell_s[run_id] >= HOLD_S]
+    ripe = [run_id for run_id in ignored if breaker is watch.fleet or now_s - fell_s[run_id] >= HOLD_S]
     longest_first = sorted(ripe, key=lambda run_id: (-silent_s[run_id], run_id))
     return longest_first[watch.let_through % len(longest_first)] if longest_first else None
 
 
-def _why(watch: Watch, held: int, active: int) -> str:
+def _why(watch: Watch, ignored: int, active: int) -> str:
     apart = f" within {TOGETHER_S // 60} minutes of another one" if watch.fleet.state is State.CLOSED else ""
-    return f"{held} of {active} runs fell silent{apart}"
+    return f"{ignored} of {active} runs fell silent{apart}"

@@ -25,7 +25,7 @@ class Limit(StrEnum):
 
 
 CAUSES = {Limit.USD: Cause.BUDGET_SPENT, Limit.HOURS: Cause.HOURS_SPENT, Limit.DEADLINE: Cause.DEADLINE}
-"""The cause with which a run ends that has reached a limit."""
+"""The cause with which a run ends when it reaches a limit, by limit."""
 LIMITS = {cause: limit for limit, cause in CAUSES.items()}
 
 
@@ -33,7 +33,7 @@ class Exhausted(Exception):
     """The run cannot continue within its budget; `limits` are those that are used up."""
 
     def __init__(self, run: Run, limits: tuple[Limit, ...]) -> None:
-        super().__init__("; ".join(said(run, limit) for limit in limits))
+        super().__init__("; ".join(limit_reason(run, limit) for limit in limits))
         self.limits = limits
 
 
@@ -81,19 +81,19 @@ def shares(run: Run, now_s: int) -> dict[Limit, float]:
     return used
 
 
-def said(run: Run, limit: Limit) -> str:
+def limit_reason(run: Run, limit: Limit) -> str:
     """Return a sentence stating that the limit is reached, without figures that would change a moment later."""
     budget = run.spec.budget
     match limit:
         case Limit.USD:
             return f"the budget of {usd(budget.usd)} is spent"
         case Limit.HOURS:
-            return f"the budget's {hours_said(budget.hours or 0.0)} of training are used up"
+            return f"the budget's {hours_text(budget.hours or 0.0)} of training are spent"
         case Limit.DEADLINE:
             return f"the deadline ({budget.deadline}) is reached"
 
 
-def hours_said(hours: float) -> str:
+def hours_text(hours: float) -> str:
     return f"{hours:g} hour{'' if hours == 1 else 's'}"
 
 

@@ -73,7 +73,7 @@ class Retry(StrEnum):
 @dataclass(frozen=True)
 class Policy:
     """One row of the policy: whether another machine may be rented, whether this offer is left out next time, whether a person has to look,
-    and the texts for people."""
+    and the texts for people. `advice`: what a person can do; `by_itself`: what the control plane does while the run is live."""
 
     retry: Retry
     title: str
@@ -81,72 +81,92 @@ class Policy:
     exclude_offer: bool = False
     backs_off: bool = False
     needs_person: bool = False
+    by_itself: str = ""
+
+    @property
+    def advice_while_live(self) -> str:
+        return f"{self.advice} {self.by_itself}".strip()
 
 
 _FREE, _COUNTED, _NEVER = Retry.FREE, Retry.COUNTED, Retry.NEVER
 
 POLICY: dict[Cause, Policy] = {
-    Cause.PREEMPTED: Policy(_FREE, "machine taken away", "Nothing to do: it resumes on another machine."),
-    Cause.MACHINE_LOST: Policy(_COUNTED, "machine lost", "Nothing to do: it resumes on another machine.", True),
-    Cause.SILENT: Policy(_COUNTED, "no heartbeats", "The machine may be cut off or hung; it is replaced.", True),
-    Cause.STALLED: Policy(_COUNTED, "no step within its deadline", "Look at the stacks in the evidence folder."),
-    Cause.BOOT_LOST: Policy(_FREE, "machine gone before its agent came up", "Another machine is asked for.", False, True),
-    Cause.BOOT_FAILED: Policy(_FREE, "machine could not be set up", "Another offer is tried.", True, True),
-    Cause.BOOT_TIMEOUT: Policy(_COUNTED, "machine never became reachable", "Another offer is tried.", True, True),
-    Cause.START_TIMEOUT: Policy(_COUNTED, "no first step in time", "Raise health.first_step_s if set-up or compilation needs longer."),
-    Cause.LAUNCH_LOST: Policy(_FREE, "create call without an answer", "Another machine is asked for.", False, True),
-    Cause.LAUNCH_REFUSED: Policy(_FREE, "offer refused", "Another offer is tried.", True, True),
-    Cause.NO_CAPACITY: Policy(_FREE, "no machine that fits", "Widen hardware.gpus, spot or the price.", True, True),
+    Cause.PREEMPTED: Policy(_FREE, "machine preempted", "", by_itself="Nothing to do: it resumes on another machine."),
+    Cause.MACHINE_LOST: Policy(_COUNTED, "machine lost", "", True, by_itself="Nothing to do: it resumes on another machine."),
+    Cause.SILENT: Policy(_COUNTED, "no heartbeats", "The machine may have lost its network or hung.", True, by_itself="It is replaced."),
+    Cause.STALLED: Policy(_COUNTED, "no step within its deadline", "Look at the stack dumps in the evidence folder."),
+    Cause.BOOT_LOST: Policy(_FREE, "machine gone before its agent started", "", False, True, by_itself="Another machine is requested."),
+    Cause.BOOT_FAILED: Policy(_FREE, "machine setup failed", "", True, True, by_itself="Another offer is tried."),
+    Cause.BOOT_TIMEOUT: Policy(_COUNTED, "machine never became reachable", "", True, True, by_itself="Another offer is tried."),
+    Cause.START_TIMEOUT: Policy(_COUNTED, "no first step in time", "Raise health.first_step_s if setup or compilation needs longer."),
+    Cause.LAUNCH_LOST: Policy(_FREE, "no answer to the create call", "", False, True, by_itself="Another machine is requested."),
+    Cause.LAUNCH_REFUSED: Policy(_FREE, "offer refused", "", True, True, by_itself="Another offer is tried."),
+    Cause.NO_CAPACITY: Policy(_FREE, "no suitable machine for rent", "Widen hardware.gpus, spot or the price.", True, True),
     Cause.LIMIT_REACHED: Policy(
-        _FREE, "the account's limit of machines is reached", "End a machine, or ask for a higher limit; it then goes on.", False, True
+        _FREE,
+        "the account's machine limit is reached",
+        "End a machine, or request a higher limit.",
+        False,
+        True,
+        by_itself="The run then continues by itself.",
     ),
-    Cause.NO_FUNDS: Policy(_FREE, "the wallet does not pay", "Add credit; it then goes on by itself.", False, True),
+    Cause.NO_FUNDS: Policy(_FREE, "the wallet has no credit", "Add credit.", False, True, by_itself="The run then continues by itself."),
     Cause.AGENT_ERROR: Policy(_COUNTED, "the agent failed", "Report this with the evidence folder.", True, True),
-    Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "Another offer is tried.", True, True),
-    Cause.SETUP_FAILED: Policy(_COUNTED, "a set-up command failed", "Read the set-up log.", False, True),
-    Cause.VERIFY_FAILED: Policy(_NEVER, "verification failed", "The data is not what `verification` asks for."),
+    Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "", True, True, by_itself="Another offer is tried."),
+    Cause.SETUP_FAILED: Policy(_COUNTED, "a setup command failed", "Read the setup log.", False, True),
+    Cause.VERIFY_FAILED: Policy(_NEVER, "verification failed", "The data does not match `verification`."),
     Cause.SMOKE_FAILED: Policy(_NEVER, "smoke test failed", "Read the smoke test's log."),
-    Cause.RESTORE_FAILED: Policy(_COUNTED, "restore failed", "Look with `prime-train checkpoints RUN`.", False, True),
-    Cause.RESUME_IGNORED: Policy(_NEVER, "the trainer started over", "Check trainer.resume: the step after a resume was not the next one."),
+    Cause.RESTORE_FAILED: Policy(_COUNTED, "restore failed", "Look at the run's checkpoints.", False, True),
+    Cause.RESUME_IGNORED: Policy(
+        _NEVER, "the trainer started over", "Check trainer.resume: the first step after a resume did not follow the restored one."
+    ),
     Cause.UPLOAD_FAILED: Policy(
-        _NEVER, "last checkpoint not uploaded", "Check the bucket's rights and room; the trainer must not remove its checkpoints."
+        _NEVER,
+        "last checkpoint or outputs not uploaded",
+        "Check the bucket's permissions and free space; the trainer must not remove its checkpoints.",
     ),
     Cause.GPU_OOM: Policy(_NEVER, "GPU out of memory", "Lower the batch or sequence length, or use a larger GPU."),
     Cause.HOST_OOM: Policy(_NEVER, "host out of memory", "Use a machine with more memory or fewer loader workers."),
     Cause.OPEN_FILES: Policy(_NEVER, "too many open files", "Raise the limit or use fewer loader workers."),
     Cause.DISK_FULL: Policy(_COUNTED, "disk full", "Raise hardware.disk_gib or lower checkpoints.keep."),
-    Cause.CUDA_ERROR: Policy(_COUNTED, "CUDA error", "Another machine is tried; if it repeats, it is the code.", True),
-    Cause.GPU_HARDWARE: Policy(_COUNTED, "GPU hardware fault", "Another machine is tried.", True),
-    Cause.COLLECTIVE_TIMEOUT: Policy(_COUNTED, "collective timed out", "Another machine is tried.", True),
+    Cause.CUDA_ERROR: Policy(
+        _COUNTED, "CUDA error", "If the error repeats, the cause is the code.", True, by_itself="Another machine is tried."
+    ),
+    Cause.GPU_HARDWARE: Policy(_COUNTED, "GPU hardware fault", "", True, by_itself="Another machine is tried."),
+    Cause.COLLECTIVE_TIMEOUT: Policy(_COUNTED, "collective timed out", "", True, by_itself="Another machine is tried."),
     Cause.IMPORT_ERROR: Policy(_NEVER, "import error", "Add the package to `setup`."),
-    Cause.BAD_CONFIG: Policy(_NEVER, "configuration refused", "Mend the trainer's configuration."),
-    Cause.BAD_CHECKPOINT: Policy(_COUNTED, "checkpoint unreadable", "Look with `prime-train checkpoints RUN`."),
+    Cause.BAD_CONFIG: Policy(_NEVER, "configuration refused", "Fix the trainer's configuration."),
+    Cause.BAD_CHECKPOINT: Policy(_COUNTED, "checkpoint unreadable", "Look at the run's checkpoints."),
     Cause.SHARED_MEMORY: Policy(_COUNTED, "/dev/shm too small", "Use fewer loader workers or another image.", True),
-    Cause.PORT_IN_USE: Policy(_COUNTED, "port in use", "Another machine is tried.", True),
-    Cause.NETWORK_ERROR: Policy(_COUNTED, "network error", "Another machine is tried.", True, True),
+    Cause.PORT_IN_USE: Policy(_COUNTED, "port in use", "", True, by_itself="Another machine is tried."),
+    Cause.NETWORK_ERROR: Policy(_COUNTED, "network error", "", True, True, by_itself="Another machine is tried."),
     Cause.ACCESS_DENIED: Policy(_NEVER, "access denied", "Check the tokens named in `secrets`."),
-    Cause.NOT_FINITE: Policy(_NEVER, "loss is not finite", "Lower the learning rate or resume from before it."),
-    Cause.KILLED: Policy(_COUNTED, "trainer killed", "Host memory is the usual reason."),
-    Cause.TRAINER_ERROR: Policy(_COUNTED, "trainer failed", "Read the log's tail."),
-    Cause.STOPPED_EARLY: Policy(_NEVER, "trainer ended before its last step", "It exited with code 0 short of trainer.steps."),
+    Cause.NOT_FINITE: Policy(_NEVER, "loss is not finite", "Lower the learning rate, or resume from an earlier checkpoint."),
+    Cause.KILLED: Policy(_COUNTED, "trainer killed", "The usual reason is that host memory ran out."),
+    Cause.TRAINER_ERROR: Policy(_COUNTED, "trainer failed", "Read the end of the log."),
+    Cause.STOPPED_EARLY: Policy(_NEVER, "trainer ended before its last step", "It exited with code 0 before trainer.steps."),
     Cause.ZERO_REWARD: Policy(_NEVER, "reward 0 for too long", "Look at the rollouts.", needs_person=True),
-    Cause.GPU_IDLE: Policy(_COUNTED, "GPUs idle while training", "Look at the stacks in the evidence folder."),
-    Cause.INFERENCE_OOM: Policy(_NEVER, "inference server out of GPU memory", "Lower its share of the memory or its longest sequence."),
-    Cause.INFERENCE_FAILED: Policy(_COUNTED, "inference server dead or never ready", "Read the end of its own log."),
-    Cause.WEIGHT_BROADCAST: Policy(_COUNTED, "weights not broadcast over NCCL", "Fall back to the filesystem broadcast once."),
-    Cause.EMPTY_BATCHES: Policy(_NEVER, "no rollouts to train on", "Look at the rollouts: all failed or were left out.", needs_person=True),
-    Cause.LOG_RULE: Policy(_NEVER, "a log rule fired", "See the matched line.", needs_person=True),
-    Cause.HOURS_SPENT: Policy(_NEVER, "hours used up", "Raise budget.hours.", needs_person=True),
+    Cause.GPU_IDLE: Policy(_COUNTED, "GPUs idle while training", "Look at the stack dumps in the evidence folder."),
+    Cause.INFERENCE_OOM: Policy(
+        _NEVER, "inference server out of GPU memory", "Lower its share of GPU memory or its maximum sequence length."
+    ),
+    Cause.INFERENCE_FAILED: Policy(_COUNTED, "inference server crashed or never became ready", "Read the end of its own log."),
+    Cause.WEIGHT_BROADCAST: Policy(_COUNTED, "weights not broadcast over NCCL", "Fall back to the filesystem broadcast."),
+    Cause.EMPTY_BATCHES: Policy(
+        _NEVER, "no rollouts to train on", "Look at the rollouts: all of them failed or were filtered out.", needs_person=True
+    ),
+    Cause.LOG_RULE: Policy(_NEVER, "a log rule fired", "Read the matched line.", needs_person=True),
+    Cause.HOURS_SPENT: Policy(_NEVER, "hours spent", "Raise budget.hours.", needs_person=True),
     Cause.DEADLINE: Policy(_NEVER, "deadline reached", "Set a later budget.deadline.", needs_person=True),
     Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise budget.usd.", needs_person=True),
-    Cause.DRAINED: Policy(_FREE, "flushed and stopped as ordered", ""),
+    Cause.DRAINED: Policy(_FREE, "flushed and stopped on request", ""),
     Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
 }
 
 FLUSHED = (Cause.DRAINED, Cause.HOURS_SPENT, Cause.DEADLINE)
-"""Causes that an agent reports after it flushed and left: by order, or by itself, because it also checks hours and deadline. If it could
-not upload the last checkpoint in time, it reports UPLOAD_FAILED instead."""
+"""Causes that an agent reports after it has saved everything and exited, because it was ordered to or because the hours or the deadline
+were reached. If it could not upload the last checkpoint or the outputs in time, it reports UPLOAD_FAILED instead."""
 
 MENDED_IN_CONFIG = frozenset(
     {
@@ -170,13 +190,3 @@ MENDED_IN_CONFIG = frozenset(
     }
 )
 """Causes that would occur again with the same config and code: one of them must change first."""
-
-_BY_ITSELF = ("Another ", "Nothing to do", "it is replaced", "it then goes on")
-
-
-def advice_at_the_end(cause: Cause) -> str:
-    """Return what a person can do about a run that ended with this cause: the advice without the parts that the control plane does by
-    itself while a run is live."""
-    parts = [part for part in POLICY[cause].advice.rstrip(".").split("; ") if part and not part.startswith(_BY_ITSELF)]
-    said = "; ".join(parts)
-    return f"{said[0].upper()}{said[1:]}." if said else ""

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
-from prime_train.core.run import DrainReason, RunState, Severity, TrackedStep
+from prime_train.core.run import DrainReason, RunState, Severity
 from prime_train.core.verdict import Pod
 
 
@@ -11,10 +12,6 @@ from prime_train.core.verdict import Pod
 class Wait:
     until_s: int | None
     why: str
-    sign_s: int | None = None
-    """Time of a sign of life from another source than a heartbeat, to be saved."""
-    tracked: TrackedStep | None = None
-    """The step reported with that sign of life, to be saved too."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class SeeStep:
 
 @dataclass(frozen=True)
 class SeeUpload:
-    """The trainer has exited successfully, and its last checkpoint is not durable yet."""
+    """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet."""
 
     step: int
 
@@ -65,33 +62,30 @@ class Launch:
 class Hold:
     """Nothing can be rented now: wait, longer each time, and notify people once as long as this lasts."""
 
-    kind: str
+    kind: AlertKind
     title: str
     why: str
 
 
 @dataclass(frozen=True)
-class Note:
+class Notify:
     """Notify people, once as long as this condition lasts."""
 
-    kind: str
+    kind: AlertKind
     severity: Severity
     title: str
     text: str
-    sign_s: int | None = None
-    tracked: TrackedStep | None = None
-    """`sign_s` and `tracked` as in `Wait`."""
 
 
 @dataclass(frozen=True)
 class AllClear:
     """The reason for these notices has passed: clear them, so that people are notified again next time."""
 
-    kinds: tuple[str, ...]
+    kinds: tuple[AlertKind, ...]
 
 
 @dataclass(frozen=True)
-class AskEvidence:
+class RequestEvidence:
     cause: Cause
     text: str
 
@@ -137,8 +131,8 @@ class Settle:
 
     attempts: tuple[int, ...]
     orphans: tuple[str, ...] = ()
-    told: tuple[Pod, ...] = ()
-    """What the provider still reports of these pods, such as when they ended."""
+    reports: tuple[Pod, ...] = ()
+    """The provider's last reports on these pods, for example when they ended."""
 
 
 Decision = (
@@ -151,9 +145,9 @@ Decision = (
     | ChooseResume
     | Launch
     | Hold
-    | Note
+    | Notify
     | AllClear
-    | AskEvidence
+    | RequestEvidence
     | Drain
     | Recover
     | Finish

@@ -11,9 +11,9 @@ class Exit(IntEnum):
     """The config has mistakes, or the run that was followed did not succeed."""
     USAGE = 2
     """A wrong option, an unknown run, or a request that cannot be carried out."""
-    OUTSIDE_FAILED = 3
+    EXTERNAL_FAILED = 3
     """An external service failed temporarily: try again."""
-    OUTSIDE_REFUSED = 4
+    EXTERNAL_REFUSED = 4
     """An external service refused: trying again will not help."""
     BUG = 70
     INTERRUPTED = 130

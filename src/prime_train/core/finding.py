@@ -4,6 +4,8 @@ import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from prime_train.core.text.redaction import HIDDEN
+
 
 class Severity(StrEnum):
     """The severity of a finding. An error prevents the launch of a run; a warning and a note do not."""
@@ -14,34 +16,37 @@ class Severity(StrEnum):
 
 
 BUG = "PT099"
+SECRET = "PT020"
 CODES: dict[str, str] = {
     "PT001": "the file cannot be read",
     "PT002": "the file is too large",
     "PT003": "the file is not text",
     "PT004": "not YAML, or not TOML",
     "PT005": "not one mapping",
-    "PT006": "a key is written twice",
-    "PT007": "YAML that is not read: a tag, a merge, a key that is no word",
-    "PT008": "too much YAML: too many values, aliases or levels",
-    "PT009": "the config of nobody that is known",
+    "PT006": "a key occurs twice",
+    "PT007": "unsupported YAML: a tag, a merge, or a key that is not a word",
+    "PT008": "the YAML is too large: too many values, aliases or levels",
+    "PT009": "not the config of a known trainer",
     "PT010": "unknown key",
     "PT011": "a key is missing",
     "PT012": "a value of the wrong kind",
-    "PT013": "a value that is not possible",
-    "PT014": "a word or text that YAML reads as something else",
-    "PT020": "a secret is spelled out",
-    "PT021": "a secret that is named is not set",
+    "PT013": "a value that is not allowed",
+    "PT014": "a word or text that YAML interprets differently",
+    SECRET: "a secret is written in plain text",
+    "PT021": "a secret that is listed is not set",
     "PT022": "a placeholder was not filled in",
-    "PT023": "this machine will not do",
-    "PT030": "the working tree cannot be packed, or lacks what the command names",
-    "PT090": "an ignore without a reason",
-    "PT091": "an ignore of something that cannot be ignored",
-    "PT092": "an ignore that nothing needs",
-    BUG: "a bug of prime-train kept the file from being judged",
+    "PT023": "this machine does not meet the requirements",
+    "PT030": "the working tree cannot be packed, or lacks files that the command names",
+    "PT090": "an ignore comment without a reason",
+    "PT091": "an ignore comment for a finding that cannot be ignored",
+    "PT092": "an ignore comment that has no effect",
+    BUG: "a bug in prime-train prevented the check of the file",
 }
-"""Meanings of the codes for reading a file; the codes of rules are defined by the rules. A code never changes its meaning."""
+"""Meanings of the codes for findings about reading a file; the codes of rules are defined by the rules. A code never changes its
+meaning.
+"""
 
-FAMILIES: dict[str, str] = {
+CODE_PREFIXES: dict[str, str] = {
     "PT0": "the spec",
     "HW1": "hardware",
     "ME2": "memory",
@@ -52,7 +57,7 @@ FAMILIES: dict[str, str] = {
 }
 """Topics of codes by their first three characters; two digits follow."""
 
-_CODE = re.compile(f"({'|'.join(FAMILIES)})[0-9]{{2}}")
+_CODE = re.compile(f"({'|'.join(CODE_PREFIXES)})[0-9]{{2}}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,12 @@ class Finding:
 
     def __post_init__(self) -> None:
         if not _CODE.fullmatch(self.code):
-            raise ValueError(f"{self.code} is not a code: {', '.join(f'{start}xx' for start in FAMILIES)}")
+            raise ValueError(f"{self.code} is not a code: {', '.join(f'{start}xx' for start in CODE_PREFIXES)}")
+
+    @property
+    def is_about_secret(self) -> bool:
+        """Whether the line that it refers to contains a secret, so that the line must not be shown."""
+        return self.code == SECRET or self.value == HIDDEN
 
     def row(self) -> dict[str, str | int]:
         """Return all fields as a mapping for JSON."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 WARN_S = 2 * 3600
+"""Seconds of funds at which people are notified."""
 RESERVE_S = 900
 """Seconds of funds, beyond the time for a flush, at which running attempts are ordered to save and leave."""
 LAUNCH_S = 3600
@@ -11,7 +12,7 @@ LAUNCH_S = 3600
 
 @dataclass(frozen=True)
 class Funds:
-    """A wallet, with the current cost of everything it pays for, whoever rented it."""
+    """A wallet, with the current hourly cost of everything that it pays for, including pods of other people and tools."""
 
     provider: str
     balance_usd: float

@@ -7,15 +7,18 @@ first part of their key. `RECORDS` belong to the control plane and are not acces
 import re
 
 RUNS, EVIDENCE, RECORDS = "runs/", "evidence/", "attempts/"
-"""The first part of every key in the bucket."""
+"""The possible first parts of a key in the bucket."""
 
 MARK_KEY = "bucket.json"
 """Key of the object with the bucket's identity, written when the bucket is created. An empty folder, where nothing is mounted, lacks it."""
 RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
-IDENTITY_PATTERN = r"[0-9a-f]{16}"
-"""The random identity of an attempt. A number may be used twice after a store was restored from an older copy; an identity is not."""
+IDENTITY_CHARS = 16
+IDENTITY_PATTERN = rf"[0-9a-f]{{{IDENTITY_CHARS}}}"
+"""Pattern of the random identity of an attempt. An attempt's number may be used twice after a store was restored from an older copy; its
+identity is not."""
 IDENTITY_IN_NAME_CHARS = 8
+"""Number of characters of an attempt's identity in its pod's name."""
 _IDENTITY = re.compile(IDENTITY_PATTERN)
 _POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})(-a[0-9a-f]{{{IDENTITY_IN_NAME_CHARS}}})?")
 _RECORD = re.compile(r"([0-9]{9})-([0-9]{9})\.json")
@@ -54,7 +57,7 @@ def run_prefixes(run_id: str) -> tuple[str, ...]:
 
 
 def run_prefix(run_id: str) -> str:
-    """Return the key prefix of the objects that the run needs to continue, or to be used."""
+    """Return the key prefix of the objects that are needed to continue the run or to use its results."""
     return f"{RUNS}{run_id}/"
 
 
@@ -74,11 +77,15 @@ def blob_prefix(run_id: str) -> str:
 
 def blob_key(run_id: str, digest: str, codec: str = "") -> str:
     """Return the key of the content with this digest (`blake3-<hex>`), encoded by `codec`. Raises ValueError if either is malformed."""
+    return f"runs/{run_id}/blobs/{_blob_name(digest, codec)}"
+
+
+def _blob_name(digest: str, codec: str) -> str:
     if not _DIGEST.fullmatch(digest):
         raise ValueError(f"not a digest such as blake3-<hex>: {digest[:80]!r}")
     if not _CODEC.fullmatch(codec):
         raise ValueError(f"not a codec such as zstd: {codec[:80]!r}")
-    return f"runs/{run_id}/blobs/{digest}{'.' if codec else ''}{codec}"
+    return f"{digest}{'.' if codec else ''}{codec}"
 
 
 def manifest_prefix(run_id: str) -> str:
@@ -138,8 +145,51 @@ def evidence_prefix(run_id: str, attempt: int | None = None) -> str:
 
 
 METRICS_EVIDENCE = "metrics.jsonl"
-"""Name of the end of the trainer's file of metrics among the evidence."""
+"""Name under which the end of the trainer's metrics file is kept as evidence."""
 
 
 def evidence_key(run_id: str, attempt: int, name: str) -> str:
     return f"{evidence_prefix(run_id, attempt)}{name}"
+
+
+NO_IDENTITY = "0" * IDENTITY_CHARS
+"""The identity in the keys of what an attempt without one left."""
+METRICS_STREAM = "metrics.csv"
+STREAMS = ("setup.log", "smoke.log", "trainer.log", METRICS_STREAM)
+"""Files of an attempt whose text is stored in pieces while they grow."""
+OUTPUT_MANIFEST = "manifest.json"
+_PIECE = rf"({'|'.join(map(re.escape, STREAMS))})/[0-9]{{9}}"
+_OUTPUTS = re.compile(rf"e([1-9][0-9]{{0,8}})-({IDENTITY_PATTERN})/(?:({re.escape(OUTPUT_MANIFEST)})|{_PIECE})")
+
+
+def outputs_prefix(run_id: str, attempt: int | None = None, identity: str = "") -> str:
+    """Return the key prefix of the outputs, logs and metrics of all attempts of the run, or of all with this number, or of one attempt."""
+    return f"{RUNS}{run_id}/outputs/" + ("" if attempt is None else f"e{attempt}-" + (f"{identity}/" if identity else ""))
+
+
+def output_manifest_key(run_id: str, attempt: int, identity: str) -> str:
+    """Return the key of the list of the attempt's outputs."""
+    return f"{outputs_prefix(run_id, attempt, identity)}{OUTPUT_MANIFEST}"
+
+
+def output_blob_key(run_id: str, attempt: int, identity: str, digest: str, codec: str = "") -> str:
+    """Return the key of a part of the attempt's outputs, named as in `blob_key`."""
+    return f"{outputs_prefix(run_id, attempt, identity)}blobs/{_blob_name(digest, codec)}"
+
+
+def stream_prefix(run_id: str, attempt: int, identity: str, stream: str) -> str:
+    """Return the key prefix of the pieces of one of the `STREAMS`; `identity` may be empty, as that of attempts that have none."""
+    return f"{outputs_prefix(run_id, attempt, identity or NO_IDENTITY)}{stream}/"
+
+
+def piece_key(run_id: str, attempt: int, identity: str, stream: str, number: int) -> str:
+    """Return the key of a piece of one of the `STREAMS`; keys of one stream sort in the order of its text."""
+    return f"{stream_prefix(run_id, attempt, identity, stream)}{number:09d}"
+
+
+def parse_output_key(run_id: str, key: str) -> tuple[int, str, str] | None:
+    """Return `(attempt, identity, name)` of a key below `outputs_prefix`, or None for any other key. The name is `OUTPUT_MANIFEST` or that
+    of a stream."""
+    prefix = outputs_prefix(run_id)
+    found = _OUTPUTS.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
+    return (int(found.group(1)), found.group(2), found.group(3) or found.group(4)) if found else None

@@ -85,14 +85,14 @@ def unowned(run: Run) -> tuple[Orphan, ...]:
 
 
 def rows(run: Run, now_s: int) -> list[Totals]:
-    """Return the ledger of each attempt and of each pod without an attempt; attempts that are no longer listed share one."""
+    """Return the ledger of each attempt and of each pod without an attempt; attempts that are no longer listed share one ledger."""
     attempts = [attempt_totals(attempt, now_s) for attempt in run.attempts]
     return [run.folded, *attempts, *(orphan_totals(orphan, now_s) for orphan in unowned(run))]
 
 
 def totals(run: Run, now_s: int) -> Totals:
-    """Return the ledger of the whole run, including ended attempts and orphans. The useful part is only correct for a run that includes its
-    newest attempt's last heartbeat: see `figures.heard`."""
+    """Return the ledger of the entire run, including ended attempts and orphans. The useful part is only correct for a run that includes
+    its newest attempt's last heartbeat: see `figures.heard`."""
     return add(rows(run, now_s))
 
 

@@ -14,7 +14,8 @@ def entry(at_s: int, offset: int) -> str:
 
 
 def offset_since(index: str, after_s: int) -> int | None:
-    """Return the offset from which on the log was written at `after_s` or later, or up to `EVERY_S` earlier; None if nothing was."""
+    """Return the offset in the log at which the output written since second `after_s` begins; up to `EVERY_S` seconds of earlier output may
+    be included. None if nothing was written since."""
     for line in index.splitlines():
         at_s, _, offset = line.partition(" ")
         # The last line may be incomplete, and a full disk may have truncated any line.

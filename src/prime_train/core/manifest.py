@@ -27,15 +27,16 @@ MTIME_S_MAX = 2**62
 """The largest modification time that operating systems accept; they round it to what the disk can store."""
 
 CREATED_S_MAX = 253_402_300_799
-"""The last second of the year 9999."""
+"""The latest accepted creation time, in seconds: the last second of the year 9999."""
 
 BLOB_GRACE_S = 3600
+"""Seconds after its last write for which a blob that no manifest lists is kept, because it may belong to an upload in progress."""
 
 
 def chunk_sizes(size: int) -> tuple[int, ...]:
-    """Return the sizes in bytes of the chunks of a file of `size` bytes: all are whole except the last."""
-    whole, rest = divmod(size, CHUNK_BYTES)
-    return (CHUNK_BYTES,) * whole + ((rest,) if rest else ())
+    """Return the sizes in bytes of the chunks of a file of `size` bytes: all are full except the last."""
+    full, rest = divmod(size, CHUNK_BYTES)
+    return (CHUNK_BYTES,) * full + ((rest,) if rest else ())
 
 
 def _safe(path: object) -> object:
@@ -76,7 +77,9 @@ class ManifestFile(BaseModel):
         # The count is checked first, because an absurd size would make `chunk_sizes` build a list that does not fit in memory.
         count = -(-self.size // CHUNK_BYTES)
         if len(self.chunks) != count or tuple(chunk.size for chunk in self.chunks) != chunk_sizes(self.size):
-            raise ValueError(f"{self.path[:200]!r} has {self.size} bytes, which its {len(self.chunks)} chunks are not")
+            raise ValueError(
+                f"{self.path[:200]!r} has {self.size} bytes, but the sizes of its {len(self.chunks)} chunks do not add up to that"
+            )
         return self
 
 
@@ -94,7 +97,7 @@ class Manifest(BaseModel):
     files: tuple[ManifestFile, ...] = Field(max_length=FILES_MAX)
     loss: float | None = None
     reward: float | None = None
-    """The last values that the trainer had reported when the checkpoint was written."""
+    """The last reward that the trainer had reported when the checkpoint was written; `loss` likewise."""
     identity: str = Field(default="", pattern=f"^({IDENTITY_PATTERN})?$")
     """The identity of the attempt that wrote it."""
 
@@ -108,7 +111,7 @@ class Manifest(BaseModel):
             raise ValueError(f"{min(paths & folders)!r} is listed as a file and as a folder")
         chunks = {(chunk.digest, chunk.codec, chunk.size, chunk.stored) for file in self.files for chunk in file.chunks}
         if len({chunk[:2] for chunk in chunks}) != len(chunks):
-            raise ValueError("a content is listed with two sizes")
+            raise ValueError("a chunk digest is listed with two sizes")
         return self
 
     @property

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from prime_train.core.spec import HardwareSpec, Spot
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A machine for rent. `usd_per_hour` is the price of the whole box; `gpu` is "" for a machine without one.
+    """A machine for rent. `usd_per_hour` is the price of the entire box; `gpu` is "" for a machine without one.
 
     `gpu_gb`: memory of one GPU as advertised (10^9 or 2^30 bytes, makers differ); 0: unknown. `hindrance`: the reason why the provider's
     adapter would not rent this offer; "": none. `socket` (PCIe, SXM5) and `stock` (Low, High) as the provider reports them; "": not
@@ -37,28 +38,33 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Ranking:
-    """`best` in the order in which they should be tried; every other offer with the reason why it was left out."""
+    """Ranked offers. `best`: those that fit, in the order in which they should be tried; `left_out`: every other offer, with the reason."""
 
     best: tuple[Offer, ...]
     left_out: tuple[LeftOut, ...]
+
+    @property
+    def why_none(self) -> str:
+        """Why no offer fits; empty if one does."""
+        return "" if self.best else self.left_out[0].why if self.left_out else "the provider has no machine for rent"
 
 
 def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
     """Return None if the offer can carry the run, else one reason why it cannot."""
     if hardware.gpus and offer.gpu not in hardware.gpus:
-        return f"has {offer.gpu or 'no GPU'}, wanted {' or '.join(hardware.gpus)}"
+        return f"has {offer.gpu or 'no GPU'}, but hardware.gpus requires {' or '.join(hardware.gpus)}"
     if hardware.gpus and offer.gpu_count != hardware.count:
-        return f"has {offer.gpu_count} GPUs, wanted {hardware.count}"
+        return f"has {offer.gpu_count} GPUs, but hardware.count is {hardware.count}"
     if offer.hindrance:
         return offer.hindrance
     if hardware.usd_per_hour_max is not None and offer.usd_per_hour > hardware.usd_per_hour_max:
-        return f"costs ${offer.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {hardware.usd_per_hour_max:.2f}"
+        return f"costs ${offer.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {hardware.usd_per_hour_max:.2f}"
     if offer.disk_gib < hardware.disk_gib:
-        return f"has {offer.disk_gib} GiB of disk, wanted {hardware.disk_gib}"
+        return f"has {offer.disk_gib} GiB of disk, but hardware.disk_gib is {hardware.disk_gib}"
     if hardware.spot is Spot.NEVER and offer.spot:
-        return "is spot, and hardware.spot is never"
+        return "is spot, but hardware.spot is never"
     if hardware.spot is Spot.ONLY and not offer.spot:
-        return "is on-demand, and hardware.spot is only"
+        return "is on-demand, but hardware.spot is only"
     return None
 
 
@@ -78,7 +84,7 @@ def rank(
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and hardware.spot is not Spot.ONLY:
-        reasons = [(o, why or ("is spot, and too many were taken away lately" if o.spot else None)) for o, why in reasons]
+        reasons = [(o, why or ("is spot, and too many spot machines were preempted recently" if o.spot else None)) for o, why in reasons]
     kinds = {kind: place for place, kind in enumerate(hardware.gpus)}
     best = sorted(
         (offer for offer, why in reasons if why is None),

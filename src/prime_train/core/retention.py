@@ -18,7 +18,9 @@ from prime_train.core.spec import CheckpointSpec
 
 @dataclass(frozen=True)
 class Kept:
-    """A checkpoint in the bucket. `complete`: every blob is there; `metric`: its value of `best_by`, None if it was not measured."""
+    """A checkpoint in the bucket. `complete`: every blob is in the bucket; `metric`: its value of `best_by`, None if it was not
+    measured.
+    """
 
     step: int
     attempt: int
@@ -112,5 +114,5 @@ def _why_waits(checkpoint: Kept, committed_step: int, oldest: tuple[int, int] | 
     if checkpoint.step == committed_step:
         return "at the committed step"
     if not checkpoint.complete and (oldest is None or checkpoint.age > oldest):
-        return "incomplete, newer than one that is kept" if oldest else "incomplete, nothing older is complete"
+        return "incomplete, newer than one that is kept" if oldest else "incomplete, but no older one is complete"
     return None

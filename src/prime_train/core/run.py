@@ -8,6 +8,7 @@ attempt the current one" and "may it commit" are one condition of one write.
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.offers import Offer
@@ -15,6 +16,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Heartbeat, Order
 
 ATTEMPTS_KEPT_MAX = 64
+"""Number of attempts that a run lists; older ones are merged into its totals, so that the record stays small."""
 CHECK_S_MAX = 900
 """The longest time between two checks of a run that is not over, in seconds. A run whose `next_check_s` is further ahead is due at once."""
 
@@ -27,7 +29,7 @@ class RunState(StrEnum):
     TRAINING = "training"
     DRAINING = "draining"
     UPLOADING = "uploading"
-    """The trainer has exited successfully, and its last checkpoint is not durable yet: its machine has the only copy."""
+    """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet: its machine has the only copy."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -50,7 +52,9 @@ class Event(StrEnum):
 
 
 TERMINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})
-ATTENDED = frozenset({RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING, RunState.UPLOADING})
+ACTIVE_STATES = frozenset(
+    {RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING, RunState.UPLOADING}
+)
 """States with an attempt whose lease is open."""
 
 _S, _E = RunState, Event
@@ -68,10 +72,10 @@ TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
     (_S.TRAINING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.DRAINING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.UPLOADING, _E.SUCCEED): _S.SUCCEEDED,
-    **{(state, _E.LOST): _S.QUEUED for state in ATTENDED},
-    **{(state, _E.FAIL): _S.FAILED for state in ATTENDED | {_S.QUEUED}},
-    **{(state, _E.STOP): _S.STOPPED for state in ATTENDED | {_S.QUEUED}},
-    **{(state, _E.CANCEL): _S.CANCELLED for state in ATTENDED | {_S.QUEUED}},
+    **{(state, _E.LOST): _S.QUEUED for state in ACTIVE_STATES},
+    **{(state, _E.FAIL): _S.FAILED for state in ACTIVE_STATES | {_S.QUEUED}},
+    **{(state, _E.STOP): _S.STOPPED for state in ACTIVE_STATES | {_S.QUEUED}},
+    **{(state, _E.CANCEL): _S.CANCELLED for state in ACTIVE_STATES | {_S.QUEUED}},
     (_S.FAILED, _E.RESUME): _S.QUEUED,
     (_S.STOPPED, _E.RESUME): _S.QUEUED,
     (_S.CANCELLED, _E.RESUME): _S.QUEUED,
@@ -83,7 +87,7 @@ class IllegalMove(Exception):
 
     def __init__(self, run_id: str, state: RunState, event: Event) -> None:
         allowed = ", ".join(sorted(e.value for s, e in TRANSITIONS if s is state)) or "nothing"
-        super().__init__(f"run {run_id} is {state.value}: {event.value} is not possible; possible: {allowed}")
+        super().__init__(f"run {run_id} is {state.value}: {event.value} is not possible in this state; possible: {allowed}")
         self.run_id, self.state, self.event = run_id, state, event
 
 
@@ -133,19 +137,20 @@ class Attempt:
     """Highest step of all earlier attempts: steps up to it are recomputed."""
     last_step: int = 0
     durable_step: int = 0
-    evidence_asked_s: int | None = None
+    evidence_requested_s: int | None = None
     uploading_s: int | None = None
-    """The second since which the machine is kept only because it has the only copy of the last checkpoint."""
+    """The second since which the machine is kept only because it has the only copy of the last checkpoint or of outputs."""
     fenced_s: int | None = None
     cause: Cause | None = None
     detail: str = ""
-    terminate_asked_s: int | None = None
+    terminate_requested_s: int | None = None
     ended_s: int | None = None
     """When the pod ended by the provider's report, or else when the end was confirmed; the pod is paid for until then."""
     billed_usd: float | None = None
     """Total cost by the provider's bill; None: not billed (yet), the price of the offer counts."""
     identity: str = ""
-    """Random: distinguishes two attempts that a store and an older copy of it gave the same number."""
+    """Random identity, which distinguishes two attempts with the same number: after a store was restored from an older copy, a number may
+    be given twice."""
 
 
 @dataclass(frozen=True)
@@ -170,18 +175,18 @@ class Orphan:
 
     pod_id: str
     name: str
-    asked_s: int
-    first_asked_s: int
+    requested_s: int
+    first_requested_s: int
     times: int = 1
     created_s: int = 0
     usd_per_hour: float = 0.0
 
 
 @dataclass(frozen=True)
-class Notice:
+class NotificationRecord:
     """A record that people have been notified of this condition, at that second."""
 
-    kind: str
+    kind: AlertKind
     at_s: int
 
 
@@ -190,7 +195,7 @@ class Origin:
     """The GitHub repository from which a run was requested; its progress is reported there."""
 
     repository: str
-    """owner/name"""
+    """The repository, as owner/name."""
     commit: str
     config: str
     """The config's path in the repository."""
@@ -223,7 +228,7 @@ class Run:
     resume: ResumePoint | None = None
     resume_chosen: bool = True
     """False between a fence and the choice of what the next attempt restores."""
-    want: DesiredState = DesiredState.RUN
+    desired: DesiredState = DesiredState.RUN
     drain: DrainReason | None = None
     drain_s: int | None = None
     next_check_s: int | None = 0
@@ -240,7 +245,7 @@ class Run:
     best_step: int = 0
     durable_step: int = 0
     step_slow_s: float | None = None
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[NotificationRecord, ...] = ()
     """The current conditions that people have been notified of, so that they are notified once."""
     orphans: tuple[Orphan, ...] = ()
     why: str = ""
@@ -254,7 +259,7 @@ class Run:
     """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no clean-up is due."""
 
     archived: bool = False
-    """The user has put it away: it is over, and lists leave it out."""
+    """Whether the user has archived the ended run, so that lists leave it out."""
 
     @property
     def current_attempt(self) -> Attempt | None:
@@ -267,7 +272,7 @@ class Run:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is over, and nothing of it is paid for any more."""
+        """Return whether the run has ended and none of its machines is paid for any more."""
         return self.is_over and not self.orphans and all(attempt.ended_s is not None for attempt in self.attempts)
 
     @property
@@ -275,7 +280,7 @@ class Run:
         """Return whether the run is over, its machines are gone, and nothing is left to do except the later clean-up of unlisted chunks."""
         return self.is_settled and (self.next_check_s is None or self.cleanup_s is not None)
 
-    def noted_s(self, kind: str) -> int | None:
+    def noted_s(self, kind: AlertKind) -> int | None:
         """Return the second when people were notified of `kind`, or None."""
         return next((notice.at_s for notice in self.notices if notice.kind == kind), None)
 
@@ -314,16 +319,12 @@ class HistoryEvent:
 
 
 class Severity(StrEnum):
-    """The severity of an alert. QUIET alerts only update displays of a run's state and ask for nobody's attention."""
+    """The severity of an alert. QUIET alerts only update displays of a run's state and require no attention."""
 
     QUIET = "quiet"
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-SHOWN = "shown"
-"""Kind of an alert that stands for no change of state and only refreshes the display of a run."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +333,7 @@ class Alert:
 
     key: str
     run_id: str
-    kind: str
+    kind: AlertKind
     severity: Severity
     title: str
     text: str
@@ -347,12 +348,12 @@ class Change:
     run: Run
     lease: Lease | None = None
     lease_version: int | None = None
-    happenings: tuple[HistoryEvent, ...] = ()
+    events: tuple[HistoryEvent, ...] = ()
     alerts: tuple[Alert, ...] = ()
 
 
 def move(run: Run, event: Event) -> Run:
-    """Return the run after `event`. Raises IllegalMove if the table has no such row."""
+    """Return the run after `event`. Raises IllegalMove if the table does not allow the event in the run's state."""
     state = TRANSITIONS.get((run.state, event))
     if state is None:
         raise IllegalMove(run.run_id, run.state, event)
@@ -362,3 +363,14 @@ def move(run: Run, event: Event) -> Run:
 def with_attempt(run: Run, attempt: Attempt) -> Run:
     """Return the run with the attempt of the same number replaced."""
     return replace(run, attempts=tuple(attempt if a.number == attempt.number else a for a in run.attempts))
+
+
+def with_heartbeat(run: Run, lease: Lease) -> Run:
+    """Return the run updated from the last heartbeat and commit of its newest attempt. Idempotent."""
+    attempt = run.current_attempt
+    if attempt is None or lease.attempt != attempt.number or attempt.fenced_s is not None:
+        return run
+    step = max(attempt.last_step, lease.heartbeat.step if lease.heartbeat is not None else 0)
+    durable = max(attempt.durable_step, lease.committed_step)
+    newest = replace(attempt, last_step=max(step, durable), durable_step=durable)
+    return replace(with_attempt(run, newest), best_step=max(run.best_step, newest.last_step), durable_step=max(run.durable_step, durable))

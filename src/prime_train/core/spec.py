@@ -6,7 +6,6 @@ Units come last in every name. Every default is defined here and nowhere else; t
 import re
 import string
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -27,12 +26,14 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
-from prime_train.core.registry.kinds import ProviderKind, TrainerKind
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.plugins.definitions import ProviderKind, TrainerKind
+from prime_train.core.plugins.providers import PROVIDERS
+from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.spec_choices import Compress, Spot
 from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
-from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_seconds, parse_size, parse_whole_gib
+from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
@@ -52,8 +53,8 @@ def _inside(value: str) -> str:
 
 def _regex(value: str) -> str:
     if len(value) > PATTERN_CHARS_MAX or _WIDE.search(value):
-        said = f"is not a regular expression of {PATTERN_CHARS_MAX} characters at most, with no range beyond ASCII under (?i)"
-        raise ValueError(f"{value[:40]!r} {said}")
+        reason = f"is not a regular expression of at most {PATTERN_CHARS_MAX} characters without ranges beyond ASCII under (?i)"
+        raise ValueError(f"{value[:40]!r} {reason}")
     try:
         re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:
@@ -74,7 +75,7 @@ EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Tag = Annotated[str, Field(pattern=_TAG)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
-WholeGib = Annotated[int, BeforeValidator(parse_whole_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
+IntegerGib = Annotated[int, BeforeValidator(parse_integer_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
 Gib = Annotated[float, BeforeValidator(parse_gib, json_schema_input_type=float | str), Field(gt=0)]
 
 
@@ -108,17 +109,11 @@ class Part(BaseModel):
     def _is_exact(cls, value: object) -> object:
         """Reject a number that no store, clock or sum of money can hold: it would crash every process that computes with it."""
         if isinstance(value, int | float) and abs(value) > NUMBER_MAX:
-            raise ValueError(f"it is too large: {NUMBER_MAX} is the most")
+            raise ValueError(f"the number is too large: at most {NUMBER_MAX} is allowed")
         return value
 
 
 PartT = TypeVar("PartT", bound=Part)
-
-
-class Spot(StrEnum):
-    PREFER = "prefer"
-    ONLY = "only"
-    NEVER = "never"
 
 
 class TreeSpec(Part):
@@ -134,9 +129,9 @@ class TreeSpec(Part):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.ref and not self.repo:
-            raise ValueError("ref needs repo: say which repository it is a ref of")
+            raise ValueError("ref needs repo: add the repository that the ref belongs to")
         if self.repo and self.folder != ".":
-            raise ValueError("repo and folder exclude each other; keep one")
+            raise ValueError("repo and folder cannot be combined; keep one")
         return self
 
 
@@ -157,8 +152,8 @@ class ProgressSpec(Part):
     @model_validator(mode="after")
     def _pattern_goes_with_regex(self) -> Self:
         if (self.kind == "regex") != (self.pattern is not None):
-            odd = "kind" if self.pattern is None else "pattern"
-            raise ValueError(f"{odd}: kind regex needs pattern, and pattern needs kind regex")
+            present = "kind" if self.pattern is None else "pattern"
+            raise ValueError(f"{present}: kind regex needs pattern, and pattern needs kind regex")
         if self.pattern is not None and "step" not in re.compile(self.pattern).groupindex:
             raise ValueError(r"pattern needs a group named step, such as step=(?P<step>\d+)")
         return self
@@ -171,9 +166,9 @@ def _placeholders(text: str) -> set[str]:
         if name is None:
             continue
         if conversion or not _FORM.fullmatch(form or ""):
-            raise ValueError(f"the format of {{{name}}} can only be a width, such as {{{name}:06d}}")
+            raise ValueError(f"the format of {{{name}}} may only be a width, such as {{{name}:06d}}")
         if form and name != "step":
-            raise ValueError(f"{{{name}}} takes no format")
+            raise ValueError(f"{{{name}}} does not accept a format")
         found.add(name)
     return found
 
@@ -217,9 +212,10 @@ class TrainerSpec(Part):
     except for kinds with a command of their own, which do not allow it."""
     prime_rl: PrimeRlSpec | None = None
     workers: int = Field(default=1, ge=1, le=64)
-    """Processes on the node, for kind torchrun."""
+    """Processes on the node, for kinds that start them: torchrun, hf, lightning, torchtitan and trm."""
     resume: str = "--resume-step {step}"
-    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` are replaced by its step and its folder."""
+    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` are replaced by its step and its folder. Kinds of
+    trainers that know how theirs resumes have another default."""
     steps: int | None = Field(default=None, ge=1)
     """The last step. If it is set, a run succeeds by reaching it, and exit code 0 alone is not enough."""
     tree: TreeSpec = TreeSpec()
@@ -231,20 +227,20 @@ class TrainerSpec(Part):
     @classmethod
     def _is_given_where_it_is_needed(cls, value: str, info: ValidationInfo) -> str:
         kind = info.data.get("kind")
-        if not value and kind is not None and not TRAINERS[kind].own_command:
+        if not value and kind is not None and not TRAINERS[kind].command_advice:
             raise ValidationError.from_exception_data(cls.__name__, [{"type": "missing", "loc": (), "input": value}])
         return value
 
     @model_validator(mode="after")
     def _part_goes_with_kind(self) -> Self:
         row = TRAINERS[self.kind]
-        for kind, part in ((name, other.part) for name, other in TRAINERS.items() if other.part):
+        for kind, part in ((name, other.config_section) for name, other in TRAINERS.items() if other.config_section):
             if (kind == self.kind) != (getattr(self, part) is not None):
-                raise ValueError(f"{part}: kind {kind} needs this part, and no other kind may have it")
-        if row.own_command and self.command:
-            raise ValueError(f"command: kind {self.kind} has its own; leave it out, and {row.own_command}")
+                raise ValueError(f"{part}: kind {kind} needs this section, and other kinds do not allow it")
+        if row.command_advice and self.command:
+            raise ValueError(f"command: kind {self.kind} has its own command; delete this key, and {row.command_advice}")
         if row.needs_steps and self.steps is None:
-            raise ValueError(f"steps: kind {self.kind} needs its last step, for {row.needs_steps}")
+            raise ValueError(f"steps: kind {self.kind} needs the number of steps, because {row.needs_steps}")
         return self
 
     @model_validator(mode="after")
@@ -254,11 +250,11 @@ class TrainerSpec(Part):
             ("resume", self.resume, {"step", "checkpoint"}),
         ):
             try:
-                odd = _placeholders(text) - known
+                unknown = _placeholders(text) - known
             except ValueError as error:
                 raise ValueError(f"{field}: {error}; write {{{{ and }}}} for plain braces") from error
-            if odd:
-                raise ValueError(f"{field}: unknown placeholder {{{min(odd)}}}; known: {', '.join(sorted(known))}")
+            if unknown:
+                raise ValueError(f"{field}: unknown placeholder {{{min(unknown)}}}; known: {', '.join(sorted(known))}")
         return self
 
 
@@ -266,7 +262,7 @@ class HardwareSpec(Part):
     """The machine to rent."""
 
     provider: Annotated[str, NameIn(PROVIDERS)] | None = None
-    """The provider: local (this machine) or prime (Prime Intellect). By default the control plane's default provider."""
+    """The provider of the machine; `local` is this machine. By default the control plane's default provider."""
     gpus: tuple[str, ...] = ()
     """GPU kinds in order of preference; empty: any machine, with or without a GPU."""
     count: int = Field(default=1, ge=1, le=16)
@@ -274,7 +270,7 @@ class HardwareSpec(Part):
     spot: Spot = Spot.PREFER
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine in US dollars an hour."""
-    disk_gib: WholeGib = 10
+    disk_gib: IntegerGib = 10
     open_files_min: int | None = Field(default=None, ge=256)
     """Open-file limit the trainer needs. By default 65536 on rented machines, and on provider local the machine's own limit."""
 
@@ -303,16 +299,6 @@ class SmokeSpec(Part):
     steps: int | None = Field(default=None, ge=1)
     """Steps that the short run must reach, read like the trainer's progress."""
     timeout_s: Seconds = 600
-
-
-class Compress(StrEnum):
-    """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
-
-    AUTO = "auto"
-    OFF = "off"
-    ZSTD = "zstd"
-    BYTES2 = "bytes2"
-    BYTES4 = "bytes4"
 
 
 class CheckpointSpec(Part):
@@ -398,9 +384,9 @@ class HealthSpec(Part):
     def _in_order(self) -> Self:
         if not self.heartbeat_s < self.overdue_s <= self.silence_s:
             first, second = ("heartbeat_s", "overdue_s") if self.heartbeat_s >= self.overdue_s else ("overdue_s", "silence_s")
-            odd = first if self._times_usual(first) > 1 / self._times_usual(second) else second
+            name = first if self._times_usual(first) > 1 / self._times_usual(second) else second
             order = f"heartbeat_s {self.heartbeat_s} < overdue_s {self.overdue_s} <= silence_s {self.silence_s}"
-            raise ValueError(f"{odd}: {order} does not hold; put them in order")
+            raise ValueError(f"{name}: {order} must hold; correct the values")
         return self
 
     def _times_usual(self, field: str) -> float:
@@ -418,7 +404,8 @@ class BudgetSpec(Part):
     """Moment by which the run must be saved and its machine given back: a date-time with its offset, such as 2026-12-01T18:00+01:00, or a
     date, which means its end in UTC."""
     upload_usd: float | None = Field(default=None, gt=0)
-    """Most US dollars for keeping a machine after training while its last checkpoint cannot be uploaded; by default a tenth of `usd`."""
+    """Most US dollars for keeping a machine after training while its last checkpoint or outputs cannot be uploaded; by default a tenth of
+    `usd`."""
     restarts_without_progress: int = Field(default=3, ge=1)
     """Attempts in a row without a new durable step after which the run is stopped."""
 
@@ -437,8 +424,8 @@ class WandbSpec(Part):
 
 def _with(part: PartT, **values: object) -> PartT:
     """Return the part with these values for fields that are unset or empty."""
-    said = {name for name in part.model_fields_set if getattr(part, name)}
-    return part.model_copy(update={name: value for name, value in values.items() if name not in said})
+    given = {name for name in part.model_fields_set if getattr(part, name)}
+    return part.model_copy(update={name: value for name, value in values.items() if name not in given})
 
 
 class RunSpec(Part):
@@ -460,6 +447,15 @@ class RunSpec(Part):
     environment: dict[EnvName, str] = Field(default_factory=dict)
     secrets: tuple[EnvName, ...] = ()
     """Names of the control plane's environment variables that the trainer gets."""
+    outputs: tuple[InsidePath, ...] = ()
+    """Glob patterns of files in the working tree that are uploaded while the run trains and at its end, such as results/** or *.csv. A
+    pattern that matches a folder stands for everything below it; checkpoints and hidden files are left out."""
+    outputs_every_s: Seconds = 60
+    """Seconds between uploads of outputs, logs and metrics while the run trains."""
+    outputs_gib_max: Gib = 10.0
+    """Largest size of all outputs of one attempt together."""
+    output_file_gib_max: Gib = 2.0
+    """Largest size of one output."""
     tags: tuple[Tag, ...] = ()
     """Words to find runs by, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, at most 32 each."""
 
@@ -473,20 +469,23 @@ class RunSpec(Part):
 
     @model_validator(mode="after")
     def _saved_where_the_trainer_saves(self) -> Self:
-        """Fill in the paths where the trainer saves by itself, once, so that all readers find its files. Raises ValueError if the config
-        names other paths."""
+        """Fill in what the trainer decides itself, once, so that all readers find its files. Raises ValueError if the config names other
+        paths."""
         layout_of = TRAINERS[self.trainer.kind].layout
         if layout_of is None:
             return self
         layout = layout_of(self)
         progress = _with(self.trainer.progress, file=layout.progress_file)
-        fixed = {"folder": layout.folder, "marker": layout.marker, "pattern": layout.pattern}
+        fixed = layout.fixed
         kept = _with(self.checkpoints, **fixed, files=layout.files)
         for field, value in fixed.items():
             if getattr(kept, field) != value:
-                said = f"checkpoints.{field}: kind {self.trainer.kind} has {value} there, not {getattr(kept, field)}; leave it out"
-                raise ValueError(said)
-        object.__setattr__(self, "trainer", self.trainer.model_copy(update={"progress": progress}))
+                required = "has no marker" if value is None else f"requires {value}"
+                message = f"checkpoints.{field}: kind {self.trainer.kind} {required}, not {getattr(kept, field)}; delete this key"
+                raise ValueError(message)
+        has_default = layout.resume is not None and "resume" not in self.trainer.model_fields_set
+        resume = {"resume": layout.resume} if has_default else {}
+        object.__setattr__(self, "trainer", self.trainer.model_copy(update={"progress": progress, **resume}))
         object.__setattr__(self, "checkpoints", kept)
         return self
 
@@ -494,5 +493,12 @@ class RunSpec(Part):
     def _secrets_are_not_spelled_out(self) -> Self:
         both = sorted(set(self.environment) & set(self.secrets))
         if both:
-            raise ValueError(f"environment.{both[0]}: it is in secrets as well; keep the name under secrets only")
+            raise ValueError(f"environment.{both[0]}: the name is also under secrets; keep it only there")
+        return self
+
+    @model_validator(mode="after")
+    def _outputs_are_a_part_of_the_tree(self) -> Self:
+        violation = violation_of_outputs(self.outputs, folder=self.checkpoints.folder, checkpoint=self.checkpoints.pattern)
+        if violation is not None:
+            raise ValueError(f"outputs: {violation}")
         return self

@@ -6,13 +6,13 @@ considered, and "could not be read" never counts as "gone". The tracker receives
 trainer steps, so it is evidence for a run only while the reported step rises.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from prime_train.core.causes import Cause
-from prime_train.core.run import Attempt, Lease, Run, TrackedStep
+from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
-from prime_train.core.tracker.pages import LAG_S_MAX
+from prime_train.core.tracker.urls import LAG_S_MAX
 from prime_train.core.wire import Heartbeat, Phase
 
 
@@ -20,7 +20,7 @@ class PodStatus(StrEnum):
     PENDING = "pending"
     ACTIVE = "active"
     GONE = "gone"
-    ODD = "odd"
+    UNKNOWN = "unknown"
     """A status of the provider that is unknown to prime-train; never taken as gone."""
     BROKEN = "broken"
     """The provider reports that the pod failed. It may still run, and is paid for, so this counts only while no agent has come up on it."""
@@ -36,17 +36,17 @@ class Pod:
     created_s: int = 0
     usd_per_hour: float = 0.0
     ended_s: int | None = None
-    """When a pod that is gone ended, as the provider reports it; None: not reported."""
+    """When the pod ended, as the provider reports it; None if it has not ended or the provider does not report the time."""
 
 
 @dataclass(frozen=True)
-class PodsSeen:
+class PodsObserved:
     """Every pod of the run in the provider's list. `gone` holds ids it once gave out and now reports as terminated or unknown (404)."""
 
     pods: tuple[Pod, ...] = ()
     gone: frozenset[str] = frozenset()
     listed_s: int | None = None
-    """When the list was requested; it proves nothing about pods created later. None: now."""
+    """When the list was requested, because a list proves nothing about pods created later; None means that it is still current."""
 
     def living(self) -> tuple[Pod, ...]:
         return tuple(p for p in self.pods if p.status is not PodStatus.GONE and p.pod_id not in self.gone)
@@ -63,56 +63,54 @@ class PodsUnknown:
     why: str
 
 
-PodsView = PodsSeen | PodsUnknown
+PodsView = PodsObserved | PodsUnknown
 
 
 @dataclass(frozen=True)
-class TrackerSeen:
-    """The last report of the run in the experiment tracker; `heard_s` 0: the tracker was read and has no report of it."""
+class TrackerObserved:
+    """The last report of the run in the experiment tracker; `received_s` 0: the tracker was read and has no report of it."""
 
     step: int
-    heard_s: int
+    received_s: int
 
 
-UNHEARD = TrackerSeen(0, 0)
+UNHEARD = TrackerObserved(0, 0)
 
 
 @dataclass(frozen=True)
 class Evidence:
     """Everything known of a run at one moment. `blind`: the reason why silence proves nothing now; `seen_since_s`: when heartbeats could
-    first be received again, so that time in which none could be received does not count as silence."""
+    first be received again, so that time in which none could be received does not count as silence; `unheard_s`: seconds since then, and
+    since the last heartbeat, in which it is not known that one could be received."""
 
     lease: Lease
     pods: PodsView
-    tracker: TrackerSeen | None = None
+    tracker: TrackerObserved | None = None
     blind: str | None = None
     seen_since_s: int = 0
+    unheard_s: int = 0
 
 
 @dataclass(frozen=True)
 class Healthy:
     phase: Phase | None
-    """None: the agent has sent no heartbeat yet, and its time for that is not over."""
+    """Phase of the agent; None if it has sent no heartbeat yet and still has time for that."""
     step: int
     cut_off: bool = False
     preempting: bool = False
     upload_pending: bool = False
-    """The trainer has exited successfully, and its last checkpoint is not durable yet."""
-    upload_trouble: str = ""
-    """Why checkpoints do not become durable; empty: they do."""
+    """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet."""
+    upload_problem: str = ""
+    """Why checkpoints or outputs do not become durable; empty: they do."""
     is_durable: bool = False
     """The trainer has exited successfully, and its result is committed, although its agent has not received the confirmation."""
-    sign_s: int | None = field(default=None, compare=False)
-    """If `cut_off`: the second of the tracker's last report."""
-    tracked: TrackedStep | None = field(default=None, compare=False)
-    """If `cut_off`: the step that the tracker reports."""
 
 
 @dataclass(frozen=True)
 class Gone:
     why: str
     was_alive: bool = False
-    """Whether its agent had come up."""
+    """Whether the agent on the machine had come up."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +151,7 @@ Verdict = Healthy | Gone | Silent | Stalled | Sick | Finished | Unknown
 
 def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
     """Return the verdict on the run's newest attempt. Raises ValueError if the run has no attempt; its lease must be open."""
+    run = with_tracker_report(run, evidence)
     attempt = run.current_attempt
     if attempt is None:
         raise ValueError(f"run {run.run_id} has no attempt to judge")
@@ -164,7 +163,7 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
         return _exited(run, lease, heartbeat)
     age_s = now_s - lease.heartbeat_s
     if age_s > run.spec.health.heartbeat_s and _is_gone(attempt, evidence.pods):
-        return Gone(f"the provider says it is gone, last heartbeat {age_s} s ago", was_alive=True)
+        return Gone(f"the provider reports that the machine is gone; its last heartbeat came {age_s} s ago", was_alive=True)
     if age_s <= run.spec.health.overdue_s:
         return _with_fresh_heartbeat(run, attempt, heartbeat, evidence, now_s)
     return _overdue(run, attempt, heartbeat, evidence, now_s)
@@ -192,46 +191,52 @@ def step_rose_s(lease: Lease) -> int | None:
 
 
 def _is_gone(attempt: Attempt, pods: PodsView) -> bool:
-    return isinstance(pods, PodsSeen) and attempt.pod_id is not None and attempt.pod_id in pods.gone
+    return isinstance(pods, PodsObserved) and attempt.pod_id is not None and attempt.pod_id in pods.gone
 
 
 def _before_first_heartbeat(run: Run, attempt: Attempt, evidence: Evidence, now_s: int) -> Verdict:
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(evidence.pods.why)
     if _is_gone(attempt, evidence.pods):
-        return Gone("the provider says it is gone, and it never sent a heartbeat")
+        return Gone("the provider reports that the machine is gone, and it never sent a heartbeat")
     if any(pod.pod_id == attempt.pod_id and pod.status is PodStatus.BROKEN for pod in evidence.pods.pods):
-        return Sick(Cause.BOOT_FAILED, "the provider says that it failed, and it never sent a heartbeat", exited=False)
+        return Sick(Cause.BOOT_FAILED, "the provider reports that the machine failed, and it never sent a heartbeat", exited=False)
     waited_s = now_s - max(attempt.launched_s, evidence.seen_since_s)
     if waited_s <= run.spec.health.first_heartbeat_s:
         return Healthy(phase=None, step=0)
-    sign_s, tracked = _tracked_s(attempt, evidence), _tracked(attempt, evidence)
-    if _is_cut_off(run, attempt.launched_s, sign_s, tracked, run.step_slow_s, now_s):
-        return Healthy(phase=None, step=0, cut_off=True, sign_s=sign_s, tracked=tracked)
+    if _is_cut_off(run, attempt.launched_s, attempt, run.step_slow_s, now_s):
+        return Healthy(phase=None, step=0, cut_off=True)
     if evidence.blind is not None:
         return Unknown(evidence.blind, breaker=True)
     return Stalled(Cause.BOOT_TIMEOUT, waited_s, run.spec.health.first_heartbeat_s)
 
 
-def _tracked_s(attempt: Attempt, evidence: Evidence) -> int:
-    """Return the second of the tracker's last report, 0 for none. Earlier readings count too, even if the tracker does not respond now."""
-    return max(attempt.last_sign_s or 0, evidence.tracker.heard_s if evidence.tracker is not None else 0)
+def with_tracker_report(run: Run, evidence: Evidence) -> Run:
+    """Return the run with the tracker's report of its current attempt, if that is newer than the last heartbeat.
+
+    The report is stored with the next decision of any kind, because at the next check the tracker may not answer.
+    """
+    attempt, seen = run.current_attempt, evidence.tracker
+    if attempt is None or seen is None or seen.received_s <= max(attempt.last_sign_s or 0, evidence.lease.heartbeat_s or 0):
+        return run
+    return with_attempt(run, replace(attempt, last_sign_s=seen.received_s, tracked=_tracked(attempt, evidence)))
 
 
 def _tracked(attempt: Attempt, evidence: Evidence) -> TrackedStep | None:
     """Return the highest step that the tracker has reported, and when it rose (None for the first report)."""
     known, seen = attempt.tracked, evidence.tracker
-    if seen is None or not seen.heard_s or (known is not None and seen.step <= known.step):
+    if seen is None or not seen.received_s or (known is not None and seen.step <= known.step):
         return known
-    return TrackedStep(seen.step, seen.heard_s if known is not None else None)
+    return TrackedStep(seen.step, seen.received_s if known is not None else None)
 
 
-def _is_cut_off(run: Run, heard_s: int, sign_s: int, tracked: TrackedStep | None, slow_s: float | None, now_s: int) -> bool:
-    """Return whether the tracker proves that a run without heartbeats since `heard_s` still trains: it has recent reports, and their step
-    rose within the time that a step beside a checkpoint may take plus the tracker's lag."""
-    if sign_s <= heard_s or now_s - sign_s > run.spec.health.silence_s:
+def _is_cut_off(run: Run, received_s: int, attempt: Attempt, slow_s: float | None, now_s: int) -> bool:
+    """Return whether the tracker proves that a run without heartbeats since `received_s` still trains: it has recent reports, and their
+    step rose within the time that a step beside a checkpoint may take plus the tracker's lag."""
+    sign_s, tracked = attempt.last_sign_s or 0, attempt.tracked
+    if sign_s <= received_s or now_s - sign_s > run.spec.health.silence_s:
         return False
-    rose_s = max(heard_s, tracked.rose_s or 0 if tracked is not None else 0)
+    rose_s = max(received_s, tracked.rose_s or 0 if tracked is not None else 0)
     return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX
 
 
@@ -259,12 +264,18 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
             heartbeat.step,
             preempting=heartbeat.preempting,
             upload_pending=heartbeat.upload_pending,
-            upload_trouble=heartbeat.upload_trouble,
-            is_durable=heartbeat.upload_pending and 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= evidence.lease.committed_step,
+            upload_problem=heartbeat.upload_problem,
+            is_durable=_is_durable(run, heartbeat, evidence.lease),
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")
     return late
+
+
+def _is_durable(run: Run, heartbeat: Heartbeat, lease: Lease) -> bool:
+    if not heartbeat.upload_pending or heartbeat.outputs_pending:
+        return False
+    return 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= lease.committed_step
 
 
 def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s: int) -> Stalled | None:
@@ -273,7 +284,7 @@ def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s:
     if heartbeat.upload_pending:
         return None  # no further step is expected; how long the machine is kept is a question of money
     health = run.spec.health
-    heard_s = min(now_s, (lease.heartbeat_s or now_s) + health.heartbeat_s)
+    received_s = min(now_s, (lease.heartbeat_s or now_s) + health.heartbeat_s)
     if heartbeat.step == 0:
         since_s = attempt.first_heartbeat_s if attempt.first_heartbeat_s is not None else now_s
         cause, limit_s = Cause.START_TIMEOUT, health.first_step_s
@@ -281,9 +292,9 @@ def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s:
         since_s = step_rose_s(lease) or now_s
         slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
         cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(heartbeat))
-    waited_s = heard_s - since_s
-    asked_s = attempt.evidence_asked_s
-    given = heartbeat.evidence and asked_s is not None and lease.heartbeat_s is not None and lease.heartbeat_s >= asked_s
+    waited_s = received_s - since_s
+    requested_s = attempt.evidence_requested_s
+    given = heartbeat.evidence and requested_s is not None and lease.heartbeat_s is not None and lease.heartbeat_s >= requested_s
     return Stalled(cause, waited_s, limit_s, evidence=given) if waited_s > limit_s else None
 
 
@@ -291,13 +302,12 @@ def _overdue(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidenc
     assert evidence.lease.heartbeat_s is not None
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(evidence.pods.why)
-    sign_s, tracked = _tracked_s(attempt, evidence), _tracked(attempt, evidence)
-    if _is_cut_off(run, evidence.lease.heartbeat_s, sign_s, tracked, max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0), now_s):
+    if _is_cut_off(run, evidence.lease.heartbeat_s, attempt, max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0), now_s):
         step = max(heartbeat.step, evidence.tracker.step if evidence.tracker is not None else 0)
-        return Healthy(heartbeat.phase, step, cut_off=True, preempting=heartbeat.preempting, sign_s=sign_s, tracked=tracked)
+        return Healthy(heartbeat.phase, step, cut_off=True, preempting=heartbeat.preempting)
     if evidence.blind is not None:
         return Unknown(evidence.blind, breaker=True)
-    silent_s = now_s - max(evidence.lease.heartbeat_s, evidence.seen_since_s)
+    silent_s = now_s - max(evidence.lease.heartbeat_s, evidence.seen_since_s) - evidence.unheard_s
     if silent_s <= run.spec.health.overdue_s:
-        return Unknown("heartbeats can be heard again only since a moment ago", breaker=True)
+        return Unknown("heartbeats can be received again only since a moment ago", breaker=True)
     return Silent(silent_s, past_limit=silent_s > run.spec.health.silence_s)

@@ -19,8 +19,8 @@ from prime_train.core.access.signing import (
     attempt_path,
     body_bytes_max,
     operator_key,
+    server_time_s,
     sign,
-    told_time_s,
 )
 from prime_train.core.causes import Cause
 from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
@@ -37,7 +37,7 @@ __all__ = [
     "STORE_BODY_BYTES_MAX",
     "STORE_PATH",
     "TIMESTAMP_HEADER",
-    "UPLOAD_TROUBLE_CHARS_MAX",
+    "UPLOAD_PROBLEM_CHARS_MAX",
     "AttemptNumber",
     "Bootstrap",
     "Commit",
@@ -61,13 +61,13 @@ __all__ = [
     "attempt_path",
     "body_bytes_max",
     "operator_key",
+    "server_time_s",
     "sign",
-    "told_time_s",
 ]
 
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
-UPLOAD_TROUBLE_CHARS_MAX = 300
+UPLOAD_PROBLEM_CHARS_MAX = 300
 LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
@@ -139,7 +139,7 @@ class Saves(Wire):
     durable_age_s: Count | None = None
     """Seconds since the newest committed checkpoint was complete: the work that is lost if the machine fails now."""
     durable_after_s: float | None = Field(default=None, ge=0)
-    """Seconds from complete to committed."""
+    """Seconds from the completion of a checkpoint to its commit."""
     upload_s: float | None = Field(default=None, ge=0)
     size_bytes: Count | None = None
     """Bytes of the files of the newest upload."""
@@ -191,8 +191,10 @@ class Heartbeat(Wire):
     """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
-    upload_trouble: Line = Field(default="", max_length=UPLOAD_TROUBLE_CHARS_MAX)
-    """Why checkpoints do not become durable: uploads fail or fall behind. Empty again once the newest checkpoint is durable."""
+    upload_problem: Line = Field(default="", max_length=UPLOAD_PROBLEM_CHARS_MAX)
+    """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
+    outputs_pending: bool = False
+    """The trainer has exited, and not all outputs are in the bucket yet."""
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
     gpus: Gpus | None = None
@@ -255,7 +257,7 @@ class PodKeys(Answered):
 
 
 class Bootstrap(Answered):
-    """The response that the agent fetches once: the whole job, and the secrets that it names."""
+    """The response that the agent fetches once: the complete job, and the secrets that it names."""
 
     run: RunId
     attempt: AttemptNumber
@@ -270,7 +272,7 @@ class Bootstrap(Answered):
     code_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
     code_sha256: str = ""
-    """SHA-256 of that object, because earlier holders of keys to the bucket may have replaced it."""
+    """SHA-256 of the object at `code_key`, because earlier holders of keys to the bucket may have replaced it."""
     commit: str = ""
     """The commit from which the run was launched; a repository is checked out at it."""
     origin_url: str = ""

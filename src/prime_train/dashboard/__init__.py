@@ -1,4 +1,4 @@
-"""The dashboard: runs as pages that are served, for whoever has a link that is signed and not over. Nothing in it changes a run."""
+"""The dashboard: runs as web pages, for anyone with a signed link that has not expired. It is read-only: nothing in it changes a run."""
 
 from prime_train.dashboard.dashboard import Dashboard
 from prime_train.dashboard.serving import served_here, served_on_call

@@ -1,9 +1,9 @@
-"""Who may see the pages: whoever brings a token, in a link once and in a cookie from then on.
+"""Access to the pages: a request must contain a valid token, in its URL the first time and in a cookie from then on.
 
-The link's token becomes a cookie that no script reads and that no other site's request carries; the answer leads on to the same page
-without the token, so that it stays neither in the address bar nor in what a next page hears of where one came from. That answer is a page
-and not a redirect of HTTP: a browser that follows a link from another site, such as a chat, sends such a cookie only with requests that
-begin at a page of ours.
+The token in the URL is exchanged for a cookie that scripts cannot read and that browsers do not send with requests from other sites. The
+response then leads to the same page without the token, so that the token is neither in the address bar nor in a Referer header. That
+response is a page and not an HTTP redirect, because after a link from another site, such as a chat, browsers send such a cookie only with
+requests that start at one of the dashboard's own pages.
 """
 
 from collections.abc import Callable
@@ -12,21 +12,24 @@ from http.cookies import CookieError, SimpleCookie
 
 from prime_train.control_plane.pages import RUN_PAGES, PageRequest, PageResponse
 from prime_train.core.access.dashboard_token import cookie_name, opens_until_s
+from prime_train.core.advice import Call, Operation
 from prime_train.core.keys import is_run_id
+from prime_train.core.text.commands import command
 from prime_train.dashboard.answers import page
 from prime_train.reports.pages.document import notice_html
 
 TOKEN = "token"
 COOKIES_CHARS_MAX = 8192
 FIELDS_MAX = 10
-REFUSED = "The link is missing, has expired or was changed. Where the control plane's key is, this prints a new one:"
+REFUSED = "The link is missing, has expired or was changed. Run this where the control plane's key is, to print a new link:"
 
 
 def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[], int]) -> PageResponse | None:
-    """Return the answer to whoever may not see pages or has brought a token, and None to all others. `masters`: the keys whose tokens are
-    taken; `clock`: the store's. Raises OutsideError if the time is not known."""
+    """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests, which
+    may see the page. `masters`: the master keys whose tokens are accepted; `clock`: returns the store's time. Raises ExternalError if that
+    time cannot be read."""
     if request.method != "GET":
-        return page(405, notice_html("Only read", "These pages can be read, and nothing else."), ("allow", "GET"))
+        return page(405, notice_html("Only read", "These pages are read-only."), ("allow", "GET"))
     brought = _token(request.query)
     if brought is not None:
         until_s = opens_until_s(masters, brought, clock)
@@ -36,18 +39,19 @@ def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[
 
 
 def _token(query: str) -> str | None:
-    """Return the token in the query of a link, or None if there is none."""
+    """Return the token in the URL's query, or None if there is none."""
     found = (value for name, _, value in (field.partition("=") for field in query.split("&", FIELDS_MAX)) if name == TOKEN)
     return next(found, None)
 
 
 @cache
 def _refused() -> PageResponse:
-    return page(403, notice_html("These pages open with a link", REFUSED, command="prime-train dashboard"))
+    return page(403, notice_html("These pages open with a link", REFUSED, command=command(Call(Operation.DASHBOARD))))
 
 
 def _exchanged(masters: tuple[bytes, ...], request: PageRequest, token: str, left_s: int) -> PageResponse:
-    """Return the page that sets the cookie and leads on. The way on is relative, because a proxy may serve the pages below a folder."""
+    """Return the page that sets the cookie and leads to the requested page. Its link is relative, because a proxy may serve the pages below
+    a folder."""
     run_id = request.path.removeprefix(RUN_PAGES)
     there = run_id if is_run_id(run_id) else "./"
     secure = "; Secure" if request.is_https else ""

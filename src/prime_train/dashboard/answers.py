@@ -1,4 +1,6 @@
-"""Pages as answers: with the headers that keep a browser from storing, framing, guessing at or adding to them."""
+"""Builds responses from pages, with headers that stop browsers from storing, framing or reinterpreting a page, or loading anything into
+it.
+"""
 
 from prime_train.control_plane.pages import PageResponse
 from prime_train.reports.pages.document import content_policy
@@ -17,5 +19,5 @@ HEADERS = (
 
 
 def page(status: int, html: str, *more: tuple[str, str]) -> PageResponse:
-    """Return the page as an answer."""
+    """Return the response for a page, with the common headers and `more`."""
     return PageResponse(status, html.encode(), (*HEADERS, *more))

@@ -1,4 +1,4 @@
-"""From a request to its page."""
+"""Turns a request for a page into the response."""
 
 import logging
 import threading
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from prime_train.control_plane.pages import EVENTS, RUN_PAGES, PageRequest, PageResponse
-from prime_train.core.errors import OutsideError
+from prime_train.core.errors import ExternalError
 from prime_train.core.keys import is_run_id
 from prime_train.dashboard.access import screened
 from prime_train.dashboard.answers import page
-from prime_train.dashboard.looking import Looking
+from prime_train.dashboard.source_reader import SourceReader
 from prime_train.operations.page import page_of
 from prime_train.operations.status import statuses
 from prime_train.ports import Store
@@ -19,7 +19,7 @@ from prime_train.reports.pages import Live, run_page_html, runs_page_html
 from prime_train.reports.pages.document import notice_html
 
 MADE_S = 1.0
-"""For so long a page that was made is shown to whoever else asks for it."""
+"""Seconds for which a page that was made for one request is reused for others."""
 MADE_MAX = 256
 LIST_EVERY_S = 10
 RUN_EVERY_S = 15
@@ -29,34 +29,34 @@ log = logging.getLogger(__name__)
 
 
 class Dashboard:
-    """The pages of the runs in `store`, for whoever has a token sealed by one of `masters`. `has_events`: a browser can hear of changes;
-    where it cannot, it asks now and then."""
+    """The pages of the runs in `store`, for requests with a token sealed by one of `masters`. `has_events`: whether browsers can receive
+    events about changes; otherwise they reload the pages at intervals."""
 
-    def __init__(self, store: Store, masters: tuple[bytes, ...], looking: Looking, *, has_events: bool) -> None:
-        self._store, self._masters, self._looking, self._has_events = store, masters, looking, has_events
+    def __init__(self, store: Store, masters: tuple[bytes, ...], sources: SourceReader, *, has_events: bool) -> None:
+        self._store, self._masters, self._sources, self._has_events = store, masters, sources, has_events
         self._pages: _Made[PageResponse] = _Made(MADE_S)
         self._versions: _Made[str] = _Made(MADE_S)
 
     def screen(self, request: PageRequest) -> PageResponse | None:
-        """Return the answer to whoever may not see pages or has brought a token, and None to all others. Raises OutsideError if the time
-        is not known."""
+        """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests.
+        Raises ExternalError if the store's time cannot be read."""
         return screened(self._masters, request, self._store.now_s)
 
     def respond(self, request: PageRequest) -> PageResponse:
-        """Return the page at that path. Two who ask for the same within a moment get the same."""
+        """Return the page at the path of the request. Requests for the same page within `MADE_S` get the same response."""
         run_id = request.path.removeprefix(RUN_PAGES)
         try:
             if request.path == "/":
                 return self._pages.get("", self._list)
             if is_run_id(run_id):
                 return self._pages.get(run_id, lambda: self._run(run_id))
-        except OutsideError as error:
+        except ExternalError as error:
             log.warning("a page could not be shown: %s", error)
             return page(503, notice_html("Not now", "The store does not answer. Load the page again in a moment."), ("retry-after", "5"))
         return _nothing()
 
     def version(self, run_id: str) -> str:
-        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises OutsideError."""
+        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises ExternalError."""
         return self._versions.get(run_id, lambda: self._version(run_id)) if is_run_id(run_id) else ""
 
     def _list(self) -> PageResponse:
@@ -64,26 +64,26 @@ class Dashboard:
         return page(200, runs_page_html(found.runs, self._store.now_s(), Live("", LIST_EVERY_S), left_out=found.left_out))
 
     def _run(self, run_id: str) -> PageResponse:
-        held = self._store.load(run_id)
-        if held is None:
+        record = self._store.load(run_id)
+        if record is None:
             return _nothing()
         live = Live(f"{run_id}{EVENTS}" if self._has_events else "", RUN_EVERY_S)
-        return page(200, run_page_html(page_of(self._store, held, self._looking.seen(held)), live))
+        return page(200, run_page_html(page_of(self._store, record, self._sources.seen(record)), live))
 
     def _version(self, run_id: str) -> str:
-        held = self._store.load(run_id)
-        if held is None:
+        record = self._store.load(run_id)
+        if record is None:
             return ""
-        self._looking.seen(held, wait_s=0.0)
-        return f"{held.run.version}-{held.lease.version}-{self._looking.turn(run_id)}"
+        self._sources.seen(record, wait_s=0.0)
+        return f"{record.run.version}-{record.lease.version}-{self._sources.turn(run_id)}"
 
 
 def _nothing() -> PageResponse:
-    return page(404, notice_html("There is no such page", "There is no run of that name here, or it was removed."))
+    return page(404, notice_html("There is no such page", "There is no run with that name here, or it was removed."))
 
 
 class _Made(Generic[_T]):
-    """What was made a moment ago, by name. Of several threads that ask for the same, one makes it."""
+    """A cache of values by name, each kept for `kept_s` seconds. If several threads request the same value, one of them computes it."""
 
     def __init__(self, kept_s: float) -> None:
         self._kept_s, self._lock = kept_s, threading.Lock()

@@ -1,4 +1,6 @@
-"""The dashboard of a control plane that serves: its store and its bucket are opened once, and looked at by threads beside it."""
+"""Builds the dashboard of a control plane: its store and its bucket are opened once, and background threads read what is outside the
+store.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -6,14 +8,14 @@ from functools import cached_property, partial
 from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.wiring.home import Home
 from prime_train.dashboard.dashboard import Dashboard
-from prime_train.dashboard.looking import LookAgain, LookAtOnce
-from prime_train.operations.page import look_outside
+from prime_train.dashboard.source_reader import BackgroundReader, ReadPerRequest
+from prime_train.operations.page import read_run_sources
 from prime_train.ports import Bucket, Store, Watched
 
 
 @dataclass(frozen=True)
 class OpenHome(Home):
-    """A home whose store, bucket and clients are opened when they are first needed and kept: somebody looks every few seconds."""
+    """A home whose store, bucket and clients are opened on first use and then kept, because pages are requested every few seconds."""
 
     def store(self) -> Store:
         return self._store
@@ -34,7 +36,7 @@ class OpenHome(Home):
 
     @cached_property
     def _context(self) -> Context:
-        """For looking only."""
+        """The watcher's context, for reading only."""
         return super().context("")
 
 
@@ -43,14 +45,14 @@ METRICS_BYTES_MAX = 8 * 2**20
 
 
 def served_here(home: Home) -> Dashboard:
-    """Return the dashboard for a process that goes on, and in which browsers hear of changes."""
-    kept = OpenHome(home.root, home.environment)
-    look = partial(look_outside, kept, metrics_bytes_max=METRICS_BYTES_MAX)
-    return Dashboard(kept.store(), (kept.master(),), LookAgain(look), has_events=True)
+    """Return the dashboard for a process that runs permanently; browsers receive events about changes."""
+    home_copy = OpenHome(home.root, home.environment)
+    look = partial(read_run_sources, home_copy, metrics_bytes_max=METRICS_BYTES_MAX)
+    return Dashboard(home_copy.store(), (home_copy.master(),), BackgroundReader(look), has_events=True)
 
 
 def served_on_call(home: Home, masters: tuple[bytes, ...]) -> Dashboard:
-    """Return the dashboard for a process that stands still between two requests. It logs in to no machine."""
-    kept = OpenHome(home.root, home.environment)
-    look = partial(look_outside, kept, asks_machine=False, metrics_bytes_max=METRICS_BYTES_MAX)
-    return Dashboard(kept.store(), masters, LookAtOnce(look), has_events=False)
+    """Return the dashboard for a process that is suspended between two requests. It logs in to no machine."""
+    home_copy = OpenHome(home.root, home.environment)
+    look = partial(read_run_sources, home_copy, asks_machine=False, metrics_bytes_max=METRICS_BYTES_MAX)
+    return Dashboard(home_copy.store(), masters, ReadPerRequest(look), has_events=False)

@@ -365,12 +365,12 @@ def start(options: argparse.Namespace, vocab: int) -> Trainer:
     trainer = load_checkpoint(options.out / "checkpoints", options.resume_step, vocab)
     if trainer.step > options.steps:
         raise CheckpointError(f"the checkpoint is at step {trainer.step}, past --steps {options.steps}")
-    for name, asked, saved in (
+    for name, expected, saved in (
         ("--seed", options.seed, trainer.seed),
         ("--batch-size", options.batch_size, trainer.batch_size),
     ):
-        if asked is not None and asked != saved:
-            raise CheckpointError(f"the checkpoint was made with {name} {saved}, not {asked}")
+        if expected is not None and expected != saved:
+            raise CheckpointError(f"the checkpoint was made with {name} {saved}, not {expected}")
     print(f"resumed from step {trainer.step}", flush=True)
     return trainer
 

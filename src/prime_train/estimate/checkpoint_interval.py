@@ -27,10 +27,10 @@ PRIOR_MTBF_S = 12 * 3600.0
 """The assumed mean time between preemptions before any observation: a cautious guess for spot machines, not a measurement."""
 
 PREEMPTIONS_MIN = 2
-"""From this number of preemptions on, the run's own mean is used without the prior."""
+"""Number of preemptions from which on the run's own mean is used without the prior."""
 
 STALL_SHARE_MAX = 0.01
-"""A stall up to this share of the time between preemptions is small enough for Young's formula."""
+"""Share of the time between preemptions up to which a stall is small enough for Young's formula."""
 
 GAIN_MIN = 0.005
 GAIN_SHARE_MIN = 0.2
@@ -47,10 +47,10 @@ class Pace:
 
     stall_s: float
     upload_s: float
-    """From the completion of a checkpoint by the trainer until the checkpoint is durable."""
+    """Seconds from the completion of a checkpoint by the trainer until the checkpoint is durable."""
     mtbf_s: float
     restart_s: float = RESTART_S
-    """From the loss of the machine to the next training step: detection, provisioning and restore."""
+    """Seconds from the loss of the machine to the next training step: detection, provisioning and restore."""
     step_s: float | None = None
     """The mean step time without the stalls of saves, so that it does not depend on the interval."""
     interval_s: float | None = None
@@ -82,7 +82,7 @@ class Advice:
     loss_usd: float
     loss_share: float
     best_interval_s: float | None
-    """None if saving takes no time, as shorter intervals are then always better."""
+    """The interval in seconds with the lowest expected loss; None if saving takes no time, as shorter intervals are then always better."""
     best_loss_share: float | None
     text: str | None
 
@@ -103,7 +103,7 @@ def mtbf_s(paid_s: float, preemptions: int) -> float:
     Raises ValueError if an argument is negative.
     """
     if paid_s < 0 or preemptions < 0:
-        raise ValueError(f"{preemptions} preemptions in {paid_s} s; neither can be negative")
+        raise ValueError(f"{preemptions} preemptions in {paid_s} s; neither may be negative")
     if preemptions >= PREEMPTIONS_MIN and paid_s > 0:
         return paid_s / preemptions
     return (paid_s + PRIOR_MTBF_S) / (preemptions + 1)
@@ -144,10 +144,10 @@ def best_interval_s(pace: Pace) -> float | None:
     """
     formula = young_s if pace.stall_s <= STALL_SHARE_MAX * pace.mtbf_s else daly_s
     best_s = max(formula(pace.stall_s, pace.mtbf_s), pace.upload_s, pace.stall_s)
-    return best_s or None if pace.step_s is None else _whole_steps_s(pace, best_s, pace.step_s)
+    return best_s or None if pace.step_s is None else _in_steps_s(pace, best_s, pace.step_s)
 
 
-def _whole_steps_s(pace: Pace, best_s: float, step_s: float) -> float:
+def _in_steps_s(pace: Pace, best_s: float, step_s: float) -> float:
     steps_min = max(1, math.ceil((pace.upload_s - pace.stall_s) / step_s))
     steps = max(steps_min, math.floor((best_s - pace.stall_s) / step_s))
     return min((each * step_s + pace.stall_s for each in (steps, steps + 1)), key=lambda each_s: loss_share(pace, each_s))

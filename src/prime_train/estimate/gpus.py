@@ -98,10 +98,10 @@ def named_gb(kind: str) -> int:
 
 
 def names(kind: str, socket: str = "") -> frozenset[str]:
-    """Return the names of a kind, normalised by `plain`: the whole name (H100_80GB), the family (H100, for any memory size), and each with
+    """Return the names of a kind, normalised by `plain`: the full name (H100_80GB), the family (H100, for any memory size), and each with
     the socket (H100 SXM5)."""
-    whole = plain(kind)
-    found = {plain(family(kind)), whole, whole.removesuffix("GB")}
+    normalized = plain(kind)
+    found = {plain(family(kind)), normalized, normalized.removesuffix("GB")}
     return frozenset(found | {name + plain(socket) for name in found})
 
 

@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
+from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.offers import Offer
-from prime_train.core.spec import Spot
+from prime_train.core.spec_choices import Spot
 from prime_train.estimate import gpus
 from prime_train.estimate.cost import duration as cost
 from prime_train.estimate.cost.duration import Between, Machine, Work
 from prime_train.estimate.gpus import USABLE_SHARE, Gpu
 from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, Training, rl_need, training_need
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.dimensions import Model
 
 COUNTS = (1, 2, 4, 8, 16)
 """The GPU counts that a config can request."""
@@ -45,12 +46,12 @@ class Against(StrEnum):
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A reason to exclude a machine. `why` has the same wording for all machines with that reason, so that they can be counted; `fix` is
-    the option that would help, or empty."""
+    """A reason to exclude a machine. `why` has the same wording for all machines with that reason, so that they can be counted; `fix` names
+    the settings that would help."""
 
     against: Against
     why: str
-    fix: str = ""
+    fix: Advice = field(default=Advice())
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """The user's constraints. `gpus` None: any number. `kinds` empty: any kind. `usd_per_hour_max` is for the whole box."""
+class MachineConstraints:
+    """The user's constraints. `gpus` None: any number. `kinds` empty: any kind. `usd_per_hour_max` is for the entire box."""
 
     gpus: int | None = None
     usd_per_hour_max: float | None = None
@@ -113,7 +114,7 @@ class Candidate:
 
     @cached_property
     def usd(self) -> Between | None:
-        """Return the expected dollars of the whole job; None if the GPU is not known."""
+        """Return the expected dollars of the entire job; None if the GPU is not known."""
         return None if self._machine is None or self.time_s is None else cost.usd(self.time_s, self._machine)
 
     @property
@@ -129,7 +130,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Placement:
     """The result. `able` are the machines without a mismatch: those that certainly fit first, then by expected total cost. `left_out` are
     the others."""
 
@@ -159,17 +160,17 @@ class Choice:
         each set of reasons, ordered by missing memory and price."""
         if self.certain:
             return ()
-        told = sorted((one for one in (*self.able, *self.left_out) if one.usd is not None), key=_distance)
-        found = {frozenset(objection.against for objection in one.against): one for one in reversed(told)}
-        first = [one for one in told if one in found.values() and _weight(one) == _weight(told[0])]
+        priced = sorted((one for one in (*self.able, *self.left_out) if one.usd is not None), key=_distance)
+        found = {frozenset(objection.against for objection in one.against): one for one in reversed(priced)}
+        first = [one for one in priced if one in found.values() and _weight(one) == _weight(priced[0])]
         return tuple(first[:NEAREST_MAX])
 
 
-def choose(offers: Sequence[Offer], job: Job, wishes: Wishes) -> Choice:
+def choose(offers: Sequence[Offer], job: Job, constraints: MachineConstraints) -> Placement:
     """Return the choice, which contains every offer once."""
-    seen = [Candidate(offer, job, tuple(objections(offer, job, wishes))) for offer in offers]
+    seen = [Candidate(offer, job, tuple(objections(offer, job, constraints))) for offer in offers]
     able = sorted((one for one in seen if not one.against), key=_order)
-    return Choice(tuple(able), tuple(one for one in seen if one.against))
+    return Placement(tuple(able), tuple(one for one in seen if one.against))
 
 
 def fit(need: Need, gpu_gb: int) -> Fit:
@@ -189,41 +190,45 @@ def usable_bytes(gpu_gb: int) -> float:
     return gpu_gb * USABLE_SHARE * GIB
 
 
-def objections(offer: Offer, job: Job, wishes: Wishes) -> list[Mismatch]:
+def objections(offer: Offer, job: Job, constraints: MachineConstraints) -> list[Mismatch]:
     """Return all mismatches of the offer, in the order of `Against`."""
     if not offer.gpu or offer.gpu_count < 1:
         return [Mismatch(Against.NO_GPU, "without a GPU")]
-    found = [*_against_wishes(offer, wishes), *_against_machine(offer, wishes)]
+    found = [*_against_constraints(offer, constraints), *_against_machine(offer, constraints)]
     if offer.gpu_gb > 0 and fit(job.need(offer.gpu_count), offer.gpu_gb) is Fit.NO:
         found.append(Mismatch(Against.MEMORY, "with too little GPU memory", _more_memory(offer, job)))
-    most_usd = wishes.usd_per_hour_max
+    most_usd = constraints.usd_per_hour_max
     if most_usd is not None and offer.usd_per_hour > most_usd:
         cents = math.ceil(round(offer.usd_per_hour * 100, 6))
-        found.append(Mismatch(Against.PRICE, f"over ${most_usd:,.2f}/h", f"--budget {cents / 100:.2f}"))
+        found.append(Mismatch(Against.PRICE, f"above ${most_usd:,.2f}/h", _setting(Setting.USD_PER_HOUR_MAX, f"{cents / 100:.2f}")))
     return found
 
 
-def _against_wishes(offer: Offer, wishes: Wishes) -> list[Mismatch]:
+def _against_constraints(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
     found = []
-    if wishes.kinds and not any(gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in wishes.kinds):
-        found.append(Mismatch(Against.KIND, f"not {' or '.join(wishes.kinds)}", f"--kind {gpus.family(offer.gpu)}"))
+    if constraints.kinds and not any(gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in constraints.kinds):
+        found.append(Mismatch(Against.KIND, f"not {' or '.join(constraints.kinds)}", _setting(Setting.KIND, gpus.family(offer.gpu))))
     if offer.gpu_count not in COUNTS:
-        found.append(Mismatch(Against.COUNT, "with a number of GPUs that no config can ask for"))
-    elif wishes.gpus is not None and offer.gpu_count != wishes.gpus:
-        found.append(Mismatch(Against.COUNT, f"with another number of GPUs than {wishes.gpus}", f"--gpus {offer.gpu_count}"))
-    if wishes.spot is Spot.ONLY and not offer.spot:
-        found.append(Mismatch(Against.SPOT, "not spot", "without --spot"))
-    if wishes.spot is Spot.NEVER and offer.spot:
-        found.append(Mismatch(Against.SPOT, "spot", "without --on-demand"))
+        found.append(Mismatch(Against.COUNT, "with a number of GPUs that a config cannot request"))
+    elif constraints.gpus is not None and offer.gpu_count != constraints.gpus:
+        found.append(
+            Mismatch(Against.COUNT, f"with another number of GPUs than {constraints.gpus}", _setting(Setting.GPUS, offer.gpu_count))
+        )
+    if constraints.spot is Spot.ONLY and not offer.spot:
+        found.append(Mismatch(Against.SPOT, "not spot", Advice("without ", Option(Setting.SPOT))))
+    if constraints.spot is Spot.NEVER and offer.spot:
+        found.append(Mismatch(Against.SPOT, "spot", Advice("without ", Option(Setting.ON_DEMAND))))
     return found
 
 
-def _against_machine(offer: Offer, wishes: Wishes) -> list[Mismatch]:
+def _against_machine(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
     found = []
     if offer.hindrance:
-        found.append(Mismatch(Against.HINDRANCE, f"that cannot be taken (it {offer.hindrance.split(',')[0]})"))
-    if offer.disk_gib < wishes.disk_gib:
-        found.append(Mismatch(Against.DISK, f"with less than {wishes.disk_gib:,} GiB of disk", f"--disk {offer.disk_gib}"))
+        found.append(Mismatch(Against.HINDRANCE, f"that cannot be rented (it {offer.hindrance.split(',')[0]})"))
+    if offer.disk_gib < constraints.disk_gib:
+        found.append(
+            Mismatch(Against.DISK, f"with less than {constraints.disk_gib:,} GiB of disk", _setting(Setting.DISK_GIB, offer.disk_gib))
+        )
     if not gpus.has_bf16(offer.gpu):
         found.append(Mismatch(Against.UNKNOWN, "with a GPU too old for bf16"))
     elif gpus.facts(offer.gpu, offer.socket) is None or offer.gpu_gb < 1:
@@ -231,14 +236,18 @@ def _against_machine(offer: Offer, wishes: Wishes) -> list[Mismatch]:
     return found
 
 
-def _more_memory(offer: Offer, job: Job) -> str:
-    """Return the options with which the job would certainly fit, or an empty string."""
+def _setting(setting: Setting, value: object) -> Advice:
+    return Advice(Option(setting, str(value)))
+
+
+def _more_memory(offer: Offer, job: Job) -> Advice:
+    """Return the settings with which the job would certainly fit, if there are any."""
     count = next((each for each in COUNTS if fit(job.need(each), offer.gpu_gb) is Fit.YES), None)
-    ways = [f"--gpus {count}"] if count is not None and count > offer.gpu_count else []
+    ways = [Option(Setting.GPUS, str(count))] if count is not None and count > offer.gpu_count else []
     lora = replace(job, training=replace(job.training, method=Method.LORA))
     if job.training.method is Method.FULL and fit(lora.need(offer.gpu_count), offer.gpu_gb) is Fit.YES:
-        ways.append("--lora")
-    return " or ".join(ways)
+        ways.append(Option(Setting.LORA))
+    return Advice(*[part for way in ways for part in (" or ", way)][1:])
 
 
 def _order(one: Candidate) -> tuple[object, ...]:

@@ -1,5 +1,6 @@
-"""Putting ended runs away, so that lists leave them out. Nothing of them is removed, and checkpoints stay as they are."""
+"""Archiving of ended runs, so that lists leave them out. Nothing of a run is deleted, and its checkpoints and outputs stay as they are."""
 
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.change import archived
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Change, Run
@@ -13,14 +14,15 @@ def archive(store: Store, name: str, *, undo: bool = False) -> RunRecord:
 
     Returns the run as it was saved. Raises UsageError if there is no such run, or it is not over, or a machine of it is still paid for.
     """
-    held = find(store, name)
-    return held if held.run.archived is not undo else ask(store, held.run.run_id, lambda run, now_s: _change(run, now_s, undo=undo))
+    record = find(store, name)
+    return record if record.run.archived is not undo else ask(store, record.run.run_id, lambda run, now_s: _change(run, now_s, undo=undo))
 
 
 def _change(run: Run, now_s: int, *, undo: bool) -> Change:
     if not undo and not run.is_over:
-        raise UsageError(f"run {run.run_id} is {run.state.value}: only an ended run can be archived", fix=f"prime-train stop {run.run_id}")
+        fix = Advice(Call(Operation.STOP, run.run_id))
+        raise UsageError(f"run {run.run_id} is {run.state.value}: only an ended run can be archived", fix=fix)
     if not undo and not run.is_settled:
-        fix = "wait until the control plane has given it back; prime-train status shows it"
-        raise UsageError(f"a machine of {run.run_id} is still paid for: it must stay in sight", fix=fix)
+        fix = Advice("wait until the control plane has given it back; ", Call(Operation.STATUS), " shows it")
+        raise UsageError(f"a machine of {run.run_id} is still being paid for, so the run must stay listed", fix=fix)
     return archived(run, now_s, undo=undo)

@@ -6,18 +6,17 @@ from itertools import islice
 
 from prime_train.adapters.tracker_wandb import ENTITY, KEY, wandb_from
 from prime_train.control_plane.reconcile.observe import gather, look
-from prime_train.control_plane.wiring.embedded import is_left_alone
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import evidence_prefix
-from prime_train.core.run import ATTENDED, Run
-from prime_train.core.tracker.pages import entity_of, page_url
-from prime_train.core.tracker.seen_run import RunSeen
-from prime_train.core.verdict import TrackerSeen, Verdict, judge
+from prime_train.core.run import ACTIVE_STATES, Run
+from prime_train.core.tracker.tracked_run import TrackerRun
+from prime_train.core.tracker.urls import entity_of, page_url
+from prime_train.core.verdict import TrackerObserved, Verdict, judge
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.run_lookup import find
-from prime_train.ports import OutsideError, RunRecord
+from prime_train.ports import ExternalError, RunRecord
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts
-from prime_train.reports.diagnosis.explanations import conclude
+from prime_train.reports.diagnosis.explanations import diagnosis_of
 from prime_train.trainers import Progress
 
 EVIDENCE_MAX = 1000
@@ -36,73 +35,73 @@ class RunDiagnosis:
 
 def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> RunDiagnosis:
     """Diagnose a run from its attempts, heartbeats, provider, metrics, evidence and tracker. `warn` is called with a message for each
-    source that could not be read. Raises UsageError if there is no such run, and OutsideError if the store or the bucket does not
+    source that could not be read. Raises UsageError if there is no such run, and ExternalError if the store or the bucket does not
     answer."""
-    held = find(home.store(), name)
-    return diagnose_with(home, held, _progress(home, held, warn))
+    record = find(home.store(), name)
+    return diagnose_with(home, record, _progress(home, record, warn))
 
 
-def diagnose_with(home: Home, held: RunRecord, progress: Iterable[Progress]) -> RunDiagnosis:
+def diagnose_with(home: Home, record: RunRecord, progress: Iterable[Progress]) -> RunDiagnosis:
     """Diagnose as `diagnose` does, with the trainer's metrics read already."""
-    facts = _facts(home, held, {made.step: made.reward for made in progress if made.reward is not None})
-    return RunDiagnosis(facts, tuple(conclude(facts)), tuple(_kept(home, facts.held.run)), _url(home, facts))
+    facts = _facts(home, record, {made.step: made.reward for made in progress if made.reward is not None})
+    return RunDiagnosis(facts, tuple(diagnosis_of(facts)), tuple(_evidence_keys(home, facts.record.run)), _url(home, facts))
 
 
-def _facts(home: Home, held: RunRecord, rewards: Mapping[int, float]) -> Facts:
+def _facts(home: Home, record: RunRecord, rewards: Mapping[int, float]) -> Facts:
     now_s = home.store().now_s()
-    tracker, untold = _tracked(home, held.run)
+    tracker, tracker_error = _tracked(home, record.run)
     return Facts(
-        held,
+        record,
         now_s,
-        _verdict(home, held, tracker, now_s),
+        _verdict(home, record, tracker, now_s),
         tracker,
-        untold,
+        tracker_error,
         rewards,
-        served=held.run.is_over or not is_left_alone(home),
+        served=record.run.is_over or home.is_served,
     )
 
 
-def _verdict(home: Home, held: RunRecord, tracker: RunSeen | None, now_s: int) -> Verdict | None:
+def _verdict(home: Home, record: RunRecord, tracker: TrackerRun | None, now_s: int) -> Verdict | None:
     """Return the verdict that a watcher would reach now, or None if no attempt holds the lease."""
-    if held.run.state not in ATTENDED or held.run.current_attempt is None:
+    if record.run.state not in ACTIVE_STATES or record.run.current_attempt is None:
         return None
     context = home.context("")
-    evidence = gather(context, held, look(context), now_s)
+    evidence = gather(context, record, look(context), now_s)
     if tracker is not None:
-        evidence = replace(evidence, tracker=TrackerSeen(tracker.step or 0, tracker.heard_s))
-    return judge(held.run, evidence, now_s)
+        evidence = replace(evidence, tracker=TrackerObserved(tracker.step or 0, tracker.received_s))
+    return judge(record.run, evidence, now_s)
 
 
-def _tracked(home: Home, run: Run) -> tuple[RunSeen | None, str]:
-    """Return the run as W&B has it, and the reason why W&B could not be queried ("" if it could). The former is None if the run does not
-    use W&B, or W&B has no data of it or cannot be queried."""
+def _tracked(home: Home, run: Run) -> tuple[TrackerRun | None, str]:
+    """Return W&B's data of the run, and the reason why W&B could not be queried ("" if it could). The data is None if the run does not use
+    W&B, or W&B has no data from it or cannot be queried."""
     if run.spec.wandb is None:
         return None, ""
     wandb = wandb_from(home.environment)
     if wandb is None:
-        return None, f"it is not asked: {KEY} is not set"
+        return None, f"not checked, because {KEY} is not set"
     try:
         seen = wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
-    except OutsideError as error:
+    except ExternalError as error:
         return None, str(error)
-    return (seen if seen is not None and seen.heard_s else None), ""
+    return (seen if seen is not None and seen.received_s else None), ""
 
 
-def _progress(home: Home, held: RunRecord, warn: Callable[[str], None]) -> Sequence[Progress]:
+def _progress(home: Home, record: RunRecord, warn: Callable[[str], None]) -> Sequence[Progress]:
     """Return the progress in the trainer's own metrics. Empty if the metrics cannot be read."""
     try:
-        source = of_run(home, held, warn)
-    except OutsideError as error:
-        warn(f"the trainer's figures cannot be read: {error}")
+        source = of_run(home, record, warn)
+    except ExternalError as error:
+        warn(f"the trainer's metrics cannot be read: {error}")
         return ()
-    return progress_in(held.run, source.lines) if source is not None else ()
+    return progress_in(record.run, source.lines) if source is not None else ()
 
 
-def _kept(home: Home, run: Run) -> list[str]:
+def _evidence_keys(home: Home, run: Run) -> list[str]:
     """Return the bucket keys of the evidence that the run's attempts left, at most `EVIDENCE_MAX`."""
     return [stat.key for stat in islice(home.bucket().list(evidence_prefix(run.run_id)), EVIDENCE_MAX)]
 
 
 def _url(home: Home, facts: Facts) -> str:
     known = facts.tracker.url if facts.tracker is not None else ""
-    return known or page_url(facts.held.run, entity=home.environment.get(ENTITY, ""))
+    return known or page_url(facts.record.run, entity=home.environment.get(ENTITY, ""))

@@ -1,64 +1,68 @@
-"""Collect what a run's page shows: from the store, and from outside of it: bucket, machine, provider and tracker."""
+"""Collects the data of a run's page: from the store, and from other sources, which are the bucket, the machine, the provider and the
+tracker."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from prime_train.control_plane.reconcile import read_manifests
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.advice import Call, Operation
 from prime_train.core.errors import UsageError
+from prime_train.core.text.commands import command
 from prime_train.operations.diagnose import diagnose_with
-from prime_train.operations.machine import is_elsewhere
+from prime_train.operations.machine_access import is_elsewhere
 from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
 from prime_train.operations.run_logs.log_tail import last_lines
-from prime_train.operations.run_logs.logs import LogChoice, log_end
+from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
-from prime_train.ports import OutsideError, RunRecord, Store
+from prime_train.ports import ExternalError, RunRecord, Store
 from prime_train.reports.charts import Curve
-from prime_train.reports.pages import CheckpointSeen, LogEnd, Outside, RunPage
+from prime_train.reports.pages import CheckpointSummary, LogEnd, RunPage, RunSources
 from prime_train.trainers import Progress
 
 CHECKPOINTS_MAX = 50
 EVIDENCE_MAX = 100
 LOG_LINES = 200
 PROGRESS_LINES = 20_000
-"""Lines to read of a log that holds the trainer's figures."""
+"""Number of lines to read of a log that holds the trainer's figures."""
 CURVE_VALUE_MAX = 1e30
-"""A larger value cannot be a loss, and would leave a picture without a scale."""
-UNASKED = "the log and the figures of a rented machine, which are not fetched from here; `prime-train page RUN` elsewhere does"
+"""Largest value in a curve. A larger one cannot be a real loss, and would make the scale of the chart useless."""
+_PAGE = Call(Operation.PAGE, "RUN")
+UNASKED = f"the log and the metrics of a rented machine, which cannot be read from here; `{command(_PAGE)}` on another machine shows them"
 
 _T = TypeVar("_T")
 
 
 def run_page(home: Home, name: str) -> RunPage:
-    """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no such run, and OutsideError if
-    the store does not answer; any other source that cannot be read is named in the notes."""
+    """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no such run, and ExternalError
+    if the store does not answer; any other source that cannot be read is named in the notes."""
     store = home.store()
-    held = find(store, name)
-    return page_of(store, held, look_outside(home, held))
+    record = find(store, name)
+    return page_of(store, record, read_run_sources(home, record))
 
 
-def page_of(store: Store, held: RunRecord, outside: Outside | None) -> RunPage:
-    """Return the page of the run as the store has it now. Raises OutsideError if the store does not answer."""
-    return RunPage(held, store.now_s(), tuple(store.history(held.run.run_id)), outside)
+def page_of(store: Store, record: RunRecord, sources: RunSources | None) -> RunPage:
+    """Return the page of the run as the store has it now. Raises ExternalError if the store does not answer."""
+    return RunPage(record, store.now_s(), tuple(store.history(record.run.run_id)), sources)
 
 
-def look_outside(home: Home, held: RunRecord, *, asks_machine: bool = True, metrics_bytes_max: int = READ_BYTES_MAX) -> Outside:
-    """Return what is known of the run from outside of the store, read source by source. Raises nothing but bugs: a source that could not be
-    read is named in the notes. With `asks_machine` False, no rented machine is logged in to. Of a long file of metrics, the last
+def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True, metrics_bytes_max: int = READ_BYTES_MAX) -> RunSources:
+    """Return what sources other than the store provide on the run, read one after the other. Never raises for a source that cannot be read,
+    which is named in the notes instead. With `asks_machine` False, no rented machine is logged in to. Of a long metrics file, only the last
     `metrics_bytes_max` bytes are read."""
-    notes: list[str] = [] if asks_machine or not is_elsewhere(held.run) else [UNASKED]
-    look = _Looking(notes)
-    log = look("the log", lambda: log_end(home, held, LogChoice(_lines(held)), notes.append, asks_machine=asks_machine))
+    notes: list[str] = [] if asks_machine or not is_elsewhere(record.run) else [UNASKED]
+    look = _SourceReader(notes)
+    log = look("the log", lambda: log_end(home, record, LogFilter(_lines(record)), notes.append, asks_machine=asks_machine))
     name, text = (log.name, log.text) if log is not None else ("", "")
     metrics = look(
         "the trainer's metrics",
-        lambda: of_run(home, held, notes.append, asks_machine=asks_machine, bytes_max=metrics_bytes_max),
+        lambda: of_run(home, record, notes.append, asks_machine=asks_machine, bytes_max=metrics_bytes_max),
     )
     metrics = metrics or Source(name, text.splitlines())
-    progress = progress_in(held.run, metrics.lines)
-    found = look("the diagnosis", lambda: diagnose_with(home, held, progress))
-    return Outside(
-        checkpoints=look("the checkpoints", lambda: _checkpoints(home, held)) or (),
+    progress = progress_in(record.run, metrics.lines)
+    found = look("the diagnosis", lambda: diagnose_with(home, record, progress))
+    return RunSources(
+        checkpoints=look("the checkpoints", lambda: _checkpoints(home, record)) or (),
         curves=tuple(_curves(progress)),
         curves_from=metrics.name,
         log=LogEnd(name, last_lines(text, LOG_LINES)),
@@ -69,7 +73,7 @@ def look_outside(home: Home, held: RunRecord, *, asks_machine: bool = True, metr
     )
 
 
-class _Looking:
+class _SourceReader:
     """Reads one source after the other; a failure becomes a note."""
 
     def __init__(self, notes: list[str]) -> None:
@@ -78,14 +82,16 @@ class _Looking:
     def __call__(self, what: str, looks: Callable[[], _T]) -> _T | None:
         try:
             return looks()
-        except (OutsideError, UsageError) as error:
+        except (ExternalError, UsageError) as error:
             self._notes.append(f"{what}: {error}")
             return None
 
 
-def _lines(held: RunRecord) -> int:
-    """Without a file of metrics, the trainer's figures are read from its log."""
-    return LOG_LINES if held.run.spec.trainer.progress.file is not None else PROGRESS_LINES
+def _lines(record: RunRecord) -> int:
+    """Return the number of log lines to read: more if the trainer writes no metrics file, because its figures are then read from the
+    log.
+    """
+    return LOG_LINES if record.run.spec.trainer.progress.file is not None else PROGRESS_LINES
 
 
 def _curves(progress: Iterable[Progress]) -> Iterable[Curve]:
@@ -99,10 +105,10 @@ def _curves(progress: Iterable[Progress]) -> Iterable[Curve]:
     return [Curve(name, tuple(sorted(values.items()))) for name, values in (("loss", loss), ("reward", reward)) if values]
 
 
-def _checkpoints(home: Home, held: RunRecord) -> tuple[CheckpointSeen, ...]:
+def _checkpoints(home: Home, record: RunRecord) -> tuple[CheckpointSummary, ...]:
     """Return the newest checkpoints. The clock of the machine that wrote them may be wrong: their times are kept within the run's life."""
-    run, now_s = held.run, home.store().now_s()
+    run, now_s = record.run, home.store().now_s()
     return tuple(
-        CheckpointSeen(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s))
+        CheckpointSummary(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s))
         for one in read_manifests(home.bucket(), run.run_id, manifests_max=CHECKPOINTS_MAX)
     )

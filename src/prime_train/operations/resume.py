@@ -3,28 +3,45 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from prime_train.adapters.config_yaml import read_config
+from prime_train.configs.parsing import read_config
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.advice import Advice, Call, Operation, Setting
 from prime_train.core.budget import Limit
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.run import Event, IllegalMove, Run, move
+from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.sizes import NUMBER_MAX
+from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for
 from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask, impossible
-from prime_train.operations.validate import judged
 from prime_train.ports import RunRecord
+
+
+def limits_of(*, usd: float | None, hours: float | None, deadline: str | None) -> dict[Limit, float | str]:
+    """Return those limits that are given. Raises UsageError for a value that no budget can have."""
+    for name, value in ((Setting.USD, usd), (Setting.HOURS, hours)):
+        if value is not None and not 0 < value <= NUMBER_MAX:
+            raise UsageError(f"{name.value} must be more than 0, and {NUMBER_MAX} at most, not {value}")
+    try:
+        if deadline is not None:
+            parse_deadline(deadline)
+    except ValueError as error:
+        raise UsageError(f"deadline {error}") from error
+    given = {Limit.USD: usd, Limit.HOURS: hours, Limit.DEADLINE: deadline}
+    return {limit: value for limit, value in given.items() if value is not None}
 
 
 def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None) -> RunRecord:
     """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
     current code, replaces the run's.
 
-    Raises UsageError if there is no such run, it has not ended, or its budget is spent; Unfit if the config has errors; and OutsideError if
-    an external service fails.
+    Raises UsageError if there is no such run, it has not ended, or its budget is spent; Unfit if the config has errors; and ExternalError
+    if an external service fails.
     """
     store = home.store()
     try:
@@ -33,7 +50,8 @@ def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config
     except IllegalMove as error:
         raise impossible(error) from error
     except ValueError as error:
-        raise UsageError(f"{config or name}: {error}", fix="launch it as a run of its own: prime-train run CONFIG") from error
+        fix = Advice("launch it as a new run: ", Call(Operation.LAUNCH, "CONFIG"))
+        raise UsageError(f"{config or name}: {error}", fix=fix) from error
 
 
 def _renewed(home: Home, run: Run, config: Path) -> Renewed:
@@ -41,15 +59,15 @@ def _renewed(home: Home, run: Run, config: Path) -> Renewed:
     until it is resumed. Raises Unfit if the config has errors."""
     read = read_config(config)
     if read.spec is None:
-        raise Unfit(judged(read)[0])
+        raise Unfit(check_run_config(read)[0])
     named = read.spec.model_copy(update={"name": run.spec.name})
     spec = on_provider(named, home)
-    found, _ = found_for(read, spec, home.run_secrets)
+    found, _ = found_for(read, spec, home)
     if has_errors(found):
         raise Unfit(found)
     if read.spec.name != run.spec.name:
         raise UsageError(
-            f"{config} is the config of {read.spec.name}, and {run.run_id} is a run of {run.spec.name}", fix="name its own config"
+            f"{config} is the config of {read.spec.name}, but {run.run_id} is a run of {run.spec.name}", fix="give the run's own config"
         )
     renewed = Renewed(spec, "")
     move(run, Event.RESUME)

@@ -17,8 +17,8 @@ class RunFilter:
     """A filter for runs: a run must match every field that is set.
 
     `states`: names of states or of `STATE_GROUPS`; the run must be in one of them. `name`: a part of the run's id or of its config's name,
-    or, if it contains `*`, `?` or `[`, a glob pattern for the whole of either. `tags`: the run must have all of them. `since_s`: launched
-    at most this many seconds ago. `archived`: include archived runs.
+    or, if it contains `*`, `?` or `[`, a glob pattern that must match the full id or the full name. `tags`: the run must have all of them.
+    `since_s`: launched at most this many seconds ago. `archived`: include archived runs.
     """
 
     states: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def _states(names: Sequence[str]) -> frozenset[RunState]:
     known = {state.value: frozenset((state,)) for state in RunState} | STATE_GROUPS
     for name in names:
         if name not in known:
-            raise UsageError(f"{name!r} is no state of a run", fix=f"use one of {', '.join(known)}")
+            raise UsageError(f"{name!r} is not a run state", fix=f"use one of {', '.join(known)}")
     return frozenset(state for name in names for state in known[name])
 
 

@@ -1,9 +1,11 @@
 """Look up a run by its id, by the start of its id, or by its config's name."""
 
-import difflib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
+from prime_train.core.text.nearest import POSSIBLE, nearest
 
 if TYPE_CHECKING:
     from prime_train.core.run import Run
@@ -15,9 +17,9 @@ LISTED_MAX = 6
 def find(store: "Store", name: str) -> "RunRecord":
     """Return the run that `name` stands for: an id, the start of one, or a config's name. A config's name stands for its active run, or if
     none is active, for its newest. Raises UsageError, naming similar runs, unless exactly one run matches."""
-    held = store.load(name)
-    if held is not None:
-        return held
+    record = store.load(name)
+    if record is not None:
+        return record
     runs = store.list_runs()
     named = [run for run in runs if run.spec.name == name]
     if named:
@@ -37,20 +39,20 @@ def _one_of(store: "Store", name: str, named: "list[Run]") -> "RunRecord":
     are active, because the choice would be arbitrary."""
     live = [run.run_id for run in named if not run.is_over]
     if len(live) > 1:
-        raise UsageError(f"{len(live)} runs of {name} go on: {_listed(live)}", fix="write the id of one")
-    held = store.load(live[0] if live else named[0].run_id)
-    if held is None:
-        raise UsageError(f"there is no run {name} any more", fix="prime-train status lists those that there are")
-    return held
+        raise UsageError(f"{len(live)} runs of {name} have not ended: {_listed(live)}", fix="write the id of one of them")
+    record = store.load(live[0] if live else named[0].run_id)
+    if record is None:
+        raise UsageError(f"run {name} no longer exists", fix=Advice(Call(Operation.STATUS), " lists the existing runs"))
+    return record
 
 
-def _nearest(name: str, runs: "list[Run]") -> str:
+def _nearest(name: str, runs: "list[Run]") -> str | Advice:
     if not runs:
-        return "there are no runs yet; launch one with: prime-train run CONFIG"
+        return Advice("there are no runs yet; launch one with: ", Call(Operation.LAUNCH, "CONFIG"))
     ids = [run.run_id for run in runs]
-    close = difflib.get_close_matches(name, ids, LISTED_MAX, 0.5)
+    close = nearest(name, ids, likeness=POSSIBLE, limit=LISTED_MAX)
     return f"did you mean {_listed(close)}?" if close else f"the newest runs are {_listed(ids)}"
 
 
-def _listed(ids: list[str]) -> str:
+def _listed(ids: Sequence[str]) -> str:
     return ", ".join(ids[:LISTED_MAX]) + (" ..." if len(ids) > LISTED_MAX else "")

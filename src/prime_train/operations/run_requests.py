@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.budget import Exhausted
-from prime_train.core.errors import OutsideError, UsageError
+from prime_train.core.errors import ExternalError, UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import TRANSITIONS, Change, Event, IllegalMove, Run
 from prime_train.operations.run_lookup import find
@@ -12,25 +13,25 @@ from prime_train.ports import RunRecord, Store
 from prime_train.reports.remedies import needed
 
 TRIES_MAX = 20
-COMMANDS = {Event.STOP: "stop", Event.CANCEL: "stop --now", Event.RESUME: "resume"}
-"""The state transitions that a user can request, and the commands for them."""
+OPERATIONS = {Event.STOP: Operation.STOP, Event.CANCEL: Operation.CANCEL, Event.RESUME: Operation.RESUME}
+"""The state transitions that a user can request, and the operations that request them."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of a request about one run. `run`: as it was saved; None if `error` tells why it was not."""
+    """The result of a request about one run. `run`: as it was saved; None if it was not saved, in which case `error` gives the reason."""
 
     name: str
     run: RunRecord | None
-    error: UsageError | OutsideError | None = None
+    error: UsageError | ExternalError | None = None
 
 
 def for_each(names: Sequence[str], request: Callable[[str], RunRecord]) -> Iterator[RunResult]:
-    """Make the same request for one run after the other, each name once. A failure does not keep the others from being asked."""
+    """Make the same request for one run after the other, each name once. If it fails for one run, it is still made for the others."""
     for name in dict.fromkeys(names):
         try:
             yield RunResult(name, request(name))
-        except (UsageError, OutsideError) as error:
+        except (UsageError, ExternalError) as error:
             yield RunResult(name, None, error)
 
 
@@ -39,21 +40,23 @@ def ask(store: Store, name: str, change: Callable[[Run, int], Change]) -> RunRec
     UsageError if the run's state does not allow it, its budget is spent, or `TRIES_MAX` writes were lost."""
     run_id = find(store, name).run.run_id
     for _ in range(TRIES_MAX):
-        held = find(store, run_id)
+        record = find(store, run_id)
         try:
-            wish = change(held.run, store.now_s())
+            updated = change(record.run, store.now_s())
         except IllegalMove as error:
             raise impossible(error) from error
         except Exhausted as error:
-            options = " ".join(needed(held.run, limit, store.now_s()) for limit in error.limits)
-            raise UsageError(f"{run_id} cannot go on: {error}", fix=f"prime-train resume {run_id} {options}") from error
-        if store.save(wish):
+            options = tuple(needed(record.run, limit, store.now_s()) for limit in error.limits)
+            raise UsageError(f"{run_id} cannot resume: {error}", fix=Advice(Call(Operation.RESUME, run_id, options))) from error
+        if store.save(updated):
             return find(store, run_id)
-    raise UsageError(f"{run_id} changed {TRIES_MAX} times while it was asked", fix="ask again", code=Exit.OUTSIDE_FAILED)
+    raise UsageError(f"{run_id} changed {TRIES_MAX} times during the request", fix="repeat the request", code=Exit.EXTERNAL_FAILED)
 
 
 def impossible(error: IllegalMove) -> UsageError:
-    """Return a UsageError for a transition that is not allowed, which names commands instead of transitions."""
-    possible = [f"prime-train {verb} {error.run_id}" for event, verb in COMMANDS.items() if (error.state, event) in TRANSITIONS]
-    said = f"run {error.run_id} is {error.state.value}: {COMMANDS[error.event]} is not possible"
-    return UsageError(f"{said}; possible: {', '.join(possible) or 'nothing'}")
+    """Return a UsageError for a transition that is not allowed, which names the possible operations instead of transitions."""
+    message = f"run {error.run_id} is {error.state.value}: {OPERATIONS[error.event].value} is not possible in this state"
+    possible = [Call(operation, error.run_id) for event, operation in OPERATIONS.items() if (error.state, event) in TRANSITIONS]
+    if not possible:
+        return UsageError(f"{message}, and no other operation is possible either")
+    return UsageError(message, fix=Advice(*[part for one in possible for part in (", or ", one)][1:]))

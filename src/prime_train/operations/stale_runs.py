@@ -1,103 +1,142 @@
-"""Find runs that are running according to W&B but have fallen silent, whoever launched them.
+"""Find runs that are running according to W&B but have fallen silent, whether or not prime-train launched them.
 
-Where no agent sends heartbeats, W&B is the only witness, and its data is late. So the evidence for and against is reported, and nothing is
-ended, marked or launched: a person has to decide whether a run is dead.
+Without an agent that sends heartbeats, W&B is the only source, and its data is late. So the evidence for and against is reported, and
+nothing is ended, marked or launched: a person has to decide whether a run is dead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from threading import Event
 
-from prime_train.adapters.tracker_wandb import KEY, RunSeen, Wandb, wandb_from
-from prime_train.control_plane.wiring.home import Home
+from prime_train.adapters.tracker_wandb import KEY, TrackerRun, WandbClient, wandb_from
+from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.control_plane.wiring.providers import all_rented
+from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run, RunState
+from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import span, usd
 from prime_train.core.verdict import Pod, PodStatus
+from prime_train.ports import ExternalError, TemporaryError
 from prime_train.reports.remedies import go_on
 
 NAME_CHARS_MIN = 4
-"""Shorter names would match parts of too many other names."""
+"""Minimum length of a run's name that is compared with names of machines; shorter ones would match parts of too many other names."""
 STALE_MAX = 100
+PAUSE_S_MIN = 60.0
+"""The shortest pause between two queries; W&B itself receives updates of a run only every 30 s."""
+STALE_S = 45 * 60
+"""Seconds without news in W&B before a run counts as silent. W&B has been observed to lag healthy runs by 20 to 30 minutes."""
 
 
 @dataclass(frozen=True)
 class Stale:
     """A silent run. `run`: the run of prime-train with the same id, or None; `pods`: machines with a similar name; `unseen`: the reason why
-    machines could not be listed."""
+    machines could not be listed; `looked_s`: when W&B was queried."""
 
-    seen: RunSeen
+    seen: TrackerRun
     run: Run | None
     pods: tuple[Pod, ...]
+    looked_s: int
     unseen: str = ""
 
 
 @dataclass(frozen=True)
-class Place:
+class StaleReport:
+    """The result of one of several queries. `new`: the silent runs that the previous query did not find; `error`: why W&B could not be
+    queried, empty if it could."""
+
+    new: tuple[Stale, ...]
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class WandbProject:
     entity: str
     project: str
 
     @classmethod
-    def of(cls, text: str) -> "Place":
+    def of(cls, text: str) -> "WandbProject":
         entity, _, project = text.strip().partition("/")
         if not entity or not project or "/" in project:
-            raise UsageError(f"{text[:100]!r} is no project of W&B", fix="write --wandb ENTITY/PROJECT")
+            raise UsageError(f"{text[:100]!r} is not a W&B project", fix=Advice("write ", Option(Setting.WANDB, "ENTITY/PROJECT")))
         return cls(entity, project)
 
 
-def asked(home: Home) -> Wandb:
+def _wandb(home: Home) -> WandbClient:
     wandb = wandb_from(home.environment)
     if wandb is None:
-        raise UsageError(f"{KEY} is not set", fix="set it to the key of an account that may see the project")
+        raise UsageError(f"{KEY} is not set", fix="set it to the API key of an account with access to the project")
     return wandb
 
 
-def find_stale(home: Home, wandb: Wandb, place: Place, now_s: int, quiet_s: int) -> list[Stale]:
-    """Return runs silent for more than `quiet_s` seconds, longest silence first, at most `STALE_MAX`. Active runs of this home are left
-    out, because its watchers look after them. Raises OutsideError if W&B cannot be queried."""
+def find_stale(home: Home, where: str, quiet_s: int = STALE_S) -> list[Stale]:
+    """Return runs of W&B's project `where` that have been silent for more than `quiet_s` seconds, longest silence first, at most
+    `STALE_MAX`. Active runs of this home are left out, because its watchers look after them.
+
+    Raises UsageError if `where` is no project or no key is set, and ExternalError if W&B cannot be queried.
+    """
+    place, wandb = WandbProject.of(where), _wandb(home)
+    now_s = home.store().now_s() if home.has_runs else wall_s()
     silent = [seen for seen in wandb.running(place.project, entity=place.entity) if seen.is_stale(now_s, quiet_s)]
     if not silent:
         return []
     pods = _pods(home)
-    stale = [_stale(home, seen, pods) for seen in sorted(silent, key=lambda seen: seen.heard_s)[:STALE_MAX]]
+    stale = [_stale(home, seen, pods, now_s) for seen in sorted(silent, key=lambda seen: seen.received_s)[:STALE_MAX]]
     return [one for one in stale if one.run is None or one.run.is_over]
 
 
-def told(stale: Stale, now_s: int) -> str:
+def watch_stale(home: Home, where: str, quiet_s: int, ended: Event, *, interval_s: float) -> Iterator[StaleReport]:
+    """Query W&B every `interval_s` seconds, but at most once in `PAUSE_S_MIN`, until `ended` is set, and yield what is new each time. A
+    failure that may pass is reported; otherwise raises as `find_stale` does."""
+    known: frozenset[str] = frozenset()
+    while True:
+        try:
+            stale = find_stale(home, where, quiet_s)
+        except TemporaryError as error:
+            yield StaleReport((), str(error))
+        else:
+            yield StaleReport(tuple(one for one in stale if one.seen.path not in known))
+            known = frozenset(one.seen.path for one in stale)
+        if ended.wait(max(interval_s, PAUSE_S_MIN)):
+            return
+
+
+def description(stale: Stale) -> str:
     """Return a text for people: what is known of the silent run, and what they may do."""
-    seen = stale.seen
-    heard = f"last heard of it {span(now_s - seen.heard_s)} ago"
+    seen, now_s = stale.seen, stale.looked_s
+    silence = f"last received data {span(now_s - seen.received_s)} ago"
     named = f" ({seen.name})" if seen.name != seen.run_id else ""
-    return "\n  ".join([f"{seen.path}{named}: W&B calls it running, and {heard}: {seen.url}", *_machines(stale), _resume(stale, now_s)])
+    return "\n  ".join([f"{seen.path}{named}: W&B shows it as running, but {silence}: {seen.url}", *_machines(stale), _resume(stale)])
 
 
 def _machines(stale: Stale) -> list[str]:
     if stale.unseen:
-        return [f"whether a machine of it is left cannot be said: {stale.unseen}"]
+        return [f"it cannot be determined whether a machine of this run is left: {stale.unseen}"]
     if not stale.pods:
-        return ["no machine that can be seen from here is named like it"]
-    return [f"machine {pod.name} ({pod.pod_id}) is {pod.status.value}, {usd(pod.usd_per_hour)}/h: look there first" for pod in stale.pods]
+        return ["no machine that is visible from here has this run's name"]
+    return [f"machine {pod.name} ({pod.pod_id}) is {pod.status.value}, {usd(pod.usd_per_hour)}/h: check it first" for pod in stale.pods]
 
 
-def _resume(stale: Stale, now_s: int) -> str:
+def _resume(stale: Stale) -> str:
     run = stale.run
     if run is None:
         again = f"WANDB_RUN_ID={stale.seen.run_id} WANDB_RESUME=must"
-        return f"to let it go on: its own command, from its newest checkpoint, with {again}; nothing was done"
+        return f"to continue it, run its own command from its newest checkpoint with {again}; nothing was changed"
     if run.state is RunState.SUCCEEDED:
-        return "here it has succeeded: W&B has not heard of it; nothing was done"
-    return f"here it is {run.state.value}; to let it go on: {go_on(run, now_s)}; nothing was done"
+        return "here the run has succeeded, but W&B did not receive that; nothing was changed"
+    return f"here the run is {run.state.value}; to continue it: {command(go_on(run, stale.looked_s))}; nothing was changed"
 
 
-def _stale(home: Home, seen: RunSeen, pods: Sequence[Pod] | str) -> Stale:
-    held = home.store().load(seen.run_id) if home.has_runs else None
-    run = held.run if held is not None and held.run.spec.wandb is not None else None
+def _stale(home: Home, seen: TrackerRun, pods: Sequence[Pod] | str, now_s: int) -> Stale:
+    record = home.store().load(seen.run_id) if home.has_runs else None
+    run = record.run if record is not None and record.run.spec.wandb is not None else None
     if isinstance(pods, str):
-        return Stale(seen, run, (), pods)
-    return Stale(seen, run, tuple(pod for pod in pods if _is_named_like(pod, seen)))
+        return Stale(seen, run, (), now_s, pods)
+    return Stale(seen, run, tuple(pod for pod in pods if _is_named_like(pod, seen)), now_s)
 
 
-def _is_named_like(pod: Pod, seen: RunSeen) -> bool:
+def _is_named_like(pod: Pod, seen: TrackerRun) -> bool:
     name = pod.name.lower()
     words = [word.lower() for word in (seen.run_id, seen.name) if len(word) >= NAME_CHARS_MIN]
     return len(name) >= NAME_CHARS_MIN and any(word in name or name in word for word in words)
@@ -106,10 +145,8 @@ def _is_named_like(pod: Pod, seen: RunSeen) -> bool:
 def _pods(home: Home) -> Sequence[Pod] | str:
     """Return all pods that can be listed from here, including those that others rented on the account, or the reason why they cannot be
     listed."""
-    from prime_train.ports import OutsideError
-
     try:
         pods = [*home.local_pods().list(), *all_rented(home.environment)]
-    except OutsideError as error:
+    except ExternalError as error:
         return str(error)
     return [pod for pod in pods if pod.status is not PodStatus.GONE]

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from prime_train.control_plane.wiring.home import Home
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
 from prime_train.ports import Store
-from prime_train.reports.run_status import Standing, standing
+from prime_train.reports.run_status import RunStatus, status_of
 
 RUNS_MAX = 100
 
@@ -15,14 +16,24 @@ class RunList:
     """A list of runs. `runs`: newest first; `left_out`: the number of older runs that match as well but are not listed; `archived`: the
     number of archived runs that match otherwise and are not listed either."""
 
-    runs: tuple[Standing, ...]
+    runs: tuple[RunStatus, ...]
     left_out: int = 0
     archived: int = 0
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether one of the listed runs is not over."""
+        return any(one.ended_s is None for one in self.runs)
 
-def status(store: Store, name: str) -> Standing:
+
+def is_left_alone(home: Home, found: RunList) -> bool:
+    """Return whether one of the listed runs is not over and no control plane serves the home, so that no machine is replaced."""
+    return found.goes_on and not home.is_served
+
+
+def status(store: Store, name: str) -> RunStatus:
     """Return the current state of one run, by the store's time. Raises UsageError if there is no such run."""
-    return standing(find(store, name), store.now_s())
+    return status_of(find(store, name), store.now_s())
 
 
 def statuses(store: Store, wanted: RunFilter | None = None, *, runs_max: int = RUNS_MAX) -> RunList:
@@ -30,6 +41,6 @@ def statuses(store: Store, wanted: RunFilter | None = None, *, runs_max: int = R
     state in `wanted` is unknown."""
     now_s, wanted = store.now_s(), wanted or RunFilter()
     every = matching(store.list_runs(), replace(wanted, archived=True), now_s)
-    meant = matching(every, wanted, now_s)
-    held = [store.load(run.run_id) for run in meant[:runs_max]]
-    return RunList(tuple(standing(one, now_s) for one in held if one is not None), len(meant[runs_max:]), len(every) - len(meant))
+    selected = matching(every, wanted, now_s)
+    record = [store.load(run.run_id) for run in selected[:runs_max]]
+    return RunList(tuple(status_of(one, now_s) for one in record if one is not None), len(selected[runs_max:]), len(every) - len(selected))

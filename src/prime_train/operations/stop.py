@@ -1,7 +1,8 @@
 """Stop runs, and terminate orphaned machines."""
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.core.change import wished
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.change import requested
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import DesiredState, IllegalMove
@@ -9,7 +10,7 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
 from prime_train.ports import RunRecord, Store
-from prime_train.reports.run_status import Standing, standing
+from prime_train.reports.run_status import RunStatus, status_of
 
 
 def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
@@ -17,15 +18,15 @@ def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
 
     Returns the run as saved. Raises UsageError if there is no such run, or it has ended.
     """
-    want = DesiredState.CANCEL if now else DesiredState.STOP
-    return ask(home.store(), name, lambda run, now_s: wished(run, want, now_s))
+    desired = DesiredState.CANCEL if now else DesiredState.STOP
+    return ask(home.store(), name, lambda run, now_s: requested(run, desired, now_s))
 
 
-def active_runs(store: Store) -> list[Standing]:
+def active_runs(store: Store) -> list[RunStatus]:
     """Return the state of all active runs, newest first: those that a request to stop every run would stop."""
     now_s = store.now_s()
-    held = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
-    return [standing(one, now_s) for one in held if one is not None and not one.run.is_over]
+    record = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
+    return [status_of(one, now_s) for one in record if one is not None and not one.run.is_over]
 
 
 def stop_if_active(home: Home, name: str, *, now: bool = False) -> RunRecord:
@@ -45,8 +46,8 @@ def give_back(home: Home, pod_id: str) -> Pod:
     pod = pods.get(pod_id)
     named = parse_pod_name(pod.name) if pod is not None else None
     if pod is None or named is None or pod.status is PodStatus.GONE:
-        raise UsageError(f"there is no machine {pod_id!r} that a control plane with this master key has rented")
+        raise UsageError(f"no control plane with this master key has rented a machine {pod_id!r}")
     if home.store().load(named[0]) is not None:
-        raise UsageError(f"{pod_id} is a machine of run {named[0]}", fix=f"prime-train stop {named[0]}")
+        raise UsageError(f"{pod_id} is a machine of run {named[0]}", fix=Advice(Call(Operation.STOP, named[0])))
     pods.terminate(pod_id)
     return pod

@@ -1,1 +1,1 @@
-"""Renders values as text and pictures for every medium: messages, comments, tables, charts and pages."""
+"""Renders values as text and charts for every medium: messages, comments, tables and pages."""

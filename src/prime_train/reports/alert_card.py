@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from prime_train.core.figures import figures
-from prime_train.core.run import Alert, Lease, Run, RunState, Severity
+from prime_train.core.alert_kinds import AlertKind, policy_of
+from prime_train.core.run import Alert, Lease, Run, Severity
+from prime_train.core.run_figures import figures
 from prime_train.core.text.redaction import masked
-from prime_train.core.tracker.pages import links
+from prime_train.core.tracker.urls import links
 from prime_train.reports.alert_facts import facts_of
-from prime_train.reports.pull_request import stopped_as_asked
-from prime_train.reports.sparkline import spark
-
-CALLING_KINDS = ("failed", "stopped", "funds")
+from prime_train.reports.pull_request import stopped_by_user
+from prime_train.reports.sparkline import sparkline
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class AlertCard:
     """Pairs of name and value, the most important first."""
     links: tuple[tuple[str, str], ...] = ()
     """Pairs of name and URL; the URLs need no escaping."""
-    picture: str = ""
-    """The step over time as one line of bars; empty unless the run succeeded."""
+    image: str = ""
+    """The step over time as one line of bar characters; empty unless the run succeeded."""
     calls: bool = False
     """Whether a person must look at the run."""
 
@@ -48,6 +47,6 @@ def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = 
         attempt=alert.attempt,
         facts=tuple((name, masked(value)) for name, value in facts_of(alert, figures(run, lease, now_s))) if run is not None else (),
         links=links(run) if run is not None else (),
-        picture=spark(run, lease, now_s) if run is not None and alert.kind == RunState.SUCCEEDED.value else "",
-        calls=alert.kind in CALLING_KINDS and not (run is not None and stopped_as_asked(run)),
+        image=sparkline(run, lease, now_s) if run is not None and alert.kind is AlertKind.SUCCEEDED else "",
+        calls=policy_of(alert.kind).needs_person and not (run is not None and stopped_by_user(run)),
     )

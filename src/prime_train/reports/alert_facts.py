@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator
 
 from prime_train.core import ledger
-from prime_train.core.causes import POLICY, Cause, advice_at_the_end
-from prime_train.core.figures import LedgerPart, RunFigures
+from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.causes import POLICY, Cause
 from prime_train.core.keys import evidence_prefix
 from prime_train.core.run import Alert, Attempt
+from prime_train.core.run_figures import LedgerPart, RunFigures
+from prime_train.core.text.commands import worded
 from prime_train.core.text.formatting import span, usd
+from prime_train.reports.remedies import remedy
 
 IN_COMMON_MAX = 3
 """How many of the newest attempts are compared for what they share."""
@@ -22,8 +25,8 @@ def facts_of(alert: Alert, now: RunFigures) -> Facts:
     """Yield name and value of each fact. The run may have progressed since the alert; the attempt is the alert's own if it is still
     listed."""
     attempt = next((a for a in now.run.attempts if a.number == alert.attempt), None)
-    for tell in _BY_KIND.get(alert.kind, ()):
-        yield from tell(now, attempt)
+    for describe in _BY_KIND.get(alert.kind, ()):
+        yield from describe(now, attempt)
 
 
 def _machine(now: RunFigures, attempt: Attempt | None) -> Facts:
@@ -39,21 +42,22 @@ def _loss(now: RunFigures, attempt: Attempt | None) -> Facts:
         return
     yield "Last step", f"{attempt.last_step:,}, in the bucket up to {attempt.durable_step:,}"
     if attempt.last_sign_s is not None:
-        yield "Last sign of life", f"{span(attempt.fenced_s - attempt.last_sign_s)} before it was given up"
+        yield "Last heartbeat or commit", f"{span(attempt.fenced_s - attempt.last_sign_s)} before the attempt was fenced"
     yield "It lasted", f"{span(attempt.fenced_s - attempt.launched_s)}, {usd(ledger.attempt_totals(attempt, now.now_s).usd)}"
 
 
 def _evidence(now: RunFigures, attempt: Attempt | None) -> Facts:
-    if attempt is None or attempt.first_heartbeat_s is None or (attempt.evidence_asked_s is None and attempt.fenced_s is None):
+    if attempt is None or attempt.first_heartbeat_s is None or (attempt.evidence_requested_s is None and attempt.fenced_s is None):
         return
-    whether = ", if it could still send any" if attempt.cause in VANISHED else ""
+    whether = ", if the machine could still upload it" if attempt.cause in VANISHED else ""
     yield "Evidence", f"{evidence_prefix(now.run.run_id, attempt.number)} in the bucket{whether}"
 
 
 def _advice(now: RunFigures, attempt: Attempt | None) -> Facts:
     cause = attempt.cause if attempt is not None and attempt.cause is not None else now.run.cause
-    if cause is not None and (advice := advice_at_the_end(cause) if now.run.is_over else POLICY[cause].advice):
-        yield "What to do", advice
+    policy = POLICY[cause] if cause is not None else None
+    if cause is not None and policy is not None and (advice := policy.advice if now.run.is_over else policy.advice_while_live):
+        yield "What to do", worded(remedy(now.run, cause, advice))
 
 
 def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
@@ -62,12 +66,12 @@ def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
     if attempt is None or before is None:
         return
     again = max(0, attempt.best_step_before - attempt.resumed_step)
-    yield "Resumed from", f"step {attempt.resumed_step:,}; {again:,} steps are done again"
+    yield "Resumed from", f"step {attempt.resumed_step:,}; {again:,} steps are repeated"
     yield "The gap cost", usd(gap_usd(before, attempt, now.now_s))
 
 
 def gap_usd(before: Attempt, after: Attempt, now_s: int) -> float:
-    """Return the dollars paid from the last durable step of one attempt to the first step of the next, which brought no new step."""
+    """Return the dollars paid from the last durable step of one attempt to the first step of the next, in which no new step was made."""
     lost, back = ledger.attempt_totals(before, now_s), ledger.attempt_totals(after, now_s)
     steps = before.last_step - before.resumed_step
     share = max(0, before.last_step - max(after.resumed_step, before.resumed_step)) / steps if steps > 0 else 0.0
@@ -84,7 +88,7 @@ def _money(now: RunFigures, attempt: Attempt | None) -> Facts:
     if now.deadline:
         yield "Deadline", now.deadline
     if burn > 0 and left_usd > 0:
-        yield "The dollars last for", f"{span(left_usd / burn)} at {usd(burn * 3600)} an hour"
+        yield "The budget lasts for", f"{span(left_usd / burn)} at {usd(burn * 3600)} an hour"
 
 
 def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
@@ -101,19 +105,19 @@ def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
         ("words", {a.detail if a.cause is None or a.detail != POLICY[a.cause].title else "" for a in last}),
     ]
     same = [f"{name}: {next(iter(values))}" for name, values in shared if len(values) == 1 and any(values)]
-    yield f"The last {len(last)} attempts share", "; ".join(same) if same else "nothing: each ended in its own way"
+    yield f"The last {len(last)} attempts share", "; ".join(same) if same else "nothing: each ended for a different reason"
 
 
 def _ledger(now: RunFigures, attempt: Attempt | None) -> Facts:
     if now.totals.paid_s:
         yield "Paid time", ", ".join(f"{_WORDS[part.name]} {part.share}" for part in sorted(now.parts, key=_order) if part.seconds)
-    yield "Attempts", f"{now.attempts}; {usd(now.totals.usd_wasted)} of {usd(now.totals.usd)} brought no new step"
+    yield "Attempts", f"{now.attempts}; {usd(now.totals.usd_wasted)} of {usd(now.totals.usd)} produced no new step"
 
 
 _WORDS = {
     "useful": "useful",
     "recomputed": "done again",
-    "provision": "machines coming up",
+    "provision": "machines starting up",
     "restore": "set-up",
     "detection": "noticing losses",
     "teardown": "giving back",
@@ -125,21 +129,22 @@ def _order(part: LedgerPart) -> int:
     return list(_WORDS).index(part.name)
 
 
-_Teller = Callable[[RunFigures, Attempt | None], Facts]
-_BY_KIND: dict[str, tuple[_Teller, ...]] = {
-    "launched": (_machine,),
-    "relaunched": (_machine,),
-    "training": (_machine,),
-    "recovered": (_price_of_the_gap, _machine),
-    "lost": (_loss, _advice, _evidence),
-    "stalled": (_machine, _evidence),
-    "silent": (_machine,),
-    "budget": (_money,),
-    "draining": (_money,),
-    "kept": (_machine, _money),
-    "funds": (_money,),
-    "succeeded": (_money, _ledger),
-    "failed": (_common, _advice, _money, _evidence),
-    "stopped": (_common, _advice, _money, _evidence),
-    "cancelled": (_money,),
+_FactsOf = Callable[[RunFigures, Attempt | None], Facts]
+_BY_KIND: dict[AlertKind, tuple[_FactsOf, ...]] = {
+    AlertKind.LAUNCHED: (_machine,),
+    AlertKind.RELAUNCHED: (_machine,),
+    AlertKind.TRAINING: (_machine,),
+    AlertKind.RECOVERED: (_price_of_the_gap, _machine),
+    AlertKind.LOST: (_loss, _advice, _evidence),
+    AlertKind.STALLED: (_machine, _evidence),
+    AlertKind.SILENT: (_machine,),
+    AlertKind.BUDGET: (_money,),
+    AlertKind.DRAINING: (_money,),
+    AlertKind.UPLOADS: (_machine,),
+    AlertKind.KEPT: (_machine, _money),
+    AlertKind.FUNDS: (_money,),
+    AlertKind.SUCCEEDED: (_money, _ledger),
+    AlertKind.FAILED: (_common, _advice, _money, _evidence),
+    AlertKind.STOPPED: (_common, _advice, _money, _evidence),
+    AlertKind.CANCELLED: (_money,),
 }

@@ -41,10 +41,10 @@ class Message(TypedDict):
 
 
 def discord_message(card: AlertCard) -> Message:
-    picture = f"\n`{card.picture}`" if card.picture else ""
+    image = f"\n`{card.image}`" if card.image else ""
     links = "\n" + " · ".join(f"[{name}]({url})" for name, url in card.links) if card.links else ""
     embed = Embed(
-        description=_plain(card.text, TEXT_CHARS_MAX) + picture + links,
+        description=_plain(card.text, TEXT_CHARS_MAX) + image + links,
         color=_COLOURS[card.severity],
         fields=[_field(name, value) for name, value in card.facts[:FIELDS_MAX]],
         footer={"text": cut(f"{card.run_id} · {card.kind} · {card.key}", TITLE_CHARS_MAX)},
@@ -60,6 +60,6 @@ def _plain(text: str, chars: int) -> str:
     """Return the text with Markdown escaped, cut to at most `chars` characters including the backslashes; no backslash is left alone at the
     end."""
     kept = cut(text, chars)
-    while len(said := _SPECIAL.sub(r"\\\g<0>", kept)) > chars:
-        kept = cut(kept, len(kept) - max(1, (len(said) - chars) // 2))
-    return said
+    while len(escaped := _SPECIAL.sub(r"\\\g<0>", kept)) > chars:
+        kept = cut(kept, len(kept) - max(1, (len(escaped) - chars) // 2))
+    return escaped

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prime_train.core.causes import Cause
-from prime_train.core.figures import RunFigures, figures
+from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.wire import Saves
 from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
@@ -11,7 +11,7 @@ from prime_train.ports import RunRecord
 
 
 @dataclass(frozen=True)
-class Saving:
+class SaveStatus:
     """How the newest attempt saves, from its last heartbeat. None means not known yet; sizes are those of the newest upload."""
 
     durable_age_s: int | None
@@ -31,17 +31,17 @@ class Saving:
     advice: str | None
 
 
-def saving(held: RunRecord, now_s: int) -> Saving | None:
+def save_status(record: RunRecord, now_s: int) -> SaveStatus | None:
     """Return how the newest attempt saves; None before the first save and when the run is over."""
-    run, lease = held.run, held.lease
+    run, lease = record.run, record.lease
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     if heartbeat is None or heartbeat.saves is None or lease.heartbeat_s is None or run.is_over:
         return None
     saves = heartbeat.saves
-    told = advise(
+    advised = advise(
         _pace(figures(run, lease, now_s), saves), usd_per_hour=run.current_attempt.offer.usd_per_hour if run.current_attempt else 0.0
     )
-    return Saving(
+    return SaveStatus(
         durable_age_s=saves.durable_age_s + max(0, now_s - lease.heartbeat_s) if saves.durable_age_s is not None else None,
         durable_after_s=saves.durable_after_s,
         interval_s=saves.interval_s,
@@ -51,10 +51,10 @@ def saving(held: RunRecord, now_s: int) -> Saving | None:
         sent_bytes=saves.sent_bytes,
         skipped=saves.skipped,
         disk_full_s=heartbeat.disk_full_s,
-        loss_s=told.loss_s if told else None,
-        loss_usd=told.loss_usd if told else None,
-        loss_share=told.loss_share if told else None,
-        advice=told.text if told else None,
+        loss_s=advised.loss_s if advised else None,
+        loss_usd=advised.loss_usd if advised else None,
+        loss_share=advised.loss_share if advised else None,
+        advice=advised.text if advised else None,
     )
 
 
@@ -72,7 +72,7 @@ def _pace(now: RunFigures, saves: Saves) -> Pace:
     )
 
 
-def facts(found: Saving) -> list[tuple[str, str]]:
+def facts(found: SaveStatus) -> list[tuple[str, str]]:
     """Return the facts for people, as pairs of name and text."""
     rows = []
     if found.durable_age_s is not None:
@@ -82,9 +82,9 @@ def facts(found: Saving) -> list[tuple[str, str]]:
         rate = f" at {found.upload_bytes_per_s / 1e9:.2f} GB/s" if found.upload_bytes_per_s else ""
         rows.append(("upload", f"{size(found.size_bytes)}, of which {size(found.sent_bytes or 0)} sent{rate}"))
     if found.skipped:
-        rows.append(("skipped", f"{found.skipped} checkpoints, for a newer one was complete before they could be uploaded"))
+        rows.append(("skipped", f"{found.skipped} checkpoints, because a newer one was complete before they could be uploaded"))
     if found.disk_full_s is not None:
-        rows.append(("disk", f"full in {span(found.disk_full_s)}, if it goes on like this"))
+        rows.append(("disk", f"full in {span(found.disk_full_s)} at the current rate"))
     if found.loss_s is not None:
         rows.append(("a preemption", f"costs about {span(round(found.loss_s))}, {usd(found.loss_usd or 0.0)}"))
     if found.advice is not None:

@@ -6,7 +6,8 @@ from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 
 OLD_S = 120
-"""Younger figures are shown without their age, because the line of the last heartbeat shows it."""
+"""Minimum age in seconds at which figures are shown with their age. For younger ones the age of the last heartbeat, which is also shown, is
+enough."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +25,22 @@ class GpusNow:
     note: str
 
 
-def gpus_now(held: RunRecord, now_s: int) -> GpusNow | None:
+def gpus_now(record: RunRecord, now_s: int) -> GpusNow | None:
     """Return the state of the GPUs; None if no GPU was requested, before the first heartbeat, and when the run is over."""
-    run, lease = held.run, held.lease
+    run, lease = record.run, record.lease
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     if heartbeat is None or heartbeat.gpus is None or lease.heartbeat_s is None or run.is_over:
         return None
-    told = heartbeat.gpus
+    reported = heartbeat.gpus
     return GpusNow(
-        count=told.count,
-        idle=told.idle,
-        util_low_pct=told.util_low_pct,
-        util_high_pct=told.util_high_pct,
-        hottest_c=told.hottest_c,
-        power_w=told.power_w,
-        age_s=told.age_s + max(0, now_s - lease.heartbeat_s),
-        note=told.note,
+        count=reported.count,
+        idle=reported.idle,
+        util_low_pct=reported.util_low_pct,
+        util_high_pct=reported.util_high_pct,
+        hottest_c=reported.hottest_c,
+        power_w=reported.power_w,
+        age_s=reported.age_s + max(0, now_s - lease.heartbeat_s),
+        note=reported.note,
     )
 
 

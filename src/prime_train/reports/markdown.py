@@ -6,9 +6,9 @@ from collections.abc import Sequence
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
 """Characters with a meaning in Markdown or HTML; an underscore between two letters or digits has none."""
 _START = re.compile(r"^(?=(?:#{1,6}|[+=-]+)(?:\s|$))|^\d{1,9}(?=[.)](?:\s|$))")
-"""The start of a heading, a list or a horizontal rule."""
+"""Pattern of the start of a heading, a list or a horizontal rule."""
 _LINK = re.compile(r"@|(?:#|\bGH-)(?=\w)|:(?=//)|(?i:www)(?=\.)")
-"""The start of a mention of a person or an issue, in this or any other repository, which would notify people; and that of a URL, which
+"""Pattern of the start of a mention of a person or an issue, in this or any other repository, which would notify people, or of a URL, which
 would become a link that seems to be from prime-train."""
 _BREAK = "&#8203;"
 """A zero-width space, written as an HTML entity so that it survives where invisible characters are shown as escapes."""

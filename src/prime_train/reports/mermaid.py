@@ -7,7 +7,7 @@ from prime_train.core.run import Attempt, Run
 SAMPLES = 40
 HOUR_S = 3600
 LOOK = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#1f6feb"}}, "xyChart": {"width": 720, "height": 260}}}%%'
-"""A blue that is visible on white and on black; the theme's own colour is not."""
+"""Theme of the chart: a blue that is visible on white and on black, unlike the theme's own colour."""
 
 
 def chart(run: Run, step: int, now_s: int) -> list[str]:

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 
 from prime_train.core.causes import POLICY
-from prime_train.core.figures import RunFigures, figures
 from prime_train.core.offers import Offer
-from prime_train.core.run import ATTENDED, DesiredState, Lease, Run, RunState
+from prime_train.core.run import ACTIVE_STATES, DesiredState, Lease, Run, RunState
+from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked
-from prime_train.core.tracker.pages import page_url
+from prime_train.core.tracker.urls import page_url
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
 
@@ -31,32 +31,32 @@ MARKS: dict[RunState, str] = {
 
 SAYS: dict[RunState, str] = {
     RunState.QUEUED: "waits for a machine",
-    RunState.LAUNCHING: "asks for a machine",
-    RunState.BOOTING: "has a machine, which boots",
+    RunState.LAUNCHING: "requests a machine",
+    RunState.BOOTING: "waits for its machine to boot",
     RunState.STARTING: "sets its machine up",
     RunState.TRAINING: "is training",
-    RunState.DRAINING: "saves, and gives its machine back",
-    RunState.UPLOADING: "has trained, and uploads its last checkpoint",
+    RunState.DRAINING: "saves, and gives back its machine",
+    RunState.UPLOADING: "has finished training, and uploads what it left",
     RunState.SUCCEEDED: "has succeeded",
     RunState.FAILED: "has failed",
     RunState.CANCELLED: "was cancelled",
-    RunState.STOPPED: "has stopped: a person must look",
+    RunState.STOPPED: "has stopped and needs a person",
 }
-AS_ASKED = "was stopped, as asked"
+STOPPED_BY_USER = "was stopped at the user's request"
 
 
-def stopped_as_asked(run: Run) -> bool:
-    """Return whether a person stopped the run, so that nobody needs to look at it."""
-    return run.state is RunState.STOPPED and run.want is not DesiredState.RUN
+def stopped_by_user(run: Run) -> bool:
+    """Return whether a person stopped the run, in which case its end needs no attention."""
+    return run.state is RunState.STOPPED and run.desired is not DesiredState.RUN
 
 
 def says(run: Run) -> str:
     """Return the state of the run in a few words."""
-    return AS_ASKED if stopped_as_asked(run) else SAYS[run.state]
+    return STOPPED_BY_USER if stopped_by_user(run) else SAYS[run.state]
 
 
 def headline(run: Run, lease: Lease, now_s: int) -> str:
-    """Return the state as one line without Markdown, for places with little room."""
+    """Return the state as one line without Markdown, for places with little space."""
     now = figures(run, lease, now_s)
     parts = [says(run), f"step {_progress(now)}", now.money]
     count = now.restarts
@@ -64,22 +64,22 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
 
 
 def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
-    """Return the whole comment. `links` maps titles to URLs, shown at the bottom next to the tracker's link."""
+    """Return the complete comment. `links` maps titles to URLs, shown at the bottom next to the tracker's link."""
     now = figures(run, lease, now_s)
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
-    lines += [line for said in _said(run) for line in (f"> {said}", "")]
+    lines += [line for reason in _reasons(run) for line in (f"> {reason}", "")]
     lines += table(("Step", _progress(now)), _facts(now, lease))
-    picture = chart(now.run, now.step, now_s)
-    lines += ["", *picture] if picture else []
+    image = chart(now.run, now.step, now_s)
+    lines += ["", *image] if image else []
     lines += ["", *folded("Where the paid time went", _ledger(now))] if run.attempts else []
     lines += ["", *folded(f"Attempts ({now.attempts})", _attempts(now))] if run.attempts else []
     return "\n".join([*lines, "", _foot(run, now_s, {"W&B": page_url(run)} | (links or {}))]) + "\n"
 
 
-def _said(run: Run) -> list[str]:
+def _reasons(run: Run) -> list[str]:
     """Return the sentences shown before all figures: why the run ended, and a stop that was requested but not yet done."""
     why = [plain(cut(masked(run.why), DETAIL_CHARS_MAX))] if run.why else []
-    return why + (["A stop is asked for."] if run.want is not DesiredState.RUN and not run.is_over else [])
+    return why + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else [])
 
 
 def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
@@ -91,14 +91,14 @@ def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
     ]
     rows += [("Training", now.trained)] if now.trained else []
     rows += [("Deadline", now.deadline)] if now.deadline else []
-    if run.state in ATTENDED and run.current_attempt is not None:
+    if run.state in ACTIVE_STATES and run.current_attempt is not None:
         rows.append(("Machine", f"attempt {run.attempt}: {_machine(run.current_attempt.offer)}"))
     rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
     heartbeat = lease.heartbeat if lease.attempt == run.attempt and not run.is_over else None
     if heartbeat is not None:
         seen = [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
-    return [(f"**{name}**", said) for name, said in rows]
+    return [(f"**{name}**", text) for name, text in rows]
 
 
 def _progress(now: RunFigures) -> str:
@@ -106,8 +106,8 @@ def _progress(now: RunFigures) -> str:
     return f"{step:,} of {steps:,} ({_share(step, steps)})" if steps else f"{step:,}"
 
 
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.0%}" if whole else "-"
+def _share(part: float, total: float) -> str:
+    return f"{part / total:.0%}" if total else "-"
 
 
 def _machine(offer: Offer) -> str:
@@ -124,10 +124,10 @@ def _causes(now: RunFigures) -> str:
 
 _WORDS = {
     "useful": "useful training",
-    "recomputed": "training done again",
-    "provision": "waiting for machines to come up",
-    "restore": "set-up and restore",
-    "detection": "until a loss was noticed",
+    "recomputed": "repeated training",
+    "provision": "waiting for machines to start",
+    "restore": "setup and restore",
+    "detection": "until a lost machine was detected",
     "teardown": "until machines were gone",
 }
 """Labels of the ledger's parts, in display order."""
@@ -147,7 +147,7 @@ def _attempts(now: RunFigures) -> list[str]:
             rows.append(("", now.others(ATTEMPTS_SHOWN_MAX), "", cost.money, ""))
             continue
         ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
-        detail = f": {said}" if (said := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
+        detail = f": {shown_detail}" if (shown_detail := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
         steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
         rows.append((str(attempt.number), _machine(attempt.offer), steps, cost.money, ended + detail))
     return table(("attempt", "machine", "steps", "cost", "end"), rows)
@@ -157,6 +157,6 @@ def _foot(run: Run, now_s: int, links: dict[str, str]) -> str:
     origin = run.origin
     parts = [f"as of {datetime.fromtimestamp(now_s, UTC):%Y-%m-%d %H:%M} UTC"]
     if origin is not None:
-        by = f", asked for by {plain(origin.actor)}" if origin.actor else ""
+        by = f", requested by {plain(origin.actor)}" if origin.actor else ""
         parts.insert(0, f"{code(origin.config)} at {origin.commit[:12]}{by}")
     return f"<sub>{' · '.join([*parts, *(f'[{plain(title)}]({url})' for title, url in links.items() if url)])}</sub>"

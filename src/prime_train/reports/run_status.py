@@ -3,16 +3,16 @@
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.core.causes import POLICY
-from prime_train.core.figures import RunFigures, figures
+from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
-from prime_train.reports.durability import Saving, saving
+from prime_train.reports.durability import SaveStatus, save_status
 from prime_train.reports.gpus import GpusNow, gpus_now
 
 
 @dataclass(frozen=True)
 class Restart:
-    """The end of an attempt that was followed by another one, or will be."""
+    """The end of an attempt after which the run continues with another attempt."""
 
     attempt: int
     cause: str
@@ -21,7 +21,7 @@ class Restart:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
     `figures` is the source of the numbers and their wording."""
 
@@ -29,7 +29,7 @@ class Standing:
     run: str
     name: str
     state: str
-    want: str
+    desired: str
     why: str
     attempt: int
     phase: str | None
@@ -57,7 +57,7 @@ class Standing:
     commit: str
     tags: tuple[str, ...]
     archived: bool
-    saving: Saving | None
+    saving: SaveStatus | None
     gpus: GpusNow | None
 
     def row(self) -> dict[str, object]:
@@ -92,19 +92,19 @@ class Standing:
         return f"in {span(self.next_check_in_s)}" if self.next_check_in_s > 0 else "now"
 
 
-def standing(held: RunRecord, now_s: int) -> Standing:
+def status_of(record: RunRecord, now_s: int) -> RunStatus:
     """Return the status of one run at `now_s`."""
-    now = figures(held.run, held.lease, now_s)
-    run, lease, spent = now.run, held.lease, now.totals
+    now = figures(record.run, record.lease, now_s)
+    run, lease, spent = now.run, record.lease, now.totals
     attempt = run.current_attempt
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     runs_now = attempt is not None and not run.is_over and lease.open
-    return Standing(
+    return RunStatus(
         figures=now,
         run=run.run_id,
         name=run.spec.name,
         state=run.state.value,
-        want=run.want.value,
+        desired=run.desired.value,
         why=run.why,
         attempt=run.attempt,
         phase=heartbeat.phase.value if heartbeat is not None and lease.open else None,
@@ -132,8 +132,8 @@ def standing(held: RunRecord, now_s: int) -> Standing:
         commit=run.commit,
         tags=run.spec.tags,
         archived=run.archived,
-        saving=saving(held, now_s),
-        gpus=gpus_now(held, now_s),
+        saving=save_status(record, now_s),
+        gpus=gpus_now(record, now_s),
     )
 
 

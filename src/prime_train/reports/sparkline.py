@@ -1,15 +1,15 @@
-"""The step over time as one line of bars, for media without pictures."""
+"""The step over time as one line of bar characters, for media without images."""
 
 from itertools import pairwise
 
-from prime_train.core.figures import figures
 from prime_train.core.run import Lease, Run
+from prime_train.core.run_figures import figures
 
 BARS = "▁▂▃▄▅▆▇█"
 BAR_COUNT = 24
 
 
-def spark(run: Run, lease: Lease | None, now_s: int) -> str:
+def sparkline(run: Run, lease: Lease | None, now_s: int) -> str:
     """Return the line from the launch to the run's end, or to `now_s`; empty before the first step."""
     run, end_s = figures(run, lease, now_s).run, run.ended_s if run.ended_s is not None else now_s
     top = max((attempt.last_step for attempt in run.attempts), default=0)

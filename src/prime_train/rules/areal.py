@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
+from prime_train.rules.command_line import words
 from prime_train.rules.rule import Document, Rule, Subject, Violation
-from prime_train.rules.words import words
 
 FAMILY = "AReaL"
 
@@ -43,15 +43,13 @@ def _bad_mode(subject: Subject) -> Iterator[Violation]:
     value = config.text("recover", "mode") if config is not None else None
     if value is not None and value not in _ON | _OFF and _REFERENCE not in value:
         gone = " (fault and resume were removed)" if value in ("fault", "resume") else ""
-        yield _violation(("recover", "mode"), f"{value!r} is no mode of recovery{gone}", "write auto")
+        yield _violation(("recover", "mode"), f"{value!r} is not a recovery mode{gone}", "write auto")
 
 
 def _no_recovery(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and (_mode(config) == "off" or config.at("recover", "mode") is None):
-        yield _violation(
-            ("recover", "mode"), "recovery is off: a run that is started again starts from step 0", "write recover: {mode: auto}"
-        )
+        yield _violation(("recover", "mode"), "recovery is off: a restarted run begins at step 0", "write recover: {mode: auto}")
 
 
 def _never_saved(subject: Subject) -> Iterator[Violation]:
@@ -60,13 +58,15 @@ def _never_saved(subject: Subject) -> Iterator[Violation]:
         return
     if all(config.value("recover", name) is None for name in _FREQUENCIES):
         yield _violation(
-            ("recover",), "recovery is on, and no freq_epochs, freq_steps or freq_secs is set: nothing is ever saved", on_key=True
+            ("recover",),
+            "recovery is on, but none of freq_epochs, freq_steps and freq_secs is set, so no checkpoint is ever saved",
+            on_key=True,
         )
     every, steps = config.number("recover", "freq_steps"), subject.spec.trainer.steps if subject.spec is not None else None
     others = (config.value("recover", name) for name in ("freq_epochs", "freq_secs"))
     if every is not None and steps is not None and every > steps and all(value is None for value in others):
         yield _violation(
-            ("recover", "freq_steps"), f"saved every {every:g} steps, and {steps} steps in all: nothing is saved before the end"
+            ("recover", "freq_steps"), f"a checkpoint every {every:g} steps in a run of {steps} steps: nothing is saved before the end"
         )
 
 
@@ -75,20 +75,22 @@ def _epochs_only(subject: Subject) -> Iterator[Violation]:
     if config is None or _mode(config) != "on" or config.number("recover", "freq_epochs") is None:
         return
     if config.value("recover", "freq_steps") is None and config.value("recover", "freq_secs") is None:
-        yield _violation(("recover", "freq_epochs"), "what recovery needs is saved once in an epoch only, which may take hours")
+        yield _violation(("recover", "freq_epochs"), "recovery checkpoints are saved only once per epoch, which may take hours")
 
 
 def _lost_with_the_machine(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     root = config.text("cluster", "fileroot") if config is not None else None
     if root is not None and spec is not None and root.startswith(("/tmp/", "/dev/shm")):
-        yield _violation(("cluster", "fileroot"), f"{root} is no part of the working tree: nobody takes its checkpoints to the bucket")
+        yield _violation(("cluster", "fileroot"), f"{root} is outside the working tree: its checkpoints are never uploaded to the bucket")
 
 
 def _relative(subject: Subject) -> Iterator[Violation]:
     root = subject.trainer.text("cluster", "fileroot") if subject.trainer is not None else None
     if root and not root.startswith("/") and "$" not in root and "{" not in root:
-        yield _violation(("cluster", "fileroot"), f"{root} is looked for from wherever each of AReaL's processes is")
+        yield _violation(
+            ("cluster", "fileroot"), f"{root} is a relative path, which each AReaL process resolves against its own working directory"
+        )
 
 
 def _schedule(subject: Subject) -> Iterator[Violation]:
@@ -98,7 +100,7 @@ def _schedule(subject: Subject) -> Iterator[Violation]:
     kind = config.text("actor", "optimizer", "lr_scheduler_type")
     if kind is not None and kind != "constant" and _REFERENCE not in kind:
         yield _violation(
-            ("actor", "optimizer", "lr_scheduler_type"), f"the {kind} schedule of the learning rate starts anew after a recovery"
+            ("actor", "optimizer", "lr_scheduler_type"), f"the {kind} learning-rate schedule restarts from the beginning after a recovery"
         )
 
 
@@ -106,7 +108,7 @@ def _key_in_the_open(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     key = config.text("stats_logger", "wandb", "api_key") if config is not None else None
     if key and _REFERENCE not in key:
-        message = "AReaL stores this key in the run's saved config and sends it to W&B with it"
+        message = "AReaL writes this key into the run's saved config and uploads that config to W&B"
         yield Violation(("stats_logger", "wandb", "api_key"), message, document="trainer", is_secret=True)
 
 
@@ -114,7 +116,7 @@ def _tracker_mode(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     mode = config.text("stats_logger", "wandb", "mode") if config is not None else None
     if mode is not None and mode not in _WANDB_MODES and _REFERENCE not in mode:
-        yield _violation(("stats_logger", "wandb", "mode"), f"{mode!r} is none of {', '.join(sorted(_WANDB_MODES))}")
+        yield _violation(("stats_logger", "wandb", "mode"), f"{mode!r} is not one of {', '.join(sorted(_WANDB_MODES))}")
 
 
 def _removed(subject: Subject) -> Iterator[Violation]:
@@ -129,7 +131,7 @@ def _bare_layout(subject: Subject) -> Iterator[Violation]:
         layout = subject.trainer.text(part, "backend") if subject.trainer is not None else None
         if layout is not None and _BARE_LAYOUT.fullmatch(layout):
             engine = "sglang" if part == "rollout" else "fsdp"
-            yield _violation((part, "backend"), f"{layout!r} does not say whose layout it is", f"write {engine}:{layout}")
+            yield _violation((part, "backend"), f"{layout!r} does not name the engine that the layout is for", f"write {engine}:{layout}")
 
 
 def _attention(subject: Subject) -> Iterator[Violation]:
@@ -140,9 +142,11 @@ def _attention(subject: Subject) -> Iterator[Violation]:
     families = {gpus.plain(gpus.family(kind)) for kind in spec.hardware.gpus}
     others = sorted(families - _HOPPER)
     if others and backend in (None, "fa3"):
-        said = "fa3" if backend else "fa3, its default,"
+        backend_text = "fa3" if backend else "fa3, its default,"
         yield _violation(
-            ("sglang", "attention_backend"), f"{said} is for Hopper GPUs; {others[0]} is asked for", "write flashinfer or triton"
+            ("sglang", "attention_backend"),
+            f"{backend_text} needs Hopper GPUs, but hardware.gpus allows {others[0]}",
+            "write flashinfer or triton",
         )
 
 
@@ -153,7 +157,7 @@ def _training_attention(subject: Subject) -> Iterator[Violation]:
     others = sorted({gpus.plain(gpus.family(kind)) for kind in spec.hardware.gpus} - _HOPPER)
     if others:
         yield _violation(
-            ("actor", "attn_impl"), f"flash_attention_3 is for Hopper GPUs; {others[0]} is asked for", "write flash_attention_2"
+            ("actor", "attn_impl"), f"flash_attention_3 needs Hopper GPUs, but hardware.gpus allows {others[0]}", "write flash_attention_2"
         )
 
 
@@ -161,16 +165,16 @@ def _refused(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     dtype, attention = (config.text("actor", key) if config is not None else None for key in ("dtype", "attn_impl"))
     if dtype is not None and dtype not in _PRECISIONS and _REFERENCE not in dtype:
-        yield _violation(("actor", "dtype"), f"{dtype!r} is none of bfloat16, float16, float32", "write bfloat16")
+        yield _violation(("actor", "dtype"), f"{dtype!r} is not one of bfloat16, float16, float32", "write bfloat16")
     if attention is not None and attention not in _ATTENTION and not {"/", "$"} & set(attention):
-        yield _violation(("actor", "attn_impl"), f"{attention!r} is none of {', '.join(sorted(_ATTENTION))}", "write flash_attention_2")
+        yield _violation(("actor", "attn_impl"), f"{attention!r} is not one of {', '.join(sorted(_ATTENTION))}", "write flash_attention_2")
 
 
 def _no_share(subject: Subject) -> Iterator[Violation]:
     for path in _SHARES:
         share = subject.trainer.number(*path) if subject.trainer is not None else None
         if share is not None and not 0 < share <= 1:
-            yield _violation(path, f"{share:g} is no share of a GPU's memory", "between 0 and 1, such as 0.8")
+            yield _violation(path, f"{share:g} is not a fraction of a GPU's memory", "write a fraction between 0 and 1, such as 0.8")
 
 
 def _more_than_rented(subject: Subject) -> Iterator[Violation]:
@@ -181,8 +185,10 @@ def _more_than_rented(subject: Subject) -> Iterator[Violation]:
     apart = config.text("rollout", "scheduling_strategy", "type") != "colocation" and config.value("enable_offload") is not True
     total = sum(wanted) if apart else max(wanted)
     if all(wanted) and total > spec.hardware.count:
-        message = f"actor and rollout want {wanted[0]} and {wanted[1]} GPUs; {spec.hardware.count} are rented"
-        yield Violation(("hardware", "count"), message, f"rent {total}, or a smaller actor.backend and rollout.backend")
+        message = f"actor and rollout need {wanted[0]} and {wanted[1]} GPUs, but hardware.count rents {spec.hardware.count}"
+        yield Violation(
+            ("hardware", "count"), message, f"set hardware.count to {total}, or use a smaller actor.backend and rollout.backend"
+        )
 
 
 def _gpus_of(layout: str) -> int:
@@ -197,7 +203,7 @@ def _repeated(subject: Subject) -> Iterator[Violation]:
         return
     if config.number("recover", "retries") != 0:
         yield _violation(
-            ("recover", "retries"), "this launcher starts a finished run again, as often as recover.retries says (3)", "write 0"
+            ("recover", "retries"), "this launcher restarts even a finished run, up to recover.retries times (3 by default)", "write 0"
         )
 
 
@@ -215,103 +221,119 @@ RULES = (
     _row(
         "TR401",
         Severity.ERROR,
-        "no mode of recovery",
-        "AReaL refuses it when it starts.",
-        "on, auto, off or disabled",
+        "an unknown recovery mode",
+        "AReaL rejects the setting when it starts.",
+        "write on, auto, off or disabled",
         _bad_mode,
     ),
     _row(
         "TR402",
         Severity.WARNING,
         "recovery is off",
-        "AReaL's examples leave it off. A run that loses its machine starts from step 0, without a word.",
-        "recover: {mode: auto, freq_steps: ...}",
+        "AReaL's examples leave it off. A run that loses its machine then silently starts from step 0.",
+        "write recover: {mode: auto, freq_steps: ...}",
         _no_recovery,
     ),
     _row(
         "TR403",
         Severity.WARNING,
-        "recovery without anything to recover from",
-        "What recovery needs is saved when one of three intervals has passed; none is set.",
+        "recovery without checkpoints",
+        "AReaL saves a recovery checkpoint when one of three intervals has passed, but none of them is set.",
         "add freq_steps or freq_secs",
         _never_saved,
     ),
     _row(
         "TR404",
         Severity.NOTE,
-        "saved once an epoch",
-        "A preemption costs up to a whole epoch.",
+        "a checkpoint only once per epoch",
+        "A preemption loses up to a full epoch of training.",
         "add freq_secs: 1800",
         _epochs_only,
     ),
     _row(
         "TR405",
         Severity.WARNING,
-        "checkpoints outside of the working tree",
-        "The agent takes checkpoints.folder to the bucket, which is inside the working tree; the rest is gone with the machine.",
-        "cluster.fileroot={checkpoints} in the command",
+        "checkpoints outside the working tree",
+        "The agent uploads only checkpoints.folder, which is inside the working tree. Everything else is lost with the machine.",
+        "write cluster.fileroot={checkpoints} in the command",
         _lost_with_the_machine,
     ),
     _row(
         "TR406",
         Severity.WARNING,
-        "a schedule that recovery forgets",
-        "With FSDP the weights and the optimizer are restored, the schedule of the learning rate is not: it starts anew, warm-up and all.",
-        "lr_scheduler_type: constant",
+        "a learning-rate schedule that recovery does not restore",
+        "With FSDP the weights and the optimizer are restored, but the learning-rate schedule starts again, including its warm-up.",
+        "write lr_scheduler_type: constant",
         _schedule,
     ),
     _row(
         "TR407",
         Severity.ERROR,
-        "a key in the config",
-        "It is copied into the run's saved config and sent to W&B with all settings.",
-        "delete it, and write secrets: [WANDB_API_KEY] in the run's spec; the key must be replaced",
+        "an API key in the config",
+        "AReaL copies the key into the run's saved config and uploads it to W&B with all other settings.",
+        "delete the key, write secrets: [WANDB_API_KEY] in the run's spec, and replace the key, which is now exposed",
         _key_in_the_open,
     ),
-    _row("TR408", Severity.ERROR, "no mode of W&B", "AReaL refuses it when it starts.", "write online", _tracker_mode),
-    _row("TR409", Severity.ERROR, "a setting that was removed", "AReaL refuses it when it starts.", "delete it", _removed),
-    _row("TR410", Severity.ERROR, "a layout without its engine", "AReaL refuses it when it starts.", "ENGINE:LAYOUT", _bare_layout),
+    _row("TR408", Severity.ERROR, "an unknown W&B mode", "AReaL rejects the setting when it starts.", "write online", _tracker_mode),
+    _row("TR409", Severity.ERROR, "a setting that was removed", "AReaL rejects the setting when it starts.", "delete it", _removed),
+    _row(
+        "TR410", Severity.ERROR, "a layout without its engine", "AReaL rejects the setting when it starts.", "ENGINE:LAYOUT", _bare_layout
+    ),
     _row(
         "TR411",
         Severity.WARNING,
-        "attention for other GPUs",
-        "SGLang as AReaL sets it up uses kernels for Hopper GPUs. On others the server dies at its start.",
+        "an attention kernel that the GPU does not support",
+        "AReaL configures SGLang with kernels for Hopper GPUs. On other GPUs the server crashes at start-up.",
         "+sglang.attention_backend=flashinfer",
         _attention,
     ),
     _row(
         "TR412",
         Severity.WARNING,
-        "a launcher that repeats what is finished",
-        "The legacy launchers cannot tell a finished run from a failed one and start it again; in the end they report a failure.",
+        "a launcher that restarts finished runs",
+        "The legacy launchers cannot tell a finished run from a failed one. They restart it and report a failure at the end.",
         "recover: {retries: 0}",
         _repeated,
     ),
     _row(
         "TR414",
         Severity.WARNING,
-        "a root that is not absolute",
-        "Workers that start elsewhere do not find it, and neither does a recovery: it begins at step 0 without a word.",
-        'cluster.fileroot="$PWD/root" in the command, or another absolute path',
+        "a relative fileroot",
+        "Workers that start in another directory do not find the checkpoints, so a recovery silently begins at step 0.",
+        'write cluster.fileroot="$PWD/root" in the command, or another absolute path',
         _relative,
     ),
-    _row("TR415", Severity.ERROR, "a value that AReaL does not know", "AReaL refuses it when it starts.", "one that it knows", _refused),
+    _row(
+        "TR415",
+        Severity.ERROR,
+        "a value that AReaL does not know",
+        "AReaL rejects the setting when it starts.",
+        "write one of the listed values",
+        _refused,
+    ),
     _row(
         "TR416",
         Severity.ERROR,
         "more GPUs than are rented",
-        "AReaL's scheduler refuses it: Requested N GPUs but only M available.",
-        "as many GPUs as actor.backend and rollout.backend want together",
+        "AReaL's scheduler fails with: Requested N GPUs but only M available.",
+        "rent as many GPUs as actor.backend and rollout.backend need together",
         _more_than_rented,
     ),
-    _row("TR417", Severity.ERROR, "a share of memory that is none", "The server refuses it when it starts.", "between 0 and 1", _no_share),
+    _row(
+        "TR417",
+        Severity.ERROR,
+        "a memory fraction that is out of range",
+        "The server rejects the value when it starts.",
+        "write a value between 0 and 1",
+        _no_share,
+    ),
     _row(
         "TR418",
         Severity.WARNING,
-        "attention of a trainer for other GPUs",
-        "The kernels are built for Hopper: the trainer dies when it loads the model.",
-        "actor.attn_impl: flash_attention_2",
+        "an attention kernel of the trainer that the GPU does not support",
+        "The kernels are built for Hopper GPUs: the trainer crashes when it loads the model.",
+        "write actor.attn_impl: flash_attention_2",
         _training_attention,
     ),
-    _row("TR413", Severity.ERROR, "no epochs", "AReaL refuses it when it starts.", "1 or more", _no_epochs),
+    _row("TR413", Severity.ERROR, "no epochs", "AReaL rejects the setting when it starts.", "1 or more", _no_epochs),
 )

@@ -3,8 +3,8 @@
 import re
 
 from prime_train.core.config_tree import Mapping
-from prime_train.rules.rule import Kind
-from prime_train.rules.words import words
+from prime_train.rules.command_line import words
+from prime_train.rules.rule import ConfigFormat
 
 _PRIME_RL = frozenset(("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport"))
 _NOT_PRIME_RL = frozenset(("project", "build-system", "tool", "package", "workspace"))
@@ -40,26 +40,26 @@ _HF = frozenset(
 )
 _HF_MIN = 3
 _NOT_HF = frozenset(("base_model", "actor", "data_paths"))
-_MEANT = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
+_CONFIG_KEYS = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
 _SPEC = frozenset(("trainer", "budget"))
 
 
-def kind_of_toml(root: Mapping) -> Kind:
+def kind_of_toml(root: Mapping) -> ConfigFormat:
     keys = {entry.key for entry in root.entries}
     return "prime_rl" if keys & _PRIME_RL and not keys & _NOT_PRIME_RL else ""
 
 
-def is_meant(text: str) -> bool:
-    """Return whether an unparsable file found in a folder was probably meant as a config; templates and manifests are not."""
-    return _MEANT.search(text) is not None
+def looks_like_config(text: str) -> bool:
+    """Return whether an unparsable file found in a folder was probably intended as a config; templates and manifests are not."""
+    return _CONFIG_KEYS.search(text) is not None
 
 
-def is_whole(root: Mapping) -> bool:
+def is_complete(root: Mapping) -> bool:
     """Return whether a prime-rl file found in a folder is a complete config and not only a part to merge into another."""
     return root.entry("orchestrator") is not None
 
 
-def kind_of_yaml(root: Mapping) -> Kind:
+def kind_of_yaml(root: Mapping) -> ConfigFormat:
     """Return the kind of a YAML config; empty for a run's spec and for any other YAML."""
     keys = {entry.key for entry in root.entries}
     if is_spec(root):
@@ -71,7 +71,7 @@ def kind_of_yaml(root: Mapping) -> Kind:
     return "hf_trainer" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
 
 
-def kind_of_command(command: str) -> Kind:
+def kind_of_command(command: str) -> ConfigFormat:
     """Return the kind of a command that names no config file and contains all settings itself; empty if it is not known."""
     split = words(command)
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
@@ -79,5 +79,5 @@ def kind_of_command(command: str) -> Kind:
 
 
 def is_spec(root: Mapping) -> bool:
-    """Return whether a file found in a folder is meant as a run's spec."""
+    """Return whether a file found in a folder is intended as a run's spec."""
     return bool({entry.key for entry in root.entries} & _SPEC)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from prime_train.core.config_tree import Place, Scalar, line_with, place_of
+from prime_train.core.config_tree import Scalar, SourcePosition, line_with, place_of
 from prime_train.core.finding import Finding, in_order
 from prime_train.core.prime_rl import KIND
 from prime_train.core.text.redaction import HIDDEN, masked
@@ -12,13 +12,13 @@ from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.table import rules_for
 
 VALUE_CHARS_MAX = 60
-SAID_CHARS_MAX = 1000
+TEXT_CHARS_MAX = 1000
 MASKED_CHARS_MAX = 2000
 """The most characters in which secrets are masked. Texts are masked before they are cut, as part of a secret would not be recognised as
 one."""
 FLAWS_MAX = 50
-"""The most violations reported per rule and subject; whoever fixes that many can check again. Rules yield violations lazily, so further
-ones are not even searched for."""
+"""The most violations reported per rule and subject; a user who has fixed that many can check again. Rules yield violations lazily, so
+further ones are not even searched for."""
 
 
 def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
@@ -28,11 +28,11 @@ def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Ru
 
 
 def look(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
-    """Return findings like `judge`, but without applying ignores, so that several subjects that share files can be settled together.
-    `rules` None means every rule that can apply."""
-    asked = rules_for(subject) if rules is None else rules
-    meant = _meant(subject)
-    return in_order([finding for rule in asked if rule.applies(subject) for finding in _findings(rule, subject, meant)])
+    """Return findings as `judge` does, but before comments that ignore findings are applied, so that these can be applied once for several
+    subjects that share files. `rules`: None means every rule that can apply."""
+    selected = rules_for(subject) if rules is None else rules
+    corrected = _corrected(subject)
+    return in_order([finding for rule in selected if rule.applies(subject) for finding in _findings(rule, subject, corrected)])
 
 
 def sources_of(subject: Subject) -> dict[str, str]:
@@ -41,33 +41,33 @@ def sources_of(subject: Subject) -> dict[str, str]:
     return {document.file: document.source for document in documents} | dict(subject.sources)
 
 
-def _meant(subject: Subject) -> Subject | None:
+def _corrected(subject: Subject) -> Subject | None:
     """Return the subject with misspelt settings moved to their right places; None if none is misspelt or the kind's settings are not
     known."""
     if subject.kind != KIND:
         return None
-    from prime_train.rules.prime_rl.corrections import meant_by
+    from prime_train.rules.prime_rl.corrections import corrected_subject
 
-    return meant_by(subject)
+    return corrected_subject(subject)
 
 
-def _violations(rule: Rule, subject: Subject, meant: Subject | None) -> Iterable[Violation]:
+def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterable[Violation]:
     """Return the rule's violations. A violation that a corrected name would resolve is left out, as the misspelt name is reported itself;
     one that only the correction brings up is reported after it."""
-    if meant is None:
+    if corrected is None:
         return rule.check(subject)
-    still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(meant), FLAWS_MAX)}
+    still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(corrected), FLAWS_MAX)}
     return (violation for violation in rule.check(subject) if (violation.document, tuple(violation.path)) in still)
 
 
-def _findings(rule: Rule, subject: Subject, meant: Subject | None) -> Iterator[Finding]:
-    for violation in islice(_violations(rule, subject, meant), FLAWS_MAX):
+def _findings(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterator[Finding]:
+    for violation in islice(_violations(rule, subject, corrected), FLAWS_MAX):
         document = subject.config if violation.document == "config" else subject.trainer
         if document is not None:
             yield _finding(rule, violation, document, _place(subject, document, violation))
 
 
-def _place(subject: Subject, document: Document, violation: Violation) -> Place:
+def _place(subject: Subject, document: Document, violation: Violation) -> SourcePosition:
     place = place_of(document.root, violation.path, on_key=violation.on_key)
     config = subject.config
     if config is None or (place.file or document.file) != config.file:
@@ -82,21 +82,21 @@ def _place(subject: Subject, document: Document, violation: Violation) -> Place:
     return place
 
 
-def _finding(rule: Rule, violation: Violation, document: Document, place: Place) -> Finding:
+def _finding(rule: Rule, violation: Violation, document: Document, place: SourcePosition) -> Finding:
     node = document.at(*violation.path)
     shown = masked(node.text[:MASKED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
     return Finding(
         rule.code,
-        _said(violation.message),
+        _safe_text(violation.message),
         place.file or document.file,
         place.line,
         place.column,
         severity=rule.severity,
-        fix=_said(violation.fix or rule.fix),
+        fix=_safe_text(violation.fix or rule.fix),
         value=HIDDEN if violation.is_secret else shown,
     )
 
 
-def _said(text: str) -> str:
-    told = masked(text)
-    return told if len(told) <= SAID_CHARS_MAX else f"{told[: SAID_CHARS_MAX - 1]}…"
+def _safe_text(text: str) -> str:
+    safe = masked(text)
+    return safe if len(safe) <= TEXT_CHARS_MAX else f"{safe[: TEXT_CHARS_MAX - 1]}…"

@@ -1,4 +1,4 @@
-"""`# prime-train: ignore[CODE] reason`: a finding that somebody has reviewed and accepts.
+"""`# prime-train: ignore[CODE] reason`: marks a finding that a person has reviewed and accepts.
 
 The comment is on the line of the finding, or alone on the line before it. Without a reason it has no effect; a comment that no finding
 needs is reported, so that it does not outlive its purpose.
@@ -24,7 +24,7 @@ _UNREADABLE = frozenset(code for code in CODES if code < "PT020" or code == BUG)
 
 @dataclass(frozen=True)
 class Ignore:
-    """One such comment. `line` is the line whose findings are ignored; `stands` and `column` are the comment's own position."""
+    """An `ignore` comment. `line`: the line whose findings are ignored; `stands` and `column`: the comment's own line and column."""
 
     file: str
     line: int
@@ -45,7 +45,7 @@ def settle(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[Fin
 
 
 def ignores(file: str, text: str) -> Iterator[Ignore]:
-    """Yield every such comment of a file, in order."""
+    """Yield every `ignore` comment of a file, in order."""
     if "prime-train:" not in text:
         return
     lines = text.split("\n")
@@ -76,11 +76,11 @@ def _notes(ignore: Ignore, at: Collection[tuple[str, int, str]]) -> Iterator[Fin
     if not ignore.codes:
         yield note("PT091", "an ignore without a code ignores nothing", "name the code, such as ignore[PT020] reason")
     elif not ignore.reason:
-        yield note("PT090", "an ignore without a reason ignores nothing", "say why after the bracket, for whoever reads this next")
+        yield note("PT090", "an ignore without a reason ignores nothing", "give the reason after the bracket")
     for code in ignore.codes:
         if code not in by_code() and code not in CODES:
-            yield note("PT091", f"{code[:20]!r} is no code of a finding", "see docs/rules.md for the codes, or delete the comment")
+            yield note("PT091", f"{code[:20]!r} is not the code of a finding", "see docs/rules.md for the codes, or delete the comment")
         elif code in _UNREADABLE:
-            yield note("PT091", f"{code} cannot be ignored: {CODES[code]}", "mend it, and delete the comment")
+            yield note("PT091", f"{code} cannot be ignored: {CODES[code]}", "fix the problem, and delete the comment")
         elif ignore.reason and (ignore.file, ignore.line, code) not in at:
-            yield note("PT092", f"nothing in line {ignore.line} needs this: {code} is not found there", "delete the comment")
+            yield note("PT092", f"this comment has no effect: line {ignore.line} has no finding {code}", "delete the comment")

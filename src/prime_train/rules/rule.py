@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Upstream
     from prime_train.core.spec import RunSpec
 
-Kind = Literal["", "prime_rl", "areal", "hf_trainer", "trm"]
+ConfigFormat = Literal["", "prime_rl", "areal", "hf_trainer", "trm"]
 """The trainer that a config belongs to; empty if it is not a known one."""
 
 
@@ -53,14 +53,14 @@ class Subject:
 
     spec: "RunSpec | None" = None
     config: Document | None = None
-    """The file of the spec."""
+    """The document with the run's spec; None without one."""
     trainer: Document | None = None
     """The trainer's own config, with its includes and the spec's overrides merged into it."""
-    kind: Kind = ""
+    kind: ConfigFormat = ""
     """The kind of `trainer`."""
     files: frozenset[str] | None = None
     """The files named by the spec (`named_files`) that exist in the working tree. None means that the tree is not on this machine."""
-    beside: frozenset[str] = frozenset()
+    files_nearby: frozenset[str] = frozenset()
     """Other files in the folders where files named by the spec are missing."""
     has_code: bool = True
     """False if the working tree is a folder that does not exist, or a repository other than the current one."""
@@ -100,7 +100,7 @@ class Rule:
     why: str
     """The effect on a run, for docs/rules.md: a sentence or two."""
     fix: str
-    family: str
+    topic: str
     check: Callable[[Subject], Iterable[Violation]] = field(repr=False)
     requires: str = ""
     """What the subject must have for the rule to apply: "spec" (with its file), "trainer", or the kind of a trainer's config; empty for

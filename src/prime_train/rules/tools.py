@@ -17,17 +17,17 @@ def _remote(subject: Subject) -> Iterator[Violation]:
     for at in range(len(sources.items) if isinstance(sources, Listing) else 0):
         path = ("orchestrator", "train", "source", at, "env", "agent", "runtime", "type")
         if trainer is not None and trainer.value(*path) in REMOTE:
-            yield Violation(path, f"each call of a tool goes to {trainer.value(*path)} and back", document="trainer")
+            yield Violation(path, f"each tool call makes a round trip to {trainer.value(*path)}", document="trainer")
 
 
 RULES = (
     Rule(
         "TO601",
         Severity.NOTE,
-        "tools that run far away",
-        "A call takes about 1.5 s, of which next to nothing is work. With ten calls in turn a rollout is 10 to 15 times as slow, and the "
-        "GPUs wait: it looks like a bottleneck of inference, and is none.",
-        'runtime = {type = "subprocess"} where the tools are harmless; or more rollouts in flight',
+        "tools that run on a remote service",
+        "A call takes about 1.5 s, nearly all of it network time. A rollout with ten calls in sequence is 10 to 15 times slower, and the "
+        "GPUs wait. It looks like an inference bottleneck, but is not.",
+        'write runtime = {type = "subprocess"} if the tools are harmless, or keep more rollouts in flight',
         FAMILY,
         _remote,
         "prime_rl",

@@ -1,26 +1,40 @@
-"""The supported kinds of trainer, one package or module each and free of side effects; `core/registry/trainers.py` lists them."""
+"""The supported kinds of trainer, one package or module each and free of side effects; `core/plugins/trainers.py` lists them."""
 
 from functools import cache
 from importlib import import_module
 from typing import cast
 
-from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
+from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.exit_classifier import classify, fired
-from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, Progress
+from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.trainer import Trainer
 
-__all__ = ["FileSeen", "LineReader", "LogRule", "Progress", "Trainer", "classify", "fired", "trainer_for"]
+__all__ = [
+    "FileInfo",
+    "Gathering",
+    "LineReader",
+    "LogRule",
+    "Progress",
+    "Scattered",
+    "Trainer",
+    "classify",
+    "fired",
+    "trainer_for",
+    "trainer_of",
+]
 
 
 def trainer_for(spec: RunSpec) -> Trainer:
     """Return the trainer for `spec.trainer.kind`."""
-    return _loaded(TRAINERS[spec.trainer.kind].implementation)
+    return trainer_of(spec.trainer.kind)
 
 
 @cache
-def _loaded(implementation: str) -> Trainer:
-    module, _, name = implementation.partition(":")
+def trainer_of(kind: str) -> Trainer:
+    """Return the trainer of a kind that `TRAINERS` lists."""
+    module, _, name = TRAINERS[kind].implementation.partition(":")
     return cast("Trainer", getattr(import_module(module), name)())

@@ -3,9 +3,11 @@
 import shlex
 from collections.abc import Sequence
 
+from prime_train.core.advice import Call, Operation
 from prime_train.core.spec import RunSpec
-from prime_train.trainers import folders
-from prime_train.trainers.folders import FileSeen
+from prime_train.core.text.commands import command
+from prime_train.trainers import checkpoint_folders
+from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.progress import LineReader, reader_for
 from prime_train.trainers.trainer import Trainer
@@ -30,15 +32,15 @@ class CommandTrainer(Trainer):
         return reader_for(spec.trainer.progress)
 
     def step_of(self, spec: RunSpec, name: str) -> int | None:
-        return folders.step_of(spec.checkpoints, name)
+        return checkpoint_folders.step_of(spec.checkpoints, name)
 
     def folder_of(self, spec: RunSpec, step: int) -> str:
-        return folders.folder_of(spec.checkpoints, step)
+        return checkpoint_folders.folder_of(spec.checkpoints, step)
 
-    def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
-        return folders.is_complete(spec.checkpoints, files, now_s)
+    def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
+        return checkpoint_folders.is_complete(spec.checkpoints, files, now_s)
 
-    def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
+    def is_begun(self, spec: RunSpec, files: Sequence[FileInfo]) -> bool:
         return True
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
@@ -53,6 +55,6 @@ def _wandb(spec: RunSpec, attempt: int, run_id: str, link: str) -> dict[str, str
     if spec.wandb is None:
         return {}
     named = {"WANDB_PROJECT": spec.wandb.project, "WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"}
-    notes = f"prime-train run {run_id}: prime-train diagnose {run_id}" + (f"; asked for at {link}" if link else "")
+    notes = f"{run_id}, a run of prime-train: {command(Call(Operation.DIAGNOSE, run_id))}" + (f"; requested at {link}" if link else "")
     named |= {"WANDB_NOTES": notes} if attempt == 1 else {}
     return named | ({"WANDB_ENTITY": spec.wandb.entity} if spec.wandb.entity else {})

@@ -19,7 +19,7 @@ class ComponentHeartbeats:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedHeartbeats:
     """Number of heartbeats received from a component, and the time of the last one in seconds."""
 
     count: int = 0
@@ -32,13 +32,13 @@ def component_of(path: str, components: tuple[str, ...]) -> str | None:
     return name if path.startswith(PREFIX) and name in components else None
 
 
-def first_silent(heard: Mapping[str, Heard], now_s: float, *, quiet_s: float) -> str | None:
+def first_silent(received: Mapping[str, ReceivedHeartbeats], now_s: float, *, quiet_s: float) -> str | None:
     """Return the component to examine after `quiet_s` seconds without any heartbeat: the one that stopped first, because the others wait
     for it.
 
     Return None while any component still sends heartbeats, and until each has sent at least one.
     """
-    last_s = {component: calls.last_s for component, calls in heard.items() if calls.last_s is not None}
-    if not last_s or len(last_s) < len(heard) or now_s - max(last_s.values()) < quiet_s:
+    last_s = {component: calls.last_s for component, calls in received.items() if calls.last_s is not None}
+    if not last_s or len(last_s) < len(received) or now_s - max(last_s.values()) < quiet_s:
         return None
     return min(last_s, key=last_s.__getitem__)

@@ -1,7 +1,7 @@
 """The cause of a trainer's end, from its last lines of output and its exit code.
 
-A failure produces many lines, and most of them describe its consequences. So lines are ranked by standing, not by position: the earliest
-line of the strongest standing names the cause. A signal that ended the trainer is stronger evidence than a hint and weaker than a root
+A failure produces many lines, and most of them describe its consequences. So lines are ranked by strength, not by position: the earliest
+line of the greatest strength names the cause. A signal that ended the trainer is stronger evidence than a hint and weaker than a root
 cause. torchrun always exits with code 1; how its workers really ended is in its output.
 """
 
@@ -9,8 +9,8 @@ import signal
 from collections.abc import Iterator, Sequence
 
 from prime_train.core.causes import Cause
-from prime_train.trainers.lines import clean
-from prime_train.trainers.log_rules import LogRule, Standing
+from prime_train.trainers.log_lines import clean
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import any_of, found_in
 
 LINES_MAX = 4000
@@ -33,7 +33,7 @@ _CODES: dict[int, Cause] = {126: Cause.BAD_CONFIG, 127: Cause.BAD_CONFIG}
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
-    """Return the rule of the strongest standing that matches this line, or None; rules about resuming apply only if `resumed` is true."""
+    """Return the rule of the greatest strength that matches this line, or None; rules about resuming apply only if `resumed` is true."""
     return _fired(clean(line), rules, resumed=resumed)
 
 
@@ -49,7 +49,7 @@ def classify(
     if code == 0:
         return _ended_well(tail, rules, resumed=resumed)
     best = _strongest(tail, rules, resumed=resumed)
-    if best and best[0].standing <= Standing.ROOT:
+    if best and best[0].strength <= EvidenceStrength.ROOT:
         return best[0].cause, best[1][:LINE_SHOWN_MAX]
     ended = f"ended by {_name(code)}"
     if disk_full:
@@ -63,14 +63,14 @@ def classify(
 
 
 def _strongest(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[LogRule, str] | None:
-    """Return the earliest line of the strongest standing, with its rule; None if no rule matches any line."""
-    return min(_all_fired(tail, rules, resumed=resumed), key=lambda found: found[0].standing, default=None)
+    """Return the earliest line of the greatest strength, with its rule; None if no rule matches any line."""
+    return min(_all_fired(tail, rules, resumed=resumed), key=lambda found: found[0].strength, default=None)
 
 
 def _all_fired(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> Iterator[tuple[LogRule, str]]:
     for line in tail:
         rule = _fired(line, rules, resumed=resumed)
-        if rule is not None and (rule.standing is Standing.USER or rule.stop or not found_in(_HANDLED, line)):
+        if rule is not None and (rule.strength is EvidenceStrength.USER or rule.stop or not found_in(_HANDLED, line)):
             yield rule, line
 
 
@@ -80,14 +80,14 @@ def _fired(text: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | N
     if any_rule is not None and not any_rule.search(text):
         return None
     matching = (rule for rule in rules if (resumed or not rule.resumed_only) and rule.fits(text))
-    return min(matching, key=lambda rule: rule.standing, default=None)
+    return min(matching, key=lambda rule: rule.strength, default=None)
 
 
 def _ended_well(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[Cause, str]:
     """Return the cause for exit code 0. Errors in the log were handled then, unless the trainer stopped early in an orderly way or started
     over."""
-    telling = [rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED)]
-    best = _strongest(tail, telling, resumed=resumed)
+    decisive = [rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED)]
+    best = _strongest(tail, decisive, resumed=resumed)
     return (best[0].cause, best[1][:LINE_SHOWN_MAX]) if best else (Cause.FINISHED, "exit code 0")
 
 

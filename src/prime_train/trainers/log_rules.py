@@ -1,7 +1,7 @@
 """The table of log rules: what lines of a trainer's output mean.
 
 Patterns are case-sensitive unless marked otherwise and are searched in cleaned lines (no colours, no rank prefix), so `^` is the start of
-the text itself. `standing` is the strength of a line as evidence. When one of eight processes runs out of memory, the other seven log far
+the text itself. `strength` is the strength of a line as evidence. When one of eight processes runs out of memory, the other seven log far
 more errors about their lost peer. So a root cause outranks a hint, and a hint outranks a consequence, wherever they occur in the log.
 """
 
@@ -14,7 +14,7 @@ from prime_train.core.spec import LogRuleSpec, RunSpec
 from prime_train.trainers.patterns import found_in
 
 
-class Standing(IntEnum):
+class EvidenceStrength(IntEnum):
     """Strength of a line as evidence; a lower value is stronger."""
 
     USER = 0
@@ -22,7 +22,7 @@ class Standing(IntEnum):
     HINT = 2
     """Names a cause, but trainers also log such lines, handle the error and go on."""
     CONSEQUENCE = 3
-    """Most likely something else failed first."""
+    """The line probably only describes a consequence of another failure."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LogRule:
     pattern: str
     cause: Cause
     stop: bool = False
-    standing: Standing = Standing.ROOT
+    strength: EvidenceStrength = EvidenceStrength.ROOT
     resumed_only: bool = False
     """Whether the rule applies only if a checkpoint was to be resumed."""
 
@@ -43,7 +43,7 @@ class LogRule:
 
     @property
     def is_consequence(self) -> bool:
-        return self.standing is Standing.CONSEQUENCE
+        return self.strength is EvidenceStrength.CONSEQUENCE
 
 
 def patterns_of(spec: RunSpec) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def patterns_of(spec: RunSpec) -> tuple[str, ...]:
 
 def of_spec(rules: Iterable[LogRuleSpec]) -> tuple[LogRule, ...]:
     """Return the user's own rules, which outrank all others."""
-    return tuple(LogRule(rule.pattern, rule.cause, rule.stop, Standing.USER) for rule in rules)
+    return tuple(LogRule(rule.pattern, rule.cause, rule.stop, EvidenceStrength.USER) for rule in rules)
 
 
 def _root(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
@@ -62,15 +62,17 @@ def _root(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
 
 
 def _hint(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
-    return tuple(LogRule(pattern, cause, standing=Standing.HINT) for pattern in patterns)
+    return tuple(LogRule(pattern, cause, strength=EvidenceStrength.HINT) for pattern in patterns)
 
 
 def _consequence(cause: Cause, *patterns: str) -> tuple[LogRule, ...]:
-    return tuple(LogRule(pattern, cause, standing=Standing.CONSEQUENCE) for pattern in patterns)
+    return tuple(LogRule(pattern, cause, strength=EvidenceStrength.CONSEQUENCE) for pattern in patterns)
 
 
 def _started_over(*patterns: str) -> tuple[LogRule, ...]:
-    """Return rules that stop the trainer at once: one that starts over would overwrite good checkpoints with its first steps."""
+    """Return rules that stop the trainer at once, because a trainer that starts over would overwrite good checkpoints with its first
+    steps.
+    """
     return tuple(LogRule(pattern, Cause.RESUME_IGNORED, stop=True, resumed_only=True) for pattern in patterns)
 
 
@@ -225,4 +227,4 @@ BUILT_IN: tuple[LogRule, ...] = (
         r"ray\.exceptions\.(ActorDiedError|ActorUnavailableError|ObjectStoreFullError)|Worker exit type: SYSTEM_ERROR",
     ),
 )
-"""The built-in rules. If two rules of the same standing match a line, the earlier one wins."""
+"""The built-in rules. If two rules of the same strength match a line, the earlier one wins."""

@@ -12,7 +12,7 @@ from re import Match, Pattern
 from typing import cast
 
 MATCHES_MAX = 500
-"""Matches examined in one line. Each match starts a new search, so without this limit the time would be quadratic."""
+"""Maximum number of matches examined in one line. Each match starts a new search, so without this limit the time would be quadratic."""
 _COMPILED_MAX = 1024
 
 
@@ -31,8 +31,8 @@ def compiled(pattern: str) -> Pattern[str]:
     try:
         return cast("Pattern[str]", re2.compile(pattern, options))
     except (re2.error, UnicodeError) as error:
-        said = error.args[0] if error.args else error
-        raise PatternRefused(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+        reason = error.args[0] if error.args else error
+        raise PatternRefused(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from error
 
 
 def load_engine() -> None:

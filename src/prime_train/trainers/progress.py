@@ -3,23 +3,31 @@
 import csv
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 from prime_train.core.spec import ProgressSpec
-from prime_train.trainers.folders import STEP_MAX
-from prime_train.trainers.lines import clean
+from prime_train.trainers.checkpoint_folders import STEP_MAX
+from prime_train.trainers.log_lines import clean
 from prime_train.trainers.patterns import matches
+
+OTHERS_MAX = 50
+"""Number of further numbers that are read from one row; some trainers write hundreds of them."""
+NAME_CHARS_MAX = 100
+_ANY = ProgressSpec()
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A completed step. `loss` and `reward` are None if they are absent or not finite."""
+    """A completed step. `loss` and `reward` are None if they are absent or not finite. `others`: further finite numbers of the same row, by
+    name."""
 
     step: int
     loss: float | None = None
     reward: float | None = None
+    others: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 class LineReader(Protocol):
@@ -59,11 +67,15 @@ class CsvReader:
     """Reader of CSV rows. A row with the name of the step's column is a header, wherever it occurs, because a restarted trainer writes it
     again."""
 
-    def __init__(self, spec: ProgressSpec) -> None:
+    def __init__(self, spec: ProgressSpec = _ANY) -> None:
         self._spec = spec
         self._header: list[str] = []
 
     def read(self, line: str) -> Progress | None:
+        return _progress(self.row(line), self._spec)
+
+    def row(self, line: str) -> dict[str, str] | None:
+        """Return the cells of a row by the names of their columns, or None for a header and for what is no row."""
         try:
             cells = [cell.strip() for cell in next(csv.reader([clean(line)]), [])]
         except csv.Error:
@@ -73,7 +85,7 @@ class CsvReader:
             return None
         if not cells or len(cells) != len(self._header):
             return None
-        return _progress(dict(zip(self._header, cells, strict=True)), self._spec)
+        return dict(zip(self._header, cells, strict=True))
 
 
 class RegexReader:
@@ -95,23 +107,31 @@ class RegexReader:
 def _progress(values: object, names: ProgressSpec) -> Progress | None:
     if not isinstance(values, Mapping):
         return None
-    step = _step(values.get(names.step))
+    step = step_of(values.get(names.step))
     if step is None:
         return None
-    return Progress(step, _number(values.get(names.loss)), _number(values.get(names.reward)))
+    known = {names.step, names.loss, names.reward}
+    return Progress(step, number_of(values.get(names.loss)), number_of(values.get(names.reward)), others_of(values, known))
 
 
-def _step(value: object) -> int | None:
+def others_of(values: Mapping[str, object], known: Collection[str] = ()) -> dict[str, float]:
+    """Return the finite numbers among the values, by name, but for those that are known, and no more than `OTHERS_MAX`."""
+    found = ((name, number_of(value)) for name, value in values.items() if isinstance(name, str) and name not in known)
+    named = ((name, number) for name, number in found if number is not None and 0 < len(name) <= NAME_CHARS_MAX and name.isprintable())
+    return dict(islice(named, OTHERS_MAX))
+
+
+def step_of(value: object) -> int | None:
     """Return a whole number from 0 to `STEP_MAX`, or None for everything else, including NaN."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 20:
         value = int(value)
-    number = value if isinstance(value, int) and not isinstance(value, bool) else _number(value)
+    number = value if isinstance(value, int) and not isinstance(value, bool) else number_of(value)
     if number is None or not 0 <= number <= STEP_MAX or number != int(number):
         return None
     return int(number)
 
 
-def _number(value: object) -> float | None:
+def number_of(value: object) -> float | None:
     """Return a finite float, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None

@@ -20,7 +20,7 @@ class Service:
     cause: Cause
     """Cause that is reported if the service fails."""
     idle_s: int
-    """The service counts as failed after being dead without a new step for this many seconds."""
+    """Seconds without a new step for which the service must appear dead before it counts as failed."""
     gpus: tuple[int, ...] = ()
     """GPUs that only this service uses, by the driver's numbers; empty if they are unknown."""
     ports: tuple[int, ...] = ()

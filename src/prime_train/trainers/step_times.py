@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from prime_train.trainers.lines import clean
+from prime_train.trainers.log_lines import clean
 from prime_train.trainers.progress import LineReader
 
 STAMPS = ("time", "timestamp", "_timestamp", "wall_time", "ts")

@@ -1,16 +1,20 @@
 """The port of every trainer; none of its methods has side effects."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
+from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
-from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.log_rules import LogRule
-from prime_train.trainers.outputs import Disposable, StaleOutputs
 from prime_train.trainers.progress import LineReader
+from prime_train.trainers.scattered_checkpoints import Gathering
 from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
+
+if TYPE_CHECKING:
+    from prime_train.trainers.prime_rl.profile import Profile
 
 
 class Trainer(Protocol):
@@ -39,13 +43,13 @@ class Trainer(Protocol):
     def folder_of(self, spec: RunSpec, step: int) -> str:
         """Return the name of the checkpoint folder of `step`."""
 
-    def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
+    def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         """Return whether a checkpoint folder with these files is complete, as far as names, sizes and times show. `now_s` is the time in
         seconds since 1970."""
 
-    def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
-        """Return whether these files of a checkpoint folder show that a save has begun for which training steps wait, so that steps may
-        stand still."""
+    def is_begun(self, spec: RunSpec, files: Sequence[FileInfo]) -> bool:
+        """Return whether these files of a checkpoint folder show that a save has begun. Training steps may wait for such a save and stand
+        still."""
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         """Return the user's log rules, followed by the built-in ones."""
@@ -74,6 +78,14 @@ class Trainer(Protocol):
         """Return the components of the trainer that send heartbeats over loopback."""
         return None
 
+    def gathering(self, spec: RunSpec) -> Gathering | None:
+        """Return where the trainer writes checkpoints that are no folders of their own, or None if each is a folder."""
+        return None
+
+    def counts_anew(self, spec: RunSpec) -> bool:
+        """Return whether a resumed training counts its steps from 0 again, so that they are added to the step of the checkpoint."""
+        return False
+
     def disposable(self, spec: RunSpec) -> Disposable | None:
         """Return the outputs that may be deleted when the disk fills up."""
         return None
@@ -98,6 +110,11 @@ class Trainer(Protocol):
 
     # ------------------------------------------------------------------------------------------------------- for people
 
+    def profile(self, lines: Iterable[str], *, steps: int) -> "Profile | None":
+        """Return where the time of the last `steps` steps goes according to these lines of the metrics file, or None if the trainer does
+        not report it."""
+        return None
+
     def shown_command(self, spec: RunSpec) -> str:
         """Return the command as the user would have typed it, without the arguments that each launch adds."""
         return spec.trainer.command
@@ -105,6 +122,10 @@ class Trainer(Protocol):
     def config_file(self, spec: RunSpec) -> str | None:
         """Return the path of the trainer's own config file inside the working tree, or None if it has none."""
         return None
+
+    def commit(self, spec: RunSpec) -> str:
+        """Return the commit of the trainer's own code that the spec names; empty if it names none."""
+        return ""
 
     def output_folders(self, spec: RunSpec) -> tuple[str, ...]:
         """Return the folders inside the working tree that runs write; they are not packed for a machine."""

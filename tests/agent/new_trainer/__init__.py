@@ -1,4 +1,5 @@
-"""A kind of trainer that prime-train does not have: it counts. All that is known of it is in this package, and `ROW` is its row."""
+"""A kind of trainer that prime-train does not have: it only counts. Everything about it is in this package, and `ROW` is its row in the
+registry."""
 
 import re
 import sys
@@ -6,23 +7,24 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from prime_train.core.causes import Cause
-from prime_train.core.registry.kinds import Layout, TrainerKind
+from prime_train.core.plugins.definitions import Layout, TrainerKind
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_rules import LogRule
-from prime_train.trainers.outputs import Move, StaleOutputs
 from prime_train.trainers.progress import LineReader, Progress
 from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.stale_outputs import Move, StaleOutputs
 
 KIND = "counting"
 CONFIG = "counting.txt"
-"""Lines NAME=VALUE: `port` of its service; `stall`, the step after which it waits in vain; `dies`, the step before which it ends."""
+"""The trainer's config file with lines NAME=VALUE: `port` of its service; `stall`, the step after which it hangs; `dies`, the step before
+which it ends."""
 LOG = "out/counting.log"
 _MADE = re.compile(r"iteration (\d+) of \d+, cost ([\d.]+)")
 
 
 class Reader:
-    """Reads its own format of progress."""
+    """Parser of the trainer's own format of progress lines."""
 
     def read(self, line: str) -> Progress | None:
         found = _MADE.fullmatch(line)
@@ -58,14 +60,14 @@ class CountingTrainer(CommandTrainer):
 
 
 def _session(listing: Collection[str], resume_step: int | None, *, attempt: int) -> Sequence[Move]:
-    """It refuses to start where a session of an earlier launch is."""
+    """Return the renames that move the session of an earlier launch away, because the trainer refuses to start beside one."""
     return [Move("session", f"../old-session-{attempt}")] if "session" in listing else []
 
 
 ROW = TrainerKind(
     "tests.agent.new_trainer:CountingTrainer",
     "counts",
-    own_command=f"write {CONFIG}",
+    command_advice=f"write {CONFIG}",
     needs_steps="it would count forever",
     layout=lambda spec: Layout("out/saved", "iteration-{step:06d}", marker="done", files=("state",), progress_file="out/progress.txt"),
 )

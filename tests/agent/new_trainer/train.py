@@ -1,6 +1,6 @@
-"""What the new trainer runs: `train.py CHECKPOINTS STEPS [FOLDER]` counts to STEPS, from the checkpoint in FOLDER.
+"""The program of the new trainer: `train.py CHECKPOINTS STEPS [FOLDER]` counts to STEPS, from the checkpoint in FOLDER.
 
-Its state is a number that follows from the one before, so that a step that is left out or made twice shows in the end.
+Its state is a number computed from the previous one, so that a step that is skipped or made twice shows in the final state.
 """
 
 import signal
@@ -14,27 +14,27 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 EVERY = 5
-"""Iterations between two checkpoints."""
+"""Steps between two checkpoints."""
 STEP_S = 0.01
 
 
 def after(state: int) -> int:
-    """The state that follows."""
+    """Return the state that follows this one."""
     return (state * 6364136223846793005 + 1442695040888963407) % 2**64
 
 
 class Alive(BaseHTTPRequestHandler):
-    asked = 0
+    requested = 0
 
     def do_GET(self) -> None:
-        Alive.asked += 1
-        if Alive.asked == 3:  # once by the trainer, and twice by the agent, which has thus had an answer
+        Alive.requested += 1
+        if Alive.requested == 3:  # once by the trainer, and twice by the agent, which has thus had an answer
             Path("probed").touch()
         self.send_response(200 if self.path == "/alive" else 404)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 def save(folder: Path, state: int) -> None:
@@ -44,7 +44,7 @@ def save(folder: Path, state: int) -> None:
 
 
 def serve(port: int) -> "subprocess.Popen[bytes]":
-    """The service, once it answers."""
+    """Start the service, and return once it answers."""
     abacus = subprocess.Popen([sys.executable, __file__, "--serve", str(port)])
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Gives one kind of process a wall clock that is wrong, and that can be set while it runs.
+"""Gives one kind of process a wrong wall clock, which can be set while the process runs.
 
-Python loads this module at start-up when its folder is on PYTHONPATH. PT_CLOCKS is a JSON object: a pattern of command lines -> a file that
-holds how many seconds that clock is ahead. The file is read anew at each look at the clock, so writing it sets the clock.
+Python loads this module at start-up when its folder is on PYTHONPATH. PT_CLOCKS is a JSON object: a pattern of command lines -> a file with
+the number of seconds that the clock is ahead. The file is read at each reading of the clock, so writing it sets the clock.
 """
 
 import json

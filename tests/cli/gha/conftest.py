@@ -11,7 +11,7 @@ from tests.github.scratch import repository
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
-    """Of a repository with one good config on main; ann may push to it, bob may not."""
+    """Return a job of a repository with one good config on main; ann may push to it, bob may not."""
     # A name of its own: the control plane is shared.
     repo = f"acme/{tmp_path.name.replace('_', '-')}"
     folder = repository(tmp_path / "checkout", {"configs/small.yaml": GOOD, "train.py": "print(1)\n"}, name=repo)
@@ -25,7 +25,7 @@ def job(tmp_path: Path) -> Iterator[Job]:
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A control plane elsewhere that nobody watches, for all tests; the variables that lead to it."""
+    """Return the variables that lead to a remote control plane without a watcher, shared by all tests."""
     shell = Shell(tmp_path_factory.mktemp("plane"))
     with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
         yield dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())

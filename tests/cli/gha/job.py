@@ -1,4 +1,4 @@
-"""A step of a job as GitHub would run it: a real checkout, the event's file, a token of the job's, and a fake GitHub that has it all."""
+"""A step of a job as on GitHub: a real checkout, the event's file, a token of the job, and a fake GitHub with all of it."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from typing import Any
 from tests.cli.shell import PROGRAM, Shell
 from tests.fakes.github import FakeGitHub
 from tests.github.scratch import commit, git
+from tests.waiting import HANG_S
 
 GOOD = """\
 name: small
@@ -28,7 +29,7 @@ _OUTPUT = re.compile(r"^([a-z-]+)<<(\S+)\n(.*?)\n\2$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Did:
-    """What a step said and left."""
+    """The output and the results of a step."""
 
     code: int
     log: str
@@ -37,14 +38,14 @@ class Did:
 
     @property
     def annotations(self) -> list[tuple[str, str]]:
-        """Level and the rest of each."""
+        """Return the level and the rest of each annotation."""
         found = [re.match(r"::(error|warning|notice)(.*)", line) for line in self.log.splitlines()]
         return [(one[1], one[2]) for one in found if one is not None]
 
 
 @dataclass(frozen=True)
 class Job:
-    """`folder`: of the checkout, whose history the fake's repository has."""
+    """A job. `folder`: the checkout, whose history the fake's repository has."""
 
     fake: FakeGitHub
     folder: Path
@@ -52,7 +53,7 @@ class Job:
     permissions: dict[str, str] = field(default_factory=lambda: dict(WRITES))
 
     def commit(self, files: Mapping[str, str], branch: str = "main") -> str:
-        """Pushed; what is checked out from now on."""
+        """Commit and push the files; later steps check this commit out."""
         current = git(self.folder, "rev-parse", "--abbrev-ref", "HEAD")
         if current != branch:
             exists = git(self.folder, "branch", "--list", branch)
@@ -62,7 +63,7 @@ class Job:
         return sha
 
     def event(self, name: str) -> dict[str, Any]:
-        """The newest of that name that happened."""
+        """Set the event to the newest one of that name."""
         return dict(next(each["payload"] for each in reversed(self.fake.events()) if each["name"] == name))
 
     def run(self, verb: str, event_name: str, payload: object, *, token: str | None = None, **env: str) -> Did:
@@ -92,7 +93,7 @@ class Job:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=120,
+            timeout=HANG_S,
             check=False,
         )
         outputs = {found[1]: found[3] for found in _OUTPUT.finditer(out.read_text())}

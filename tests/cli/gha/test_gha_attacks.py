@@ -1,4 +1,4 @@
-"""What anybody may send: names, texts and events that try to be more than text."""
+"""What any GitHub user may send: names, texts and events that try to be more than text."""
 
 import json
 import os
@@ -9,22 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.actions.changed import inside, named, of_pull, read_named
-from prime_train.actions.control_plane import context
-from prime_train.actions.event import Event, read_event
 from prime_train.actions.job import SUMMARY_BYTES_MAX, Job, hide
+from prime_train.actions.printer import printer
+from prime_train.adapters.github.events import Event
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
+from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named
 from prime_train.reports.findings.github import github
 from tests.adapters.speaking_github import as_job, spoken_to
 from tests.cli.gha.job import GOOD, Did
 from tests.cli.gha.job import Job as Step
-from tests.fakes.prime.faults import ALWAYS, Answer
+from tests.fakes.http import ALWAYS, Response
 
 BAD = GOOD + "budgets: 3\n"
 SECRET = "hf_" + "a1B2c3D4" * 4
+SECRETS = """
+    PRIME_TRAIN_MASTER_KEY PRIME_TRAIN_ALERT_URL PRIME_TRAIN_SLACK_TOKEN PRIME_TRAIN_SLACK_WEBHOOK SLACK_WEBHOOK_URL
+    PRIME_TRAIN_GITHUB_TOKEN PRIME_TRAIN_GITHUB_APP_KEY PRIME_API_KEY WANDB_API_KEY HF_TOKEN NEPTUNE_API_TOKEN JUDGE_KEY
+    AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN R2_SECRET_ACCESS_KEY B2_APPLICATION_KEY PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY
+"""
 COMMAND = re.compile(r"::(error|warning|notice|add-mask)( [^:]*)?::")
 OUTPUTS = {"valid", "findings", "errors", "warnings", "configs", "sarif", "comment-url"}
 NAMES = (
@@ -41,7 +46,7 @@ NAMES = (
 
 
 def a_job(folder: Path, event_name: str = "workflow_dispatch", event: bytes | None = None) -> Job:
-    """Without a process of its own."""
+    """Return a job that runs in this process."""
     if event is not None:
         (folder / "event.json").write_bytes(event)
     environment = {
@@ -55,7 +60,7 @@ def a_job(folder: Path, event_name: str = "workflow_dispatch", event: bytes | No
 
 
 def commands(log: str) -> list[str]:
-    """What GitHub would take for a command, however it is indented."""
+    """Return what GitHub would take for a command, however it is indented."""
     return [line for line in re.split(r"[\r\n]+", log) if line.lstrip().startswith(("::", "##["))]
 
 
@@ -92,7 +97,7 @@ def test_a_name_that_is_no_text_is_no_bug_of_ours(job: Step) -> None:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with links that lead out of it."""
+    """Create a working folder with links that lead out of it."""
     folder = tmp_path / "here"
     (folder / "configs").mkdir(parents=True)
     (tmp_path / "outside.yaml").write_text(GOOD)
@@ -112,7 +117,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )  # fmt: skip
 def test_a_path_that_leads_out_or_is_none_is_refused_in_one_line(here: Path, path: str) -> None:
-    with pytest.raises(UsageError, match="is no path within the repository") as error:
+    with pytest.raises(UsageError, match="is not a path within the repository") as error:
         inside(path)
     assert error.value.code is Exit.USAGE
     assert str(error.value).isprintable()
@@ -134,8 +139,8 @@ def test_a_config_that_leads_out_by_a_link_is_not_read_out(here: Path, link: str
     (here / "t").mkdir()
     (here / "configs" / "rl.yaml").write_text(TRAINS)
     (here / link).symlink_to(here.parent / target)
-    with pytest.raises(UsageError, match="leads to a file out of the repository") as error:
-        read_named([Path("configs")])
+    with pytest.raises(UsageError, match="links to a file outside the repository") as error:
+        read_named([Path("configs")], {})
     assert "hunter2" not in str(error.value)
 
 
@@ -144,8 +149,8 @@ def test_a_pull_request_of_more_files_than_github_tells_hides_no_config(here: Pa
     (here / "configs" / "bad.yaml").write_text(BAD)
     with spoken_to() as fake:
         page = json.dumps([{"filename": "docs/x.md", "status": "added"}] * 100)
-        fake.fail(Answer(200, page.encode()), path="/files", times=ALWAYS)
-        assert "configs/bad.yaml" in [matter.file for matter in of_pull(as_job(fake), 1, "configs")]
+        fake.fail(Response(200, page.encode()), path="/files", times=ALWAYS)
+        assert "configs/bad.yaml" in [loaded.file for loaded in of_pull(as_job(fake), 1, "configs", {})]
 
 
 @pytest.mark.parametrize("path", ["configs/a.yaml", "./configs/a.yaml", "configs/../b.yaml", "configs/$(x);`y`'\"&|.yaml", "ä ö.yaml"])
@@ -155,7 +160,7 @@ def test_a_path_within_is_taken_as_it_is_written(here: Path, path: str) -> None:
 
 
 def test_too_many_paths_are_refused(here: Path) -> None:
-    with pytest.raises(UsageError, match="more than 1000"):
+    with pytest.raises(UsageError, match="at most 1000"):
         named("a " * 1001)
 
 
@@ -165,14 +170,14 @@ def test_nothing_outside_the_repository_is_launched(job: Step) -> None:
     job.commit({"README": "more\n"})
     did = job.run("launch", "workflow_dispatch", {}, PRIME_TRAIN_INPUT_CONFIG="configs/link.yaml", PRIME_TRAIN_INPUT_DRY_RUN="true")
     assert did.code == 2
-    assert "is no path within the repository" in did.log
+    assert "is not a path within the repository" in did.log
 
 
 # -------------------------------------------------------------------------------------------- outputs, annotations and summary
 
 
 def parsed(text: str) -> dict[str, str]:
-    """As the runner reads a file of outputs."""
+    """Return a file of outputs as the runner parses it."""
     found, lines = {}, iter(text.splitlines(keepends=True))
     for line in lines:
         name, is_block, mark = line.rstrip("\n").partition("<<")
@@ -210,8 +215,8 @@ def test_an_annotation_is_one_command_whatever_is_in_it(capfd: pytest.CaptureFix
 
 def test_what_a_watcher_says_is_no_command(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     home = Home(tmp_path, {})
-    home.say_serving("http://127.0.0.1:1")
-    context(home, waits=False).watched("run-1", "CreateUnknown", "it said:\n::add-mask::e\r\n##[error]x\n  ::stop-commands::y")
+    home.write_serving("http://127.0.0.1:1")
+    printer(home, "")("run-1", "CreateUnknown", "it said:\n::add-mask::e\r\n##[error]x\n  ::stop-commands::y")
     assert commands(capfd.readouterr().out) == []
 
 
@@ -220,7 +225,7 @@ def test_a_summary_of_two_megabytes_is_cut_to_what_is_shown_at_all(tmp_path: Pat
     a_job(tmp_path).summary(text)
     left = (tmp_path / "summary").read_bytes()
     assert len(left) <= SUMMARY_BYTES_MAX + 1 < 2**20
-    assert left.decode().rstrip().endswith("cut: a summary holds no more.")
+    assert left.decode().rstrip().endswith("truncated: a summary cannot be longer.")
 
 
 # ---------------------------------------------------------------------------------------------------------------------- events
@@ -237,11 +242,11 @@ SAID = {
 
 
 def read(folder: Path, name: str, event: object) -> Event:
-    return read_event(a_job(folder, name, event if isinstance(event, bytes) else json.dumps(event).encode()))
+    return a_job(folder, name, event if isinstance(event, bytes) else json.dumps(event).encode()).trigger().event
 
 
 def changed(event: Mapping[str, object], path: str, value: object) -> dict[str, object]:
-    """With another value there; None: without."""
+    """Return the event with another value at that path; None: without it."""
     first, _, rest = path.partition(".")
     inner = event[first]
     if rest:
@@ -277,8 +282,8 @@ def test_the_event_they_are_made_of_is_read(tmp_path: Path, name: str, event: di
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (b"", "is no JSON"), (b"{", "is no JSON"), (b"\xff\xfe{", "is no JSON"), (b"[" * 200_000, "is no JSON"),
-        (b'{"a":' * 200_000, "is no JSON"), (b"null", "is missing"), (b"[]", "is missing"), (b"3", "is missing"), (b'"x"', "is missing"),
+        (b"", "is not JSON"), (b"{", "is not JSON"), (b"\xff\xfe{", "is not JSON"), (b"[" * 200_000, "is not JSON"),
+        (b'{"a":' * 200_000, "is not JSON"), (b"null", "is missing"), (b"[]", "is missing"), (b"3", "is missing"), (b'"x"', "is missing"),
     ],
 )  # fmt: skip
 def test_an_event_that_is_none_is_refused(tmp_path: Path, name: str, event: bytes, why: str) -> None:
@@ -289,23 +294,23 @@ def test_an_event_that_is_none_is_refused(tmp_path: Path, name: str, event: byte
 def test_an_event_of_forty_megabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "event.json").open("wb") as file:
         file.truncate(40 * 2**20)
-    with pytest.raises(UsageError, match="is over"):
-        read_event(a_job(tmp_path, "issue_comment"))
+    with pytest.raises(UsageError, match="has more than"):
+        a_job(tmp_path, "issue_comment").trigger()
 
 
 def test_an_event_that_is_not_there_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"event\.json: No such file"):
-        read_event(a_job(tmp_path, "issue_comment"))
+        a_job(tmp_path, "issue_comment").trigger()
     (tmp_path / "event.json").mkdir()
     with pytest.raises(UsageError, match=r"event\.json: Is a directory"):
-        read_event(a_job(tmp_path, "issue_comment"))
+        a_job(tmp_path, "issue_comment").trigger()
     with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is not set"):
-        read_event(replace(a_job(tmp_path, "issue_comment"), event_file=None))
+        replace(a_job(tmp_path, "issue_comment"), event_file=None).trigger()
 
 
 @pytest.mark.parametrize("payload", [[], "x", 3, True])
 def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: object) -> None:
-    with pytest.raises(UsageError, match="client_payload is no object"):
+    with pytest.raises(UsageError, match="client_payload is not an object"):
         read(tmp_path, "repository_dispatch", {"action": "prime-train-stop", "client_payload": payload})
 
 
@@ -320,10 +325,10 @@ def test_the_step_leaves_with_a_code_and_a_sentence(job: Step, plane: dict[str, 
 
 
 def seen(job: Step, did: Did) -> str:
-    """All that anybody else could read of it."""
-    said = "".join(comment["body"] for comment in job.fake.comments(job.repo, 1)) if job.fake.events() else ""
+    """Return everything of the step that other people could read."""
+    output = "".join(comment["body"] for comment in job.fake.comments(job.repo, 1)) if job.fake.events() else ""
     log = "\n".join(line for line in did.log.splitlines() if not line.startswith("::add-mask::"))
-    return log + did.summary + json.dumps(did.outputs) + said
+    return log + did.summary + json.dumps(did.outputs) + output
 
 
 def test_a_secret_in_a_config_is_repeated_nowhere(job: Step) -> None:
@@ -337,7 +342,7 @@ def test_a_secret_in_a_config_is_repeated_nowhere(job: Step) -> None:
     assert SECRET not in seen(job, did) + (job.folder / "found.sarif").read_text()
 
 
-def test_the_keys_of_the_control_plane_are_told_to_github_alone_to_be_hidden(job: Step, plane: dict[str, str]) -> None:
+def test_the_keys_of_the_control_plane_are_reported_to_github_alone_to_be_hidden(job: Step, plane: dict[str, str]) -> None:
     key, secret = plane["PRIME_TRAIN_MASTER_KEY"], "AbCdEf/" * 5
     did = job.run("status", "schedule", {}, **plane, PRIME_API_KEY="pit_secret_of_the_job", AWS_SECRET_ACCESS_KEY=secret)
     assert did.code == 0, did.log
@@ -345,7 +350,7 @@ def test_the_keys_of_the_control_plane_are_told_to_github_alone_to_be_hidden(job
     assert not [one for one in (key, "pit_secret_of_the_job", secret) if one in seen(job, did)]
 
 
-def test_a_key_that_is_wrong_is_not_repeated_in_what_is_said_of_it(job: Step, plane: dict[str, str]) -> None:
+def test_a_key_that_is_wrong_is_not_repeated_in_what_is_reported_of_it(job: Step, plane: dict[str, str]) -> None:
     wrong = "ab" * 32
     did = job.run("status", "schedule", {}, **(plane | {"PRIME_TRAIN_MASTER_KEY": wrong}))
     assert did.code == 4, did.log
@@ -364,6 +369,15 @@ def test_every_line_of_a_secret_is_hidden_and_none_is_a_command(capfd: pytest.Ca
     ]
     hide({"PRIME_TRAIN_GITHUB_APP_KEY": pem})
     assert capfd.readouterr().out == ""
+
+
+def test_every_secret_that_a_step_may_be_given_is_masked_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    public = {"CI": "true", "PATH": "/bin", "PRIME_TRAIN_SLACK_CHANNEL": "C0123ABCD", "AWS_REGION": "eu-west-1"}
+    hide(
+        {"GITHUB_ACTIONS": "true", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*,*", **public}
+        | {name: f"value of {name}" for name in SECRETS.split()}
+    )
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(f"::add-mask::value of {name}" for name in SECRETS.split())
 
 
 # -------------------------------------------------------------------------------------------------------------------- comments

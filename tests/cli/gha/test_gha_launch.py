@@ -1,4 +1,4 @@
-"""A launch from a job: of the very commit, once however often it is asked for, and only by who may push."""
+"""A launch from a job: of exactly that commit, once however often it is requested, and only for users who may push."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def dispatched(job: Job, plane: dict[str, str], **env: str) -> Did:
 
 
 def runs(job: Job, plane: dict[str, str]) -> list[Run]:
-    """Those of this repository."""
+    """Return the runs of this repository."""
     store = RemoteStore(plane["PRIME_TRAIN_STORE"], bytes.fromhex(plane["PRIME_TRAIN_MASTER_KEY"]))
     return [run for run in store.list_runs() if run.origin is not None and run.origin.repository == job.repo]
 
@@ -56,7 +56,7 @@ def test_a_dry_run_launches_nothing(job: Job, plane: dict[str, str]) -> None:
     assert (runs(job, plane), job.fake.deployments(job.repo)) == ([], [])
 
 
-def test_a_config_with_mistakes_is_not_launched(job: Job, plane: dict[str, str]) -> None:
+def test_a_config_with_errors_is_not_launched(job: Job, plane: dict[str, str]) -> None:
     job.commit({"configs/small.yaml": GOOD + "budgets: 3\n"})
     did = dispatched(job, plane)
     assert did.code == 1
@@ -66,7 +66,7 @@ def test_a_config_with_mistakes_is_not_launched(job: Job, plane: dict[str, str])
 
 def test_what_is_not_pushed_is_not_launched(job: Job, plane: dict[str, str]) -> None:
     (job.folder / "train.py").write_text("print(2)\n")
-    assert "has changes that no commit has" in dispatched(job, plane).log
+    assert "has uncommitted changes" in dispatched(job, plane).log
     job.commit({})
     did = dispatched(job, plane, GITHUB_SHA="0" * 40)
     assert did.code == 2
@@ -92,7 +92,7 @@ def labelled(job: Job, plane: dict[str, str], name: str = "train", by: str = "an
     return job.run("launch", "pull_request", job.event("pull_request"), **(plane | CONFIG))
 
 
-def test_a_label_launches_and_the_pull_request_is_told(job: Job, plane: dict[str, str]) -> None:
+def test_a_label_launches_and_the_pull_request_is_notified(job: Job, plane: dict[str, str]) -> None:
     did = labelled(job, plane)
     assert did.code == 0, did.log
     (comment,) = job.fake.comments(job.repo, 1)
@@ -103,7 +103,7 @@ def test_a_label_launches_and_the_pull_request_is_told(job: Job, plane: dict[str
 
 @pytest.mark.parametrize(
     ("name", "by", "why"),
-    [("train", "bob", "bob may not launch"), ("train", "robot[bot]", "may not launch"), ("bug", "ann", "'bug' launches nothing")],
+    [("train", "bob", "bob may not launch"), ("train", "robot[bot]", "may not launch"), ("bug", "ann", "'bug' does not launch a run")],
 )
 def test_a_label_of_who_may_not_push_launches_nothing(job: Job, plane: dict[str, str], name: str, by: str, why: str) -> None:
     if by.endswith("[bot]"):

@@ -1,4 +1,4 @@
-"""As whom GitHub is spoken to: an App before a token of its own, that before the job's."""
+"""The identity used for GitHub: an App takes precedence over a token of the user, and that over the job's token."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,9 +48,9 @@ def test_outside_of_a_job_its_token_is_for_other_tools() -> None:
 @pytest.mark.parametrize("key", ["", "no key", "/nowhere/key.pem", "/"])
 def test_half_an_app_is_refused_before_anything_is_watched(tmp_path: Path, key: str) -> None:
     environment = {"PRIME_TRAIN_GITHUB_APP_ID": "1", "PRIME_TRAIN_GITHUB_APP_KEY": key}
-    with pytest.raises(UsageError, match="no private key and no file"):
+    with pytest.raises(UsageError, match="neither a private key nor a readable file"):
         client(environment)
-    with pytest.raises(UsageError, match="no private key and no file"):
+    with pytest.raises(UsageError, match="neither a private key nor a readable file"):
         Home(tmp_path, environment).context("http://127.0.0.1:1")
 
 

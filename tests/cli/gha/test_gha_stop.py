@@ -1,4 +1,4 @@
-"""Stops, resumes and looks, by comment: heard from who may push, and from nobody else."""
+"""Stopping, resuming and querying runs by comment: accepted from users who may push, and ignored from others."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.cli.gha.job import GOOD, Did, Job
 
 @pytest.fixture
 def run_id(job: Job, plane: dict[str, str]) -> str:
-    """Launched from pull request 1."""
+    """Launch a run from pull request 1, and return its id."""
     job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
     number = job.fake.add_pull(job.repo, "change", author="ann")
     job.fake.label(job.repo, number, "train", by="ann")
@@ -18,7 +18,7 @@ def run_id(job: Job, plane: dict[str, str]) -> str:
     return did.outputs["run"]
 
 
-def said(job: Job, plane: dict[str, str], author: str, body: str) -> Did:
+def output(job: Job, plane: dict[str, str], author: str, body: str) -> Did:
     job.fake.comment(job.repo, 1, author=author, body=body)
     return job.run("stop", "issue_comment", job.event("issue_comment"), **plane)
 
@@ -27,49 +27,49 @@ def store(plane: dict[str, str]) -> RemoteStore:
     return RemoteStore(plane["PRIME_TRAIN_STORE"], bytes.fromhex(plane["PRIME_TRAIN_MASTER_KEY"]))
 
 
-def want(plane: dict[str, str], run_id: str) -> str:
-    held = store(plane).load(run_id)
-    assert held is not None
-    return held.run.want.value
+def desired(plane: dict[str, str], run_id: str) -> str:
+    record = store(plane).load(run_id)
+    assert record is not None
+    return record.run.desired.value
 
 
 def test_who_may_push_stops_the_run_of_the_pull_request(job: Job, plane: dict[str, str], run_id: str) -> None:
-    did = said(job, plane, "ann", "/prime-train stop")
+    did = output(job, plane, "ann", "/prime-train stop")
     assert did.code == 0, did.log
-    assert (did.outputs["run"], did.outputs["did"], want(plane, run_id)) == (run_id, "stop", "stop")
+    assert (did.outputs["run"], did.outputs["did"], desired(plane, run_id)) == (run_id, "stop", "stop")
 
 
 def test_who_may_not_push_is_not_heard(job: Job, plane: dict[str, str], run_id: str) -> None:
-    did = said(job, plane, "bob", "/prime-train stop")
-    assert (did.code, did.outputs["did"], want(plane, run_id)) == (0, "nothing", "run")
-    assert not [call for call in job.fake.calls if call.path.endswith("/reactions")]
+    did = output(job, plane, "bob", "/prime-train stop")
+    assert (did.code, did.outputs["did"], desired(plane, run_id)) == (0, "nothing", "run")
+    assert not [call for call in job.fake.requests if call.path.endswith("/reactions")]
 
 
 @pytest.mark.parametrize("body", ["please stop", "/prime-trainstop", "/prime-train", "/prime-train stop a b c", "/prime-train $(reboot)"])
 def test_what_is_no_command_does_nothing(job: Job, plane: dict[str, str], run_id: str, body: str) -> None:
-    did = said(job, plane, "ann", body)
-    assert (did.code, did.outputs["did"], want(plane, run_id)) == (0, "nothing", "run")
+    did = output(job, plane, "ann", body)
+    assert (did.code, did.outputs["did"], desired(plane, run_id)) == (0, "nothing", "run")
 
 
 def test_a_run_of_another_repository_is_out_of_reach(job: Job, plane: dict[str, str], run_id: str) -> None:
-    held = store(plane).load(run_id)
-    assert held is not None
-    assert held.run.origin is not None
+    record = store(plane).load(run_id)
+    assert record is not None
+    assert record.run.origin is not None
     other = f"other-{run_id}"
-    store(plane).create(replace(held.run, run_id=other, version=1, origin=replace(held.run.origin, repository="acme/other")))
-    did = said(job, plane, "ann", f"/prime-train stop {other}")
+    store(plane).create(replace(record.run, run_id=other, version=1, origin=replace(record.run.origin, repository="acme/other")))
+    did = output(job, plane, "ann", f"/prime-train stop {other}")
     assert did.code == 4
-    assert want(plane, other) == "run"
+    assert desired(plane, other) == "run"
 
 
 def test_status_shows_the_run_anew(job: Job, plane: dict[str, str], run_id: str) -> None:
-    did = said(job, plane, "ann", "/prime-train status")
+    did = output(job, plane, "ann", "/prime-train status")
     assert (did.outputs["did"], did.outputs["state"]) == ("status", "queued")
     assert run_id in did.summary
 
 
 def test_a_run_that_is_being_stopped_is_not_resumed_yet(job: Job, plane: dict[str, str], run_id: str) -> None:
-    said(job, plane, "ann", "/prime-train stop")
-    did = said(job, plane, "ann", f"/prime-train resume {run_id}")
+    output(job, plane, "ann", "/prime-train stop")
+    did = output(job, plane, "ann", f"/prime-train resume {run_id}")
     assert did.code == 3
     assert "is still being stopped" in did.log

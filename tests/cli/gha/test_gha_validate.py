@@ -1,4 +1,4 @@
-"""A pull request with a config is told what is wrong with it, what it needs and what it costs."""
+"""A pull request with a config gets a comment with the config's mistakes, needs and costs."""
 
 import json
 
@@ -38,7 +38,18 @@ def test_a_good_config_is_priced_and_the_comment_is_kept_not_repeated(job: Job) 
     assert json.loads(did.outputs["configs"]) == ["configs/bad.yaml"]
 
 
-def test_what_changes_against_the_base_branch_is_told_with_its_meaning(job: Job) -> None:
+def test_only_what_would_launch_too_many_runs_is_refused(job: Job) -> None:
+    opened(job, {f"configs/run-{letter}.yaml": GOOD.replace("name: small", f"name: run-{letter}") for letter in "abcde"})
+    event = job.event("pull_request")
+    for more in ({"action": "labeled", "label": {"name": "documentation"}}, {"action": "closed"}):
+        did = job.run("validate", "pull_request", event | more)
+        assert (did.code, len(json.loads(did.outputs["configs"]))) == (0, 5), did.log
+    did = job.run("validate", "pull_request", event | {"action": "labeled", "label": {"name": "train"}})
+    assert did.code == 2
+    assert "this pull request affects 5 configs, but at most 4 can be launched at once" in did.log
+
+
+def test_what_changes_against_the_base_branch_is_reported_with_its_meaning(job: Job) -> None:
     number = opened(job, {"configs/small.yaml": GOOD.replace("usd: 5", "usd: 50")})
     job.run("validate", "pull_request", job.event("pull_request"))
     (comment,) = job.fake.comments(job.repo, number)

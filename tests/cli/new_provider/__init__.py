@@ -1,7 +1,7 @@
-"""A provider that prime-train does not have. All that is known of it is in this package, and `ROW` is its row.
+"""A provider that prime-train does not have. Everything about it is in this package, and `ROW` is its row in the registry.
 
 Its machines are real folders with real processes, in a folder that stands for the provider: whoever knows the key sees them, and they can
-be taken away. They have a GPU for sale only on paper.
+be taken away. They offer a GPU only on paper.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.registry.kinds import ProviderKind
+from prime_train.core.plugins.definitions import ProviderKind
 from prime_train.ports import Account, PermanentError, Provider, ProviderContext
 
 NAME = "meadow"
@@ -19,8 +19,8 @@ KEY, FOLDER = "MEADOW_KEY", "MEADOW_FOLDER"
 BALANCE_USD = 42.0
 AGENT = (sys.executable, "-m", "tests.cli.new_provider.agent")
 OFFERS = (
-    Offer(NAME, "clover", 0.40, spot=True, gpu="H100_80GB", gpu_count=1, gpu_gb=80),
-    Offer(NAME, "thistle", 0.90, spot=False, gpu="H100_80GB", gpu_count=1, gpu_gb=80),
+    Offer(NAME, "clover", 0.40, spot=True, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200),
+    Offer(NAME, "thistle", 0.90, spot=False, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200),
 )
 
 

@@ -1,23 +1,21 @@
-"""A wire to an S3 server that fails where a test says so: a reverse proxy for HTTP/1.1 on loopback.
+"""A faulty connection to an S3 server: a reverse proxy for HTTP/1.1 on loopback with faults set by the test.
 
 Each connection of a client has a thread and one connection to the server behind it; their exchanges are passed on one at a time, in pieces,
 heads byte by byte as they came. So `Host`, and with it every signature, stays right, and keep-alive ends where either side ends it.
 `Expect: 100-continue` is the server's to answer. A body in chunks is passed on in chunks of other sizes; its bytes are counted without the
 framing of HTTP, but with that of `aws-chunked`.
 
-Rules say which requests meet which fault; a request meets one at most. Every exchange is recorded before the client can see its effect.
+A request meets one fault at most. Every exchange is recorded before the client can see its effect.
 """
 
 from tests.fakes.faulty_proxy.faults import (
     ACCESS_DENIED,
-    ALWAYS,
     INTERNAL_ERROR,
     NO_SUCH_BUCKET,
     PERMANENT_REDIRECT,
     SERVICE_UNAVAILABLE,
     SLOW_DOWN,
     TIME_TOO_SKEWED,
-    Answer,
     CutRequest,
     CutResponse,
     Delay,
@@ -25,8 +23,6 @@ from tests.fakes.faulty_proxy.faults import (
     Fault,
     FlipRequest,
     FlipResponse,
-    LoseResponse,
-    Rule,
     Strike,
     TruncateResponse,
     s3_error,
@@ -35,14 +31,12 @@ from tests.fakes.faulty_proxy.proxy import FaultyProxy
 
 __all__ = [
     "ACCESS_DENIED",
-    "ALWAYS",
     "INTERNAL_ERROR",
     "NO_SUCH_BUCKET",
     "PERMANENT_REDIRECT",
     "SERVICE_UNAVAILABLE",
     "SLOW_DOWN",
     "TIME_TOO_SKEWED",
-    "Answer",
     "CutRequest",
     "CutResponse",
     "Delay",
@@ -51,8 +45,6 @@ __all__ = [
     "FaultyProxy",
     "FlipRequest",
     "FlipResponse",
-    "LoseResponse",
-    "Rule",
     "Strike",
     "TruncateResponse",
     "s3_error",

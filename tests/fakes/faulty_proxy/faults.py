@@ -1,50 +1,37 @@
-"""What can go wrong on the way, and with which requests."""
+"""Faults between a client and an S3 server. Of the faults of any API, `Response` and `LoseResponse` are supported too."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-ALWAYS = 1_000_000
-"""For `times`: every request there will be."""
+from tests.fakes.http import LoseResponse, Response
 
 
 @dataclass(frozen=True)
 class Delay:
-    """The request is passed on `delay_s` later, then as it is."""
+    """The request is passed on unchanged after `delay_s`."""
 
     delay_s: float
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The client gets this instead; the server hears nothing."""
-
-    status: int
-    body: bytes = b""
-
-
-@dataclass(frozen=True)
 class CutRequest:
-    """Both connections are reset after so many bytes of the request's body, or at its end where it is shorter."""
+    """Both connections are reset after this many bytes of the request's body, or at its end if it is shorter."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
-class LoseResponse:
-    """The server has answered, so it has done what was asked; the client's connection is reset without a word."""
-
-
-@dataclass(frozen=True)
 class CutResponse:
-    """The client's connection is reset after so many bytes of the response's body; a reset may take sent bytes with it."""
+    """The client's connection is reset after this many bytes of the response's body; the reset may discard sent bytes."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class TruncateResponse:
-    """The response ends early and in order. `hidden`: its Content-Length says so too, so that only the contents can tell."""
+    """The response ends early, but in an orderly way. `hidden`: its Content-Length matches the shorter body, so that only the content shows
+    the fault."""
 
     to_bytes: int
     hidden: bool = False
@@ -52,34 +39,34 @@ class TruncateResponse:
 
 @dataclass(frozen=True)
 class FlipRequest:
-    """The byte at this offset of the request's body reaches the server with all bits turned."""
+    """The byte at this offset of the request's body reaches the server with all bits flipped."""
 
     at_byte: int
 
 
 @dataclass(frozen=True)
 class FlipResponse:
-    """The same on the way back."""
+    """The byte at this offset of the response's body reaches the client with all bits flipped."""
 
     at_byte: int
 
 
 @dataclass(frozen=True)
 class Strike:
-    """`then` is called with the port from which the client has connected: before the server hears of the request, or, where that is `done`,
-    before the client hears of it. Where it says that the client is gone, both connections are reset."""
+    """`then` is called with the port from which the client has connected: before the server gets the request or, if that is `done`, before
+    the client gets the response. If it returns that the client is gone, both connections are reset."""
 
     then: Callable[[int], bool]
     done: bool = False
 
 
-Fault = Delay | Answer | CutRequest | LoseResponse | CutResponse | TruncateResponse | FlipRequest | FlipResponse | Strike
+Fault = Delay | Response | CutRequest | LoseResponse | CutResponse | TruncateResponse | FlipRequest | FlipResponse | Strike
 
 
-def s3_error(status: int, code: str, message: str, more: str = "") -> Answer:
-    """As S3 words its errors; `more` is XML."""
+def s3_error(status: int, code: str, message: str, more: str = "") -> Response:
+    """Return an error in S3's format; `more` is XML."""
     body = f"<Error><Code>{code}</Code><Message>{message}</Message>{more}<RequestId>FAULTY</RequestId><HostId>proxy</HostId></Error>"
-    return Answer(status, b'<?xml version="1.0" encoding="UTF-8"?>\n' + body.encode())
+    return Response(status, b'<?xml version="1.0" encoding="UTF-8"?>\n' + body.encode(), "application/xml")
 
 
 INTERNAL_ERROR = s3_error(500, "InternalError", "We encountered an internal error. Please try again.")
@@ -96,21 +83,10 @@ PERMANENT_REDIRECT = s3_error(
 )
 
 
-@dataclass(frozen=True)
-class Rule:
-    """The fault for `times` requests of those that match, from the `first` on, counted from 1. `path` is searched in path and query."""
-
-    fault: Fault
-    method: str = ".*"
-    path: str = ""
-    first: int = 1
-    times: int = 1
-
-
 @dataclass
 class Exchange:
-    """A request and what came of it. Bytes are those of bodies: of the request as the client sent them, of the response as they were sent
-    to it. `status` is 0 where the client was told none."""
+    """A request and its result. Byte counts are those of bodies: of the request as sent by the client, of the response as sent to it.
+    `status` is 0 if the client got none."""
 
     method: str
     target: str
@@ -119,6 +95,6 @@ class Exchange:
     status: int = 0
     fault: Fault | None = None
 
-
-def matches(seen: Exchange, method: str, path: str) -> bool:
-    return re.fullmatch(method, seen.method) is not None and re.search(path, seen.target) is not None
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether the exchange matches: `method` in full; `path` is searched in path and query."""
+        return re.fullmatch(method, self.method) is not None and re.search(path, self.target) is not None

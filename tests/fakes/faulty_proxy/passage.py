@@ -1,4 +1,4 @@
-"""Exchanges on their way from a client to the server and back, and the faults they meet."""
+"""Passes exchanges from a client to the server and back, with their faults; bodies are damaged piece by piece."""
 
 import select
 from collections.abc import Callable, Iterator
@@ -6,26 +6,28 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tests.fakes.faulty_proxy.faults import (
-    Answer,
     CutRequest,
     CutResponse,
     Delay,
     Exchange,
     FlipRequest,
     FlipResponse,
-    LoseResponse,
     Strike,
     TruncateResponse,
 )
-from tests.fakes.faulty_proxy.http import LINE_END, Head, MalformedMessage, Wire
-from tests.fakes.faulty_proxy.pieces import Cut, cut, first, flipped
+from tests.fakes.faulty_proxy.wire import LINE_END, Head, MalformedMessage, Wire
+from tests.fakes.http import LoseResponse, Response
 
 INTERIM_MAX = 8
 IDLE_S_MAX = 120.0
 
 
-class Way(Protocol):
-    """What the passage needs of the proxy: it gives out the faults, and keeps the limit."""
+class Cut(Exception):
+    """The connection ends here because of a fault."""
+
+
+class Proxy(Protocol):
+    """What an exchange needs of the proxy: it assigns the faults and limits the rate."""
 
     def begin(self, method: str, target: str) -> Exchange: ...
 
@@ -36,9 +38,9 @@ class Way(Protocol):
 
 @dataclass
 class Passage:
-    """Passes exchanges from one client's connection to one server's, and meets the faults on the way."""
+    """Passes exchanges from one client's connection to one server's, with the faults they meet."""
 
-    proxy: Way
+    proxy: Proxy
     client: Wire
     back: Wire
 
@@ -49,10 +51,10 @@ class Passage:
                 return
 
     def _exchange(self, request: Head, seen: Exchange) -> bool:
-        """Whether the connection can be used for another."""
+        """Pass one exchange. Return whether the connection can be used for another."""
         match seen.fault:
-            case Answer() as answer:
-                return self._answer(request, seen, answer)
+            case Response() as response:
+                return self._answer(request, seen, response)
             case Delay(delay_s=delay_s):
                 self.proxy.pause(delay_s)
             case Strike(then=then, done=False):
@@ -70,22 +72,23 @@ class Passage:
         if then(self.client.sock.getpeername()[1]):
             raise Cut
 
-    def _answer(self, request: Head, seen: Exchange, answer: Answer) -> bool:
-        """A client that waits for leave to send its body sends none; otherwise the body is read, or a reset would hide the answer."""
+    def _answer(self, request: Head, seen: Exchange, response: Response) -> bool:
+        """Return the response. A client that waits for permission to send its body sends none; otherwise the body is read, because a reset
+        would hide the response."""
         waits = _waits(request) and not self.client.has_more()
         if not waits:
             for _ in self._counted(self.client.body(request, to_end=False), seen):
                 pass
         last = waits or request.last
-        body = b"" if seen.method == "HEAD" else answer.body
-        seen.status, seen.response_bytes = answer.status, len(body)
-        lines = [f"HTTP/1.1 {answer.status} Told", f"Content-Length: {len(answer.body)}", "Content-Type: application/xml"]
+        body = b"" if seen.method == "HEAD" else response.body
+        seen.status, seen.response_bytes = response.status, len(body)
+        lines = [f"HTTP/1.1 {response.status} Fault", f"Content-Length: {len(response.body)}", f"Content-Type: {response.content_type}"]
         head = "\r\n".join([*lines, *(["Connection: close"] if last else []), "", ""])
         self.client.send(head.encode() + body)
         return not last
 
     def _refused_before_the_body(self, request: Head) -> Head | None:
-        """The server's answer, if it is one, to a client that asks before it sends; None: the body is to come."""
+        """Return the server's final response to a client that asks before it sends the body; None: the body follows."""
         if not _waits(request) or self.client.has_more():
             return None
         ready, _, _ = select.select([self.client.sock, self.back.sock], [], [], IDLE_S_MAX)
@@ -106,14 +109,15 @@ class Passage:
                 pieces = flipped(pieces, at_byte)
             case _:
                 pass
-        heard = True
+        received = True
         for piece in self._counted(pieces, seen):
-            heard = heard and self._offer(_framed(piece, request))
-        if request.chunked and heard:
+            received = received and self._offer(_framed(piece, request))
+        if request.chunked and received:
             self._offer(b"0\r\n" + self.client.trailers + LINE_END)
 
     def _offer(self, data: bytes) -> bool:
-        """False where the server takes no more: it has answered early, and that answer is what the client is to see."""
+        """Send data to the server. Return False if the server accepts no more: it has responded early, and the client has to get that
+        response."""
         try:
             self.back.send(data)
         except (BrokenPipeError, ConnectionResetError):
@@ -167,7 +171,7 @@ class Passage:
                 raise Cut
 
     def _final_head(self) -> Head:
-        """The server's answer; what it says before that is passed on."""
+        """Return the head of the server's final response; interim responses are passed on."""
         for _ in range(INTERIM_MAX):
             head = self._next_head()
             if head.status >= 200:
@@ -189,3 +193,27 @@ def _waits(request: Head) -> bool:
 
 def _framed(piece: bytes, head: Head) -> bytes:
     return b"%x\r\n%b\r\n" % (len(piece), piece) if head.chunked else piece
+
+
+def first(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes. The rest is read and discarded, so that the connection can be reused."""
+    for piece in pieces:
+        if size > 0:
+            yield piece[:size]
+        size -= len(piece)
+
+
+def cut(pieces: Iterator[bytes], after_bytes: int) -> Iterator[bytes]:
+    """Yield the bytes up to the cut. Nothing is read beyond it; always ends with `Cut`."""
+    left = after_bytes
+    while left > 0 and (piece := next(pieces, None)) is not None:
+        yield piece[:left]
+        left -= len(piece)
+    raise Cut
+
+
+def flipped(pieces: Iterator[bytes], at_byte: int) -> Iterator[bytes]:
+    begin = 0
+    for piece in pieces:
+        here, begin = at_byte - begin, begin + len(piece)
+        yield piece if not 0 <= here < len(piece) else piece[:here] + bytes([piece[here] ^ 0xFF]) + piece[here + 1 :]

@@ -1,4 +1,4 @@
-"""Starts the fake alone: python -m tests.fakes.github --port 0 --ready FILE. Its clock runs from now on, as that of whoever asks it."""
+"""Starts the fake alone: python -m tests.fakes.github --port 0 --ready FILE. Its clock runs like the real one."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""Holds requests and answers against GitHub's published description of its API."""
+"""Checks requests and responses against GitHub's published description of its API."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,18 +12,18 @@ from openapi_core.datatypes import RequestParameters
 from openapi_core.exceptions import OpenAPIError
 from werkzeug.datastructures import ImmutableMultiDict
 
-from tests.fakes.github.described import openapi, resolved
-from tests.fakes.prime.faults import Answer
+from tests.fakes.github.schemas import openapi, resolved
+from tests.fakes.http import Response
 
 JSON = "application/json"
 HOST = "https://api.github.com"
 WORDS_MAX = 300
-"""Of one error: they tell the whole value that is wrong, and then what is wrong with it."""
+"""Maximum length of one error, which contains the complete wrong value and then the reason."""
 
 
 @dataclass
 class Sent:
-    """A request as the description's checker wants it: `path` is its template with what was found in it."""
+    """A request in the form that the checker needs: `path` is its template with the found values."""
 
     method: str
     path: str
@@ -48,8 +48,8 @@ def _checker() -> OpenAPI:
     return OpenAPI.from_dict(openapi(), config=unseen)
 
 
-def sent(method: str, template: str, found: Mapping[str, str], query: Mapping[str, str], body: bytes) -> Sent:
-    path = template.format_map({name: quote(value, safe="") for name, value in found.items()})
+def sent(method: str, template: str, params: Mapping[str, object], query: Mapping[str, str], body: bytes) -> Sent:
+    path = template.format_map({name: quote(str(value), safe="") for name, value in params.items()})
     return Sent(method.lower(), path, body or None, RequestParameters(query=ImmutableMultiDict(query)))
 
 
@@ -58,7 +58,7 @@ def operation(method: str, template: str) -> dict[str, Any]:
 
 
 def takes(method: str, template: str, name: str) -> bool:
-    """Whether the query may have this parameter."""
+    """Return whether the query may have this parameter."""
     return name in _queries(operation(method, template))
 
 
@@ -68,30 +68,31 @@ def answer_schema(method: str, template: str, status: int) -> dict[str, Any]:
 
 
 def request_faults(request: Sent, template: str) -> list[str]:
-    """What is wrong with it; also what GitHub would silently overlook."""
+    """Return what is wrong with the request, including what GitHub would silently ignore."""
     try:
         _checker().validate_request(request)
     except OpenAPIError as error:
-        return [_told(error)]
+        return [_reported(error)]
     return list(_overlooked(request, operation(request.method, template)))
 
 
-def answer_faults(request: Sent, template: str, answer: Answer) -> list[str]:
-    """Errors are to look like all of GitHub's, where they are described nowhere, or as one of several of which each is the other too."""
+def answer_faults(request: Sent, template: str, response: Response) -> list[str]:
+    """Return what is wrong with the response. Errors that are not described must have GitHub's usual form, or one of several forms that
+    include each other."""
     statuses = operation(request.method, template)["responses"]
-    alike = answer.status >= 400 and "oneOf" in answer_schema(request.method, template, answer.status)
-    got = Got(answer.status, answer.body, answer.headers)
+    alike = response.status >= 400 and "oneOf" in answer_schema(request.method, template, response.status)
+    got = Got(response.status, response.body, response.headers)
     try:
-        if str(answer.status) in statuses and not alike:
+        if str(response.status) in statuses and not alike:
             _checker().validate_response(request, got)
-        elif answer.status == 304:
+        elif response.status == 304:
             return []
-        elif answer.status < 400:
-            return [f"an answer {answer.status} is not described"]
-        elif "message" not in json.loads(answer.body):
-            return [f"an answer {answer.status} without a message"]
+        elif response.status < 400:
+            return [f"an answer {response.status} is not described"]
+        elif "message" not in json.loads(response.body):
+            return [f"an answer {response.status} without a message"]
     except OpenAPIError as error:
-        return [_told(error)]
+        return [_reported(error)]
     return []
 
 
@@ -112,8 +113,8 @@ def _queries(described: Mapping[str, Any]) -> set[str]:
     return {each["name"] for each in parameters if each["in"] == "query"}
 
 
-def _told(error: OpenAPIError) -> str:
-    """With what lies below, for the outer error only says that there is one."""
+def _reported(error: OpenAPIError) -> str:
+    """Return the error's message with those of the nested errors, because the outer error only says that there is one."""
     words, below = [str(error)[:WORDS_MAX]], error.__cause__
     while below is not None:
         found = [f"{each.json_path}: {each.message[-WORDS_MAX:]}" for each in getattr(below, "schema_errors", ())]

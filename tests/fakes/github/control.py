@@ -1,34 +1,32 @@
-"""What a test does to the fake's world, and sees of it. All of it takes and gives what JSON knows, so that it can be asked by HTTP too."""
+"""What a test can change and read in the fake's world. All arguments and results can be JSON, so that it can be called over HTTP too."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tests.fakes.github import events, shown
-from tests.fakes.github.about_issues import BODY_CHARS_MAX
-from tests.fakes.github.clock import Clock
+from tests.fakes.clock import Clock
+from tests.fakes.github import events, views
 from tests.fakes.github.git import Git
 from tests.fakes.github.repos import ROLES, Comment, Pull, Repo
+from tests.fakes.github.routes.issues import BODY_CHARS_MAX
 from tests.fakes.github.tokens import ACTIONS_BOT, Kind, normal
 from tests.fakes.github.world import World
+from tests.fakes.http import HttpFake, Json
 
 ALL_WRITE = dict.fromkeys(("actions", "checks", "contents", "deployments", "issues", "pull_requests", "statuses"), "write")
-Json = dict[str, Any]
 
 
-class Control:
-    """`world` is for whoever holds the `lock`. Repositories are told by their full names."""
+class Control(HttpFake):
+    """The controls. `world` may be used while the `lock` is held. Repositories are named by their full names."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.lock = threading.RLock()
-        self.world = World(clock)
+    def __init__(self, clock: Clock, *, port: int = 0) -> None:
+        super().__init__(port=port)
+        self.world = World(clock, self.url)
 
     # ------------------------------------------------------------------------------------------------------------- what there is
 
     def add_repo(self, name: str, *, is_private: bool = True, files: Mapping[str, str] | None = None, folder: str | None = None) -> None:
-        """With the `files` on main, or as the real git repository in the `folder`."""
+        """Add a repository with the `files` on main, or with the content of the real git repository in the `folder`."""
         with self.lock:
             repo = self.world.add_repo(name, is_private=is_private)
             if folder is not None:
@@ -37,7 +35,7 @@ class Control:
                 repo.git.commit("main", files, message="first", name=repo.owner, at_s=self.world.now_s())
 
     def load(self, repo: str, folder: str) -> None:
-        """Once more what the real git repository holds, after it has changed. Heads of open pull requests follow."""
+        """Load the content of the real git repository again, after it has changed. Heads of open pull requests follow."""
         with self.lock:
             found = self.world.repos[repo]
             found.git.load(Path(folder))
@@ -45,7 +43,7 @@ class Control:
                 self._follow(found, pull, pull.author)
 
     def add_user(self, login: str, *, repo: str | None = None, role: str = "read", kind: str = "User") -> None:
-        """`role`: what the person is in the `repo`; `kind`: User or Bot."""
+        """Add a user. `role`: the person's role in the `repo`; `kind`: User or Bot."""
         assert role in ROLES, f"there is no role {role!r}; there are {', '.join(ROLES)}"
         with self.lock:
             self.world.add_user(login, kind)
@@ -53,32 +51,32 @@ class Control:
                 self.world.repos[repo].roles[login] = role
 
     def add_app(self, slug: str, permissions: Mapping[str, str], repos: list[str]) -> Json:
-        """Installed there; its numbers and its private key."""
+        """Add an app with an installation; return its numbers and its private key."""
         with self.lock:
             app = self.world.add_app(slug, normal(permissions), frozenset(repos))
             return {"app_id": app.app_id, "installation_id": app.installation_id, "private_key": app.private_key, "login": app.login}
 
     def job_token(self, repo: str, permissions: Mapping[str, str], *, from_fork: bool = False) -> str:
-        """GITHUB_TOKEN of a job with these `permissions:`; started by a pull request of a fork it only reads."""
+        """Return the GITHUB_TOKEN of a job with these `permissions:`; for a pull request of a fork it can only read."""
         with self.lock:
             return self.world.mint(Kind.JOB, ACTIONS_BOT, normal(permissions, read_only=from_fork), frozenset({repo})).value
 
     def person_token(self, login: str, permissions: Mapping[str, str] | None = None, *, repos: list[str] | None = None) -> str:
-        """A personal access token; by default for all that the person may do."""
+        """Return a personal access token; by default with all rights of the person."""
         with self.lock:
             self.world.add_user(login)
             within = None if repos is None else frozenset(repos)
             return self.world.mint(Kind.PERSON, login, normal(ALL_WRITE if permissions is None else permissions), within).value
 
     def revoke(self, token: str) -> None:
-        """As at the end of its job."""
+        """Revoke the token, as at the end of its job."""
         with self.lock:
             self.world.tokens[token] = replace(self.world.tokens[token], expires_s=self.world.now_s())
 
     # -------------------------------------------------------------------------------------------------------------- what happens
 
     def push(self, repo: str, branch: str, files: Mapping[str, str | None], *, by: str, message: str = "change") -> str:
-        """A commit on the branch, which starts at main's tip where it is new; None removes a file. Returns its SHA."""
+        """Push a commit to the branch, which starts at main's tip if it is new; None removes a file. Return its SHA."""
         with self.lock:
             found = self.world.repos[repo]
             self.world.add_user(by)
@@ -101,7 +99,8 @@ class Control:
         fork: str | None = None,
         title: str = "A change",
     ) -> int:
-        """From the branch, here or in the fork, with these changes of files; both are made where they are not. Returns its number."""
+        """Open a pull request from the branch, here or in the fork, with these changes of files; both are created if missing. Return its
+        number."""
         with self.lock:
             world, home = self.world, self.world.repos[repo]
             world.add_user(author)
@@ -125,7 +124,7 @@ class Control:
             self._tell(found, found.pulls[number], "labeled", by, label=name)
 
     def merge(self, repo: str, number: int, *, by: str) -> str:
-        """As one commit on the base branch. Returns its SHA."""
+        """Merge as one commit on the base branch. Return its SHA."""
         with self.lock:
             found = self.world.repos[repo]
             pull, git, ref = found.pulls[number], found.git, f"refs/heads/{found.pulls[number].base_ref}"
@@ -144,20 +143,20 @@ class Control:
             self._tell(found, found.pulls[number], "closed", by)
 
     def lock_pull(self, repo: str, number: int) -> None:
-        """Nobody but those who write may comment any more."""
+        """Lock the conversation: only users who may write can comment."""
         with self.lock:
             self.world.repos[repo].pulls[number].is_locked = True
 
     def comment(self, repo: str, number: int, *, author: str, body: str) -> int:
-        """Returns its id."""
+        """Add a comment and return its id."""
         assert len(body) <= BODY_CHARS_MAX
         with self.lock:
             found, now_s = self.world.repos[repo], self.world.now_s()
             self.world.add_user(author)
-            said = Comment(self.world.new_id(), number, author, body, now_s, now_s)
-            found.comments[said.comment_id] = said
-            self.world.happen("issue_comment", found, events.issue_comment(self.world, found, said), None)
-            return said.comment_id
+            text = Comment(self.world.new_id(), number, author, body, now_s, now_s)
+            found.comments[text.comment_id] = text
+            self.world.happen("issue_comment", found, events.issue_comment(self.world, found, text), None)
+            return text.comment_id
 
     def set_run(self, repo: str, run_id: int, status: str, conclusion: str | None = None) -> None:
         with self.lock:
@@ -165,7 +164,7 @@ class Control:
             run.status, run.conclusion = status, conclusion
 
     def schedule(self, repo: str, cron: str) -> Json:
-        """The event file of a scheduled run."""
+        """Return the event file of a scheduled run."""
         with self.lock:
             return events.schedule(self.world, self.world.repos[repo], cron)
 
@@ -173,7 +172,7 @@ class Control:
         self.world.clock.advance(seconds)
 
     def set_time(self, at_s: float) -> None:
-        """A POSIX time."""
+        """Set the clock to a POSIX time."""
         self.world.clock.set(at_s)
 
     def limit(
@@ -185,7 +184,7 @@ class Control:
         content_per_minute: int | None = None,
         status: int | None = None,
     ) -> None:
-        """`remaining`: requests of the token's hour; the rest holds for all tokens. `status`: 403 or 429."""
+        """Set rate limits. `remaining`: requests of the token's hour; the other limits hold for all tokens. `status`: 403 or 429."""
         with self.lock:
             limits, of = self.world.limits, self.world.tokens[token] if token else None
             if remaining is not None:
@@ -200,47 +199,47 @@ class Control:
     def comments(self, repo: str, number: int) -> list[Json]:
         with self.lock:
             found = self.world.repos[repo]
-            return [shown.comment(self.world, found, said) for said in found.comments.values() if said.number == number]
+            return [views.comment(self.world, found, text) for text in found.comments.values() if text.number == number]
 
     def deployments(self, repo: str) -> list[Json]:
-        """Oldest first, each with its `statuses`, oldest first too."""
+        """Return the deployments, oldest first, each with its `statuses`, oldest first too."""
         with self.lock:
             found, world = self.world.repos[repo], self.world
-            told = []
+            rows = []
             for made in found.deployments.values():
-                statuses = [shown.deployment_status(world, found, made, each) for each in made.statuses]
-                told.append(shown.deployment(world, found, made) | {"statuses": statuses})
-            return told
+                statuses = [views.deployment_status(world, found, made, each) for each in made.statuses]
+                rows.append(views.deployment(world, found, made) | {"statuses": statuses})
+            return rows
 
     def statuses(self, repo: str) -> list[Json]:
         with self.lock:
             found = self.world.repos[repo]
-            return [shown.status(self.world, found, said) for said in found.statuses]
+            return [views.status(self.world, found, text) for text in found.statuses]
 
     def check_runs(self, repo: str) -> list[Json]:
-        """Each with its `annotations`."""
+        """Return the check runs, each with its `annotations`."""
         with self.lock:
             found = self.world.repos[repo]
-            return [shown.check_run(self.world, found, run) | {"annotations": run.annotations} for run in found.check_runs.values()]
+            return [views.check_run(self.world, found, run) | {"annotations": run.annotations} for run in found.check_runs.values()]
 
     def runs(self, repo: str) -> list[Json]:
-        """Of workflows; `payload` is the event that started each."""
+        """Return the runs of workflows; `payload` is the event that started each."""
         with self.lock:
             found = self.world.repos[repo]
-            return [shown.workflow_run(self.world, found, run) | {"payload": run.payload} for run in found.runs.values()]
+            return [views.workflow_run(self.world, found, run) | {"payload": run.payload} for run in found.runs.values()]
 
     def pull(self, repo: str, number: int) -> Json:
         with self.lock:
             found = self.world.repos[repo]
-            return shown.whole_pull(self.world, found, found.pulls[number])
+            return views.whole_pull(self.world, found, found.pulls[number])
 
     def events(self) -> list[Json]:
-        """All that happened, oldest first: `name`, `repo`, `payload`, and whether it `starts` workflows."""
+        """Return all events, oldest first: `name`, `repo`, `payload`, and whether the event `starts` workflows."""
         with self.lock:
             return [{"name": each.name, "repo": each.repo, "payload": each.payload, "starts": each.starts} for each in self.world.events]
 
     def files(self, repo: str, ref: str = "main") -> dict[str, str]:
-        """What each file holds there; of what is no text, U+FFFD."""
+        """Return the content of each file at the ref; bytes that are not text become U+FFFD."""
         with self.lock:
             git = self.world.repos[repo].git
             sha = git.resolve(ref)
@@ -256,7 +255,7 @@ class Control:
         return git.commit(branch, files, message=message, name=by, at_s=self.world.now_s())
 
     def _follow(self, home: Repo, pull: Pull, by: str) -> None:
-        """An open pull request has the head that its branch has."""
+        """Set the head of an open pull request to that of its branch."""
         now = self.world.repos[pull.head_repo].git.refs.get(f"refs/heads/{pull.head_ref}", pull.head_sha)
         if pull.state == "open" and now != pull.head_sha:
             before, pull.head_sha = pull.head_sha, now

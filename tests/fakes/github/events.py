@@ -1,17 +1,16 @@
-"""What GitHub puts into the event file of a workflow, and sends to webhooks: payloads as its schemas want them.
+"""The payloads that GitHub puts into the event file of a workflow and sends to webhooks, by its schemas.
 
-They are made of what there is at the fake, and held against the published schemas.
+They are made from the content of the fake, and checked against the published schemas.
 """
 
 from typing import Any
 
 from jsonschema import Draft7Validator
 
-from tests.fakes.github import shown
-from tests.fakes.github.clock import iso
-from tests.fakes.github.described import webhooks
-from tests.fakes.github.filling import Filler
+from tests.fakes.clock import iso
+from tests.fakes.github import views
 from tests.fakes.github.repos import Comment, Pull, Repo
+from tests.fakes.github.schemas import Filler, webhooks
 from tests.fakes.github.world import HTML_URL, World
 
 Json = dict[str, Any]
@@ -19,25 +18,25 @@ NO_SHA = "0" * 40
 
 
 def pull_request(world: World, repo: Repo, pull: Pull, action: str, sender: str, *, label: str = "", before: str = NO_SHA) -> Json:
-    """`label`: for labeled, the one. `before`: for synchronize, the head that was."""
-    known: Json = {"action": action, "number": pull.number, "pull_request": shown.whole_pull(world, repo, pull)}
+    """Return the payload. `label`: the added label for `labeled`. `before`: the previous head for `synchronize`."""
+    known: Json = {"action": action, "number": pull.number, "pull_request": views.whole_pull(world, repo, pull)}
     if action == "labeled":
-        known["label"] = shown.label(world, repo, label)
+        known["label"] = views.label(world, repo, label)
     if action == "synchronize":
         known |= {"before": before, "after": pull.head_sha}
     return _checked(f"pull_request${action}", world, repo, sender, known)
 
 
-def issue_comment(world: World, repo: Repo, said: Comment) -> Json:
-    """That it was made, by its author."""
-    issue, comment = shown.issue(world, repo, repo.pulls[said.number]), shown.comment(world, repo, said)
-    return _checked("issue_comment$created", world, repo, said.author, {"action": "created", "issue": issue, "comment": comment})
+def issue_comment(world: World, repo: Repo, message: Comment) -> Json:
+    """Return the payload of a comment's creation by its author."""
+    issue, comment = views.issue(world, repo, repo.pulls[message.number]), views.comment(world, repo, message)
+    return _checked("issue_comment$created", world, repo, message.author, {"action": "created", "issue": issue, "comment": comment})
 
 
 def workflow_dispatch(world: World, repo: Repo, workflow: str, ref: str, inputs: Json, sender: str) -> Json:
-    """`workflow` is the path of its file. A branch may be told without refs/heads/."""
-    whole = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
-    return _checked("workflow_dispatch$event", world, repo, sender, {"inputs": inputs, "ref": whole, "workflow": workflow})
+    """Return the payload. `workflow` is the path of its file. A branch may be given without refs/heads/."""
+    complete = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
+    return _checked("workflow_dispatch$event", world, repo, sender, {"inputs": inputs, "ref": complete, "workflow": workflow})
 
 
 def repository_dispatch(world: World, repo: Repo, event_type: str, client_payload: Json | None, sender: str) -> Json:
@@ -46,40 +45,40 @@ def repository_dispatch(world: World, repo: Repo, event_type: str, client_payloa
 
 
 def push(world: World, repo: Repo, branch: str, sender: str, *, before: str = NO_SHA) -> Json:
-    """That the branch is now where it is; it was at `before`."""
+    """Return the payload of a push after which the branch is at its current commit; before it was at `before`."""
     objects, ref = repo.git.objects, f"refs/heads/{branch}"
     after = repo.git.refs[ref]
     new = [sha for sha in objects.history(after) if before == NO_SHA or sha not in objects.history(before)]
     commits = [_pushed(world, repo, sha) for sha in reversed(new)]
     known = {"ref": ref, "before": before, "after": after, "created": before == NO_SHA, "deleted": False, "forced": False}
     compare = f"{HTML_URL}/{repo.full_name}/compare/{before[:12]}...{after[:12]}"
-    told = {"commits": commits, "head_commit": commits[-1] if commits else None, "compare": compare, "pusher": {"name": sender}}
-    return _checked("push$event", world, repo, sender, known | told)
+    details = {"commits": commits, "head_commit": commits[-1] if commits else None, "compare": compare, "pusher": {"name": sender}}
+    return _checked("push$event", world, repo, sender, known | details)
 
 
 def schedule(world: World, repo: Repo, cron: str) -> Json:
-    """GitHub publishes no schema of it: it never is a webhook."""
-    return {"schedule": cron, "repository": _repository(world, repo), "workflow": "", "sender": shown.user(world, "github")}
+    """Return the payload. GitHub publishes no schema for it, because it is never sent to webhooks."""
+    return {"schedule": cron, "repository": _repository(world, repo), "workflow": "", "sender": views.user(world, "github")}
 
 
 def faults(schema: str, payload: Json) -> list[str]:
-    """What is wrong with a payload by GitHub's schema of the event."""
+    """Return what is wrong with a payload by GitHub's schema of the event."""
     validator = Draft7Validator({"$ref": f"#/definitions/{schema}", "definitions": webhooks()["definitions"]})
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(payload)]
 
 
 def _checked(schema: str, world: World, repo: Repo, sender: str, known: Json) -> Json:
-    whole = webhooks()
-    known = {"repository": shown.repo(world, repo), "sender": shown.user(world, sender), **known}
-    payload: Json = Filler(whole).filled(whole["definitions"][schema], known)
+    complete = webhooks()
+    known = {"repository": views.repo(world, repo), "sender": views.user(world, sender), **known}
+    payload: Json = Filler(complete).filled(complete["definitions"][schema], known)
     wrong = faults(schema, payload)
     assert not wrong, f"{schema} is not as GitHub's schema wants it:\n" + "\n".join(wrong)
     return payload
 
 
 def _repository(world: World, repo: Repo) -> Json:
-    whole = webhooks()
-    return dict(Filler(whole).filled(whole["definitions"]["repository"], shown.repo(world, repo)))
+    complete = webhooks()
+    return dict(Filler(complete).filled(complete["definitions"]["repository"], views.repo(world, repo)))
 
 
 def _pushed(world: World, repo: Repo, sha: str) -> Json:

@@ -1,4 +1,4 @@
-"""Git objects as git itself names them, and refs; a fork and what it was forked from share their objects, as at GitHub."""
+"""Git objects with the names that git gives them, and refs; a fork and its origin share their objects, as at GitHub."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ COMMITS_MAX = 10_000
 GIT_S_MAX = 60.0
 
 Files = Mapping[str, tuple[str, str]]
-"""Mode and blob's SHA by path."""
+"""Mode and SHA of the blob, by path."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Objects:
         return sha
 
     def add_tree(self, files: Files) -> str:
-        """Of whole paths; folders become trees of their own."""
+        """Add a tree given by complete paths; folders become trees of their own."""
         entries: dict[str, tuple[str, str]] = {}
         folders: dict[str, dict[str, tuple[str, str]]] = {}
         for path, entry in files.items():
@@ -61,7 +61,7 @@ class Objects:
         return sha
 
     def files(self, sha: str) -> dict[str, tuple[str, str]]:
-        """All files of a commit or a tree, by whole path."""
+        """Return all files of a commit or a tree, by complete path."""
         return dict(self._walk(self.commits[sha].tree if sha in self.commits else sha, ""))
 
     def _walk(self, tree: str, before: str) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -72,7 +72,7 @@ class Objects:
                 yield before + name, (mode, sha)
 
     def history(self, sha: str) -> list[str]:
-        """The commit and all before it, near ones first."""
+        """Yield the commit and all of its ancestors, near ones first."""
         seen, waiting = {sha: None}, [sha]
         while waiting and len(seen) < COMMITS_MAX:
             for parent in self.commits[waiting.pop(0)].parents:
@@ -82,14 +82,14 @@ class Objects:
         return list(seen)
 
     def load(self, folder: Path) -> None:
-        """All commits of a real repository, with their own names."""
+        """Load all commits of a real repository, with their own names."""
         for sha in _git(folder, "rev-list", "--all").decode().split():
             if sha not in self.commits:
                 self._load_commit(folder, sha)
 
     def _load_commit(self, folder: Path, sha: str) -> None:
-        told = _git(folder, "show", "--no-patch", "--format=%P%n%an%n%ct%n%B", sha).decode()
-        parents, name, at_s, message = told.split("\n", 3)
+        output = _git(folder, "show", "--no-patch", "--format=%P%n%an%n%ct%n%B", sha).decode()
+        parents, name, at_s, message = output.split("\n", 3)
         files = {}
         for entry in _git(folder, "ls-tree", "-r", "-z", sha).decode().split("\0")[:-1]:
             about, path = entry.split("\t", 1)
@@ -99,12 +99,12 @@ class Objects:
         self.commits[sha] = Commit(sha, self.add_tree(files), tuple(parents.split()), message.strip("\n"), name, float(at_s))
 
     def _load_blobs(self, folder: Path, shas: set[str]) -> None:
-        """All by one process: of each a line with its size, its content, and an end of line."""
-        told = _git(folder, "cat-file", "--batch", said="\n".join(shas).encode()) if shas else b""
-        while told:
-            head, _, told = told.partition(b"\n")
+        """Load all blobs by one process, which writes for each a line with its size, its content, and a line break."""
+        output = _git(folder, "cat-file", "--batch", text="\n".join(shas).encode()) if shas else b""
+        while output:
+            head, _, output = output.partition(b"\n")
             sha, _, size = head.decode().split()
-            self.blobs[sha], told = told[: int(size)], told[int(size) + 1 :]
+            self.blobs[sha], output = output[: int(size)], output[int(size) + 1 :]
 
 
 class Git:
@@ -115,7 +115,7 @@ class Git:
         self.refs: dict[str, str] = {}
 
     def resolve(self, ref: str) -> str | None:
-        """The commit of a branch, a tag, a whole ref or a SHA, shortened or not."""
+        """Return the commit of a branch, a tag, a complete ref or a SHA, abbreviated or not."""
         for name in (ref, f"refs/{ref}", f"refs/heads/{ref}", f"refs/tags/{ref}"):
             if name in self.refs:
                 return self.refs[name]
@@ -125,7 +125,7 @@ class Git:
         return found[0] if len(found) == 1 else None
 
     def commit(self, branch: str, changes: Mapping[str, str | bytes | None], *, message: str, name: str, at_s: float) -> str:
-        """On the branch's tip, or as a first commit; None removes a file."""
+        """Commit to the branch's tip, or as a first commit; None removes a file."""
         before = self.refs.get(f"refs/heads/{branch}")
         files = self.objects.files(before) if before else {}
         for path, content in changes.items():
@@ -138,10 +138,10 @@ class Git:
         return sha
 
     def load(self, folder: Path) -> None:
-        """Becomes what a real repository is: its commits, branches and tags."""
+        """Take over the commits, branches and tags of a real repository."""
         self.objects.load(folder)
-        told = _git(folder, "for-each-ref", "--format=%(objectname) %(*objectname) %(refname)", "refs/heads", "refs/tags").decode()
-        for line in told.splitlines():
+        output = _git(folder, "for-each-ref", "--format=%(objectname) %(*objectname) %(refname)", "refs/heads", "refs/tags").decode()
+        for line in output.splitlines():
             sha, *peeled, ref = line.split()
             self.refs[ref] = peeled[0] if peeled else sha
 
@@ -150,7 +150,7 @@ def _sha(kind: str, content: bytes) -> str:
     return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
 
 
-def _git(folder: Path, *words: str, said: bytes = b"") -> bytes:
+def _git(folder: Path, *words: str, text: bytes = b"") -> bytes:
     # The folder may belong to another user, as in a container.
     command = ["git", "-c", "safe.directory=*", "-C", str(folder), *words]
-    return subprocess.run(command, check=True, input=said, capture_output=True, timeout=GIT_S_MAX).stdout
+    return subprocess.run(command, check=True, input=text, capture_output=True, timeout=GIT_S_MAX).stdout

@@ -1,4 +1,4 @@
-"""JSON web tokens with which an app says who it is: RS256, ten minutes at most."""
+"""JSON web tokens by which an app identifies itself: RS256, ten minutes at most."""
 
 import base64
 import binascii
@@ -23,12 +23,12 @@ def new_key() -> str:
 
 
 def issuer(token: str) -> str:
-    """Who it says it is from; nothing of it is proved yet."""
+    """Return the issuer that the token names, without verification."""
     return str(_part(token, 1).get("iss", ""))
 
 
 def check(token: str, private_key: str, now_s: float) -> None:
-    """Refuses what was not signed with the key, and what is not for now."""
+    """Refuse a token that was not signed with the key, or is not valid now."""
     key = serialization.load_pem_private_key(private_key.encode(), None)
     assert isinstance(key, rsa.RSAPrivateKey)
     signed, _, signature = token.rpartition(".")

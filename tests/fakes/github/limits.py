@@ -1,4 +1,4 @@
-"""How much a token may ask: an hour's requests, and the secondary limits of a minute."""
+"""Rate limits of a token: requests per hour, and the secondary limits per minute."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes
 
 @dataclass
 class Purse:
-    """What one token has used in its hour; `times` are moments and points of its last minute."""
+    """The use of one token in its hour; `times` are times and points of its last minute."""
 
     owner: str
     limit: int
@@ -45,7 +45,7 @@ class Purse:
 
 @dataclass
 class Limits:
-    """Not for several threads at once. A test may change what is here: `status` is 403 or 429, GitHub uses both."""
+    """The limits, which a test may change. Not thread-safe. `status` is 403 or 429; GitHub uses both."""
 
     status: int = 403
     points_per_minute: int = 900
@@ -53,7 +53,7 @@ class Limits:
     purses: dict[str, Purse] = field(default_factory=dict)
 
     def purse(self, token: Token | None, now_s: float, *, by_app: bool = False) -> Purse:
-        """`by_app`: an app's own, which is asked with a JSON web token."""
+        """Return the token's use. `by_app`: that of an app itself, which sends a JSON web token."""
         name = token.value if token else "app" if by_app else ""
         limit = PER_HOUR[token.kind] if token else PER_HOUR_APP if by_app else PER_HOUR_UNKNOWN
         owner = ("user" if token.kind is Kind.PERSON else "installation") + f" ID {token.number}" if token else "127.0.0.1"
@@ -63,7 +63,7 @@ class Limits:
         return found
 
     def take(self, purse: Purse, method: str, now_s: float, *, content: bool) -> None:
-        """Refuses what is over a limit. `content`: the request makes something that people are told of."""
+        """Count a request; refuse it if it exceeds a limit. `content`: the request creates something that people are notified of."""
         if purse.remaining == 0:
             raise Refused(self.status, f"API rate limit exceeded for {purse.owner}.")
         while purse.times and purse.times[0][0] <= now_s - MINUTE_S:

@@ -1,4 +1,4 @@
-"""What there is in a repository: pull requests, comments, deployments, checks and workflow runs."""
+"""The content of a repository: pull requests, comments, deployments, checks and workflow runs."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,12 +25,12 @@ class Comment:
     made_s: float
     changed_s: float
     reactions: list[tuple[int, str, str]] = field(default_factory=list)
-    """Id, login and content of each."""
+    """Reactions: id, login and content of each."""
 
 
 @dataclass
 class Pull:
-    """`head_repo` is the fork's full name where it comes from one."""
+    """A pull request. `head_repo` is the fork's full name if it comes from one."""
 
     pull_id: int
     number: int
@@ -78,7 +78,7 @@ class Deployment:
 
     @property
     def state(self) -> str:
-        """As its page shows it: of the newest status."""
+        """Return the state as the deployment's page shows it: that of the newest status."""
         return self.statuses[-1].state if self.statuses else "pending"
 
 
@@ -100,13 +100,13 @@ class CheckRun:
     sha: str
     app: str
     made_s: float
-    said: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, Any] = field(default_factory=dict)
     annotations: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
 class Run:
-    """Of a workflow; `payload` is the event that started it."""
+    """A run of a workflow; `payload` is the event that started it."""
 
     run_id: int
     run_number: int
@@ -151,7 +151,7 @@ class Repo:
         return self.roles.get(login, "none" if self.is_private else "read")
 
     def association(self, login: str) -> str:
-        """Of whoever wrote something here, as GitHub calls it."""
+        """Return GitHub's word for the relation of an author to the repository."""
         if login == self.owner:
             return "OWNER"
         if login in self.roles:

@@ -1,4 +1,4 @@
-"""Who asks: tokens of jobs, of an app's installations and of people, and what each is good for."""
+"""The senders of requests: tokens of jobs, of an app's installations and of people, and their rights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from enum import StrEnum
 ACTIONS_BOT = "github-actions[bot]"
 LEVELS = ("none", "read", "write", "admin")
 Needs = Sequence[tuple[str, str]]
-"""Any of these permissions, each with the level that is wanted."""
+"""Alternative permissions, each with the required level."""
 
 
 class Kind(StrEnum):
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """`permissions`: level by name, with underscores. `repos`: full names; None is all that the person sees."""
+    """A token. `permissions`: level by name, with underscores. `repos`: full names; None is all that the person sees."""
 
     value: str
     kind: Kind
@@ -41,7 +41,7 @@ class Token:
 
 
 def normal(permissions: Mapping[str, str], *, read_only: bool = False) -> dict[str, str]:
-    """As written under `permissions:` of a job, or by an app. `read_only`: as for pull requests of forks."""
+    """Return the permissions as under `permissions:` of a job, or by an app. `read_only`: as for pull requests of forks."""
     unknown = [level for level in permissions.values() if level not in LEVELS]
     assert not unknown, f"no such level of a permission: {unknown}"
     lowered = {name.replace("-", "_"): level for name, level in permissions.items()}

@@ -1,4 +1,4 @@
-"""What the workflow files at a commit can be started by, and the runs that come of it."""
+"""The triggers of the workflow files at a commit, and the runs that they start."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ FOLDER = ".github/workflows/"
 
 
 def triggers(repo: Repo, sha: str) -> dict[str, dict[str, Any]]:
-    """By file: each event that starts it, with what is said of that event."""
+    """Return by file each event that starts it, with its conditions."""
     found = {}
     for path, (_, blob) in repo.git.objects.files(sha).items():
         if path.startswith(FOLDER) and path.endswith((".yml", ".yaml")):
@@ -24,12 +24,12 @@ def triggers(repo: Repo, sha: str) -> dict[str, dict[str, Any]]:
 
 
 def workflow_id(path: str) -> int:
-    """The same for the same file, as at GitHub."""
+    """Return a workflow's id, which is the same for the same file, as at GitHub."""
     return sum(ord(letter) * (place + 1) for place, letter in enumerate(path)) + 1_000_000
 
 
 def find(repo: Repo, sha: str, wanted: str) -> str:
-    """The path of a workflow that is named by its file or its id."""
+    """Return the path of a workflow that is named by its file or its id."""
     for path in triggers(repo, sha):
         if wanted in (path, path.removeprefix(FOLDER), str(workflow_id(path))):
             return path
@@ -37,7 +37,7 @@ def find(repo: Repo, sha: str, wanted: str) -> str:
 
 
 def waits_for(on: Mapping[str, Any], event_type: str) -> bool:
-    """Whether a repository_dispatch of this type starts it; without types every one does."""
+    """Return whether a repository_dispatch of this type starts the workflow; without types every one does."""
     if "repository_dispatch" not in on:
         return False
     types = on["repository_dispatch"].get("types")
@@ -45,13 +45,13 @@ def waits_for(on: Mapping[str, Any], event_type: str) -> bool:
 
 
 def inputs(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the run gets: what was given, the rest by default. Refuses as GitHub does."""
+    """Return the inputs of the run: the given ones, and defaults for the rest. Refuses as GitHub does."""
     unexpected = sorted(given.keys() - declared.keys())
     if unexpected:
         raise Refused(422, f"Unexpected inputs provided: {json.dumps(unexpected)}")
     full = {}
-    for name, said in declared.items():
-        about = said or {}
+    for name, message in declared.items():
+        about = message or {}
         value = given.get(name, about.get("default"))
         if value in (None, "") and about.get("required"):
             raise Refused(422, f"Required input '{name}' not provided")

@@ -1,12 +1,12 @@
-"""What there is at the fake GitHub. Not for several threads at once: whoever uses it holds the fake's lock."""
+"""The state of the fake GitHub. Not thread-safe: use it while the fake's lock is held."""
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.fakes.clock import Clock
 from tests.fakes.github import jwt
-from tests.fakes.github.clock import Clock
 from tests.fakes.github.git import Git, Objects
 from tests.fakes.github.limits import Limits
 from tests.fakes.github.refusals import Refused, not_found
@@ -22,7 +22,7 @@ INSTALLATION_S = 3600.0
 
 @dataclass(frozen=True)
 class Event:
-    """`payload` as a webhook has it. Of what a job's token did only the dispatches start workflows: `starts`."""
+    """An event. `payload` as in a webhook. `starts`: whether it starts workflows; of events caused by a job's token only dispatches do."""
 
     name: str
     repo: str
@@ -31,11 +31,11 @@ class Event:
 
 
 class World:
-    """`url` is that of the API, without a slash at its end."""
+    """The state. `url` is that of the API, without a slash at its end."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, url: str) -> None:
         self.clock = clock
-        self.url = ""
+        self.url = url
         self.limits = Limits()
         self.users: dict[str, User] = {}
         self.repos: dict[str, Repo] = {}
@@ -85,7 +85,7 @@ class World:
     # ------------------------------------------------------------------------------------------------------------- what is found
 
     def repo(self, owner: str, name: str) -> Repo:
-        """Names are found whatever their case."""
+        """Return the repository; upper and lower case do not matter."""
         wanted = f"{owner}/{name}".lower()
         found = next((repo for full_name, repo in self.repos.items() if full_name.lower() == wanted), None)
         if found is None:
@@ -93,7 +93,7 @@ class World:
         return found
 
     def app_of(self, token: str) -> App:
-        """Whose JSON web token this is."""
+        """Return the app whose JSON web token this is."""
         issuer = jwt.issuer(token)
         app = next((app for app in self.apps.values() if issuer == str(app.app_id)), None)
         if app is None:
@@ -115,7 +115,7 @@ class World:
         return run
 
     def start_waiting(self, repo: Repo, event_type: str, actor: str, payload: dict[str, Any]) -> list[Run]:
-        """The runs of all workflows of the default branch that wait for a repository_dispatch of this type."""
+        """Start the runs of all workflows of the default branch that are triggered by a repository_dispatch of this type."""
         sha = repo.git.resolve(repo.default_branch)
         if sha is None:
             return []

@@ -1,6 +1,6 @@
-"""NVIDIA's management library as a machine's driver brings it: a shared library of its own, which does what a text file says.
+"""NVIDIA's management library as installed with a driver: a separate shared library, controlled by a text file.
 
-The real binding (`pynvml`) loads it, in whatever process has `Driver.env`. It is built where there is a C compiler, on Linux.
+The real binding (`pynvml`) loads it in any process that has `Driver.env`. It is built where there is a C compiler, on Linux.
 """
 
 import os
@@ -15,7 +15,7 @@ COMPILER = next((path for name in ("cc", "gcc", "clang") if (path := shutil.whic
 
 
 class Driver:
-    """What the GPUs are like: `says` may be called at any time, and holds for the next call of the library."""
+    """The state of the GPUs: `says` may be called at any time, and applies to the next call of the library."""
 
     def __init__(self, folder: Path, library: Path) -> None:
         self._file = folder / "gpus.txt"
@@ -31,7 +31,7 @@ class Driver:
         return {"LD_LIBRARY_PATH": path, "FAKE_NVML": str(self._file)}
 
     def says(self, **lines: int | str | None) -> None:
-        """`count=1`, `gpu0_util=0`, `gpu1_power="E3"`; None: as at the start. The names are those of nvml.c."""
+        """Set values such as `count=1`, `gpu0_util=0`, `gpu1_power="E3"`; None: as at the start. The names are those of nvml.c."""
         for name, value in lines.items():
             at, _, figure = name.partition("_")
             key = f"{at.removeprefix('gpu')}.{figure}" if at.startswith("gpu") else name
@@ -52,7 +52,7 @@ class Driver:
 
 
 def build(folder: Path) -> Path:
-    """The library, built into this folder."""
+    """Build the library into this folder, and return its path."""
     assert COMPILER is not None, "there is no C compiler"
     made = folder / LIBRARY
     subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", made, SOURCE], check=True, timeout=120)

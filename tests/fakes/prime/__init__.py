@@ -1,16 +1,17 @@
 """A fake of Prime Intellect's compute API: a stateful HTTP server on loopback whose pods are processes that answer SSH.
 
-What it says has the shapes of Prime's own OpenAPI and command line. Where nobody knows how Prime answers (how a preempted pod is seen,
-with what words there is no capacity), the test says which it shall be: `Terms` for the API, `Plan` for pods to come, `fail` for requests.
+Its responses have the format of Prime's own OpenAPI and command line. Where Prime's behaviour is not known (how a preempted pod is
+reported, the wording when there is no capacity), the test chooses it: `Terms` for the API, `Plan` for later pods, `fail` for requests.
 
-Its clock stands still unless `running=True`, and is put forward with `advance`. Of pods nothing outlives the test, not even where the test
-is killed: each has a first process that takes it all along (machine.py).
+Its clock stands still unless `running=True`, and is advanced with `advance`. Nothing of a pod outlives the test, even if the test is
+killed: each has a first process that ends everything (machine.py).
 """
 
 from tests.fakes.prime.accounts import ALL, API_KEY, ApiKey, Team
-from tests.fakes.prime.answering import Request
-from tests.fakes.prime.faults import (
-    ALWAYS,
+from tests.fakes.prime.machine import MARKER
+from tests.fakes.prime.machines import needs_sshd, sshd_program
+from tests.fakes.prime.pods import NEVER_S, End, Plan, SshForm
+from tests.fakes.prime.refusals import (
     BAD_GATEWAY,
     NO_FUNDS,
     NO_STOCK_400,
@@ -19,24 +20,15 @@ from tests.fakes.prime.faults import (
     SERVER_ERROR,
     TOO_MANY,
     UNAVAILABLE,
-    Answer,
-    CutRequest,
-    Hang,
-    LoseAnswer,
-    Replace,
+    InvalidForm,
     detail,
 )
-from tests.fakes.prime.machine import MARKER
-from tests.fakes.prime.machines import needs_sshd, sshd_program
-from tests.fakes.prime.ordering import Terms
-from tests.fakes.prime.pods import NEVER_S, End, Plan, SshForm
-from tests.fakes.prime.refusals import InvalidForm
 from tests.fakes.prime.rows import EXAMPLES, ON_DEMAND, SPOT, SPOT_BOX, DiskRow, GpuRow, Prices, Spec
 from tests.fakes.prime.server import FakePrime
+from tests.fakes.prime.terms import Terms
 
 __all__ = [
     "ALL",
-    "ALWAYS",
     "API_KEY",
     "BAD_GATEWAY",
     "EXAMPLES",
@@ -52,20 +44,14 @@ __all__ = [
     "SPOT_BOX",
     "TOO_MANY",
     "UNAVAILABLE",
-    "Answer",
     "ApiKey",
-    "CutRequest",
     "DiskRow",
     "End",
     "FakePrime",
     "GpuRow",
-    "Hang",
     "InvalidForm",
-    "LoseAnswer",
     "Plan",
     "Prices",
-    "Replace",
-    "Request",
     "Spec",
     "SshForm",
     "Team",

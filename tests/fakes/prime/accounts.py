@@ -1,10 +1,10 @@
-"""Who may ask: API keys and what they are good for, teams, wallets, and the public keys for SSH."""
+"""Credentials: API keys and their permissions, teams, wallets, and the public keys for SSH."""
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.fakes.prime.clock import iso
+from tests.fakes.clock import iso_ms
 from tests.fakes.prime.refusals import Refused
 
 API_KEY = "pit_of_the_tests"
@@ -15,7 +15,7 @@ ALL = {permission: frozenset({"read", "write"}) for permission in PERMISSIONS}
 
 @dataclass(frozen=True)
 class ApiKey:
-    """`scope`: by permission, some of `read` and `write`."""
+    """An API key. `scope`: by permission, some of `read` and `write`."""
 
     user_id: str = USER_ID
     scope: Mapping[str, frozenset[str]] = field(default_factory=lambda: ALL)
@@ -38,7 +38,7 @@ class Team:
 
     def json(self, now_s: float) -> dict[str, object]:
         slug = self.name.lower().replace(" ", "-")
-        return {"teamId": self.team_id, "name": self.name, "slug": slug, "role": self.role, "createdAt": iso(now_s)}
+        return {"teamId": self.team_id, "name": self.name, "slug": slug, "role": self.role, "createdAt": iso_ms(now_s)}
 
 
 @dataclass
@@ -56,13 +56,13 @@ class SshKey:
     made_s: float
 
     def json(self) -> dict[str, object]:
-        made = iso(self.made_s)
+        made = iso_ms(self.made_s)
         known: dict[str, object] = {"id": self.key_id, "userId": USER_ID, "name": self.name, "publicKey": self.public_key}
         return known | {"isPrimary": self.is_primary, "isUserKey": True, "createdAt": made, "updatedAt": made}
 
 
 class SshKeys:
-    """The first key is the primary one until another is made it."""
+    """The SSH keys. The first key is the primary one until another is made it."""
 
     def __init__(self) -> None:
         self._keys: dict[str, SshKey] = {}
@@ -93,7 +93,7 @@ class SshKeys:
         del self._keys[key_id]
 
     def wanted(self, key_id: str | None) -> str:
-        """The public key of that id, or else the primary one; empty where there is none."""
+        """Return the public key of that id, or else the primary one; empty if there is none."""
         if key_id is not None:
             return self.get(key_id).public_key
         return next((key.public_key for key in self._keys.values() if key.is_primary), "")

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fakes.clock import iso_ms
 from tests.fakes.prime.accounts import USER_ID
-from tests.fakes.prime.clock import iso
-from tests.fakes.prime.orders import CreateDisk
+from tests.fakes.prime.bodies import CreateDisk
 from tests.fakes.prime.refusals import Refused
 from tests.fakes.prime.rows import DiskRow, GpuRow
 
 MOUNT = "workspace"
-"""Prime mounts at /workspace; here it is a link of that name in the pod's own folder."""
+"""Name of the link to the disk in the pod's own folder; Prime mounts it at /workspace."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Disk:
         self.pods.append(pod_id)
 
     def mount(self, home: Path) -> None:
-        """Under the pod's own folder, as `workspace`; a second one as `workspace-<id>`."""
+        """Mount the disk under the pod's own folder, as `workspace`; a second one as `workspace-<id>`."""
         at = home / MOUNT
         (at if not at.is_symlink() else home / f"{MOUNT}-{self.disk_id}").symlink_to(self.folder)
 
@@ -50,7 +50,7 @@ class Disk:
         shutil.rmtree(self.folder)
 
     def attached_json(self) -> dict[str, object]:
-        """As a pod tells of it."""
+        """Return the disk as described in a pod's data."""
         known: dict[str, object] = {"resourceType": "DISK", "id": self.disk_id, "status": "MOUNTED", "isDetachable": True}
         return known | {"mountPath": f"/{MOUNT}", "resourcePath": None, "size": self.order.disk.size, "isShared": self.row.isMultinode}
 
@@ -60,8 +60,8 @@ class Disk:
         return {
             "id": self.disk_id,
             "name": self.name,
-            "createdAt": iso(self.created_s),
-            "updatedAt": iso(now_s),
+            "createdAt": iso_ms(self.created_s),
+            "updatedAt": iso_ms(now_s),
             "terminatedAt": None,
             "status": "ACTIVE",
             "providerType": row.provider,
@@ -79,7 +79,7 @@ class Disk:
 
 
 def row_for(order: CreateDisk, rows: Sequence[DiskRow]) -> DiskRow:
-    """The offer that is wanted."""
+    """Return the ordered offer."""
     disk = order.disk
     for row in rows:
         same_place = row.dataCenter == disk.dataCenterId and disk.country in (None, row.country) and disk.cloudId in (None, row.cloudId)

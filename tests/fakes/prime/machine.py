@@ -1,12 +1,12 @@
-"""The first process of a fake pod: it answers SSH with a real sshd, and takes everything along when it ends.
+"""The first process of a fake pod: it answers SSH with a real sshd, and ends everything on the pod when it ends.
 
     python machine.py FOLDER POD_ID SSHD
 
-It says the port on which it listens, and runs until its standard input ends: so it ends with whoever started it, however that ends. Then
-every process of the pod is killed and FOLDER is deleted. On Linux orphans of the pod become its children, so that none is lost snapshot of,
-not even one that has cleared its environment; elsewhere the marker tells which they are.
+It prints the port on which it listens, and runs until its standard input ends, and so no longer than the process that started it. Then
+every process of the pod is killed and FOLDER is deleted. On Linux orphans of the pod become its children, so that none is missed, not even
+one that has cleared its environment; elsewhere they are found by the marker.
 
-Each connection gets an sshd of its own (`sshd -i`), so there is no port to be chosen twice and no server to wait for.
+Each connection gets an sshd of its own (`sshd -i`), so no port can be chosen twice and there is no server to wait for.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 MARKER = "FAKE_PRIME_POD"
-"""In the environment of what runs on the pod, with the pod's id."""
+"""Environment variable of the pod's processes, with the pod's id."""
 
 CLEAR_S_MAX = 20.0
 REAPED_A_TURN_MAX = 10_000
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
 
 
 def _serve(front: socket.socket, folder: Path, pod_id: str, sshd: str) -> None:
-    """Until standard input ends."""
+    """Serve until standard input ends."""
     woken, waker = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(waker, False)
@@ -81,7 +81,7 @@ def _spawn(sock: socket.socket, folder: Path, pod_id: str, sshd: str) -> None:
 
 
 def _clear(pod_id: str) -> None:
-    """Kills until nothing is left: what is killed may just have started something."""
+    """Kill processes until none is left, because a killed one may just have started another."""
     end_s = time.monotonic() + CLEAR_S_MAX
     while victims := _victims(pod_id):
         for process in victims:

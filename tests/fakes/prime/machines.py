@@ -1,4 +1,4 @@
-"""Fake pods as processes of this machine that answer SSH: how one is started, reached and taken away."""
+"""Fake pods as processes of this machine that answer SSH: starting, reaching and ending them."""
 
 import getpass
 import os
@@ -15,13 +15,13 @@ from tests.fakes.prime.ssh_wire import Cuts, SshWire
 PORT_CHARS_MAX = 20
 KEYGEN_S_MAX = 30.0
 PRIVILEGES = Path("/run/sshd")
-"""sshd run by root insists on this folder."""
+"""Folder that sshd requires when run by root."""
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/libexec/sftp-server")
 
 
 def sshd_program() -> str | None:
-    """$SSHD, or what is on the path or where systems keep it; absolute, as sshd starts itself anew."""
+    """Return $SSHD, or sshd from PATH or its usual places; absolute, because sshd executes itself again."""
     return os.environ.get("SSHD") or shutil.which("sshd", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"]))
 
 
@@ -32,7 +32,8 @@ needs_sshd = pytest.mark.skipif(
 
 
 class Machine:
-    """`disk` is the home of whoever logs in; the user is the one that runs the tests. It is up when this returns."""
+    """A machine, which is up when the constructor returns. `disk` is the home of the user who logs in, which is the user that runs the
+    tests."""
 
     def __init__(self, folder: Path, pod_id: str, public_key: str, cuts: Cuts) -> None:
         self.disk = folder / "disk"
@@ -60,12 +61,12 @@ class Machine:
         return (self._folder / "host_key.pub").read_text()
 
     def log(self) -> str:
-        """What sshd said."""
+        """Return the log of sshd."""
         path = self._folder / "sshd.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def destroy(self) -> None:
-        """Returns when every process of it is dead and its disk is gone."""
+        """End the machine; returns when every process of it is dead and its disk is deleted."""
         self._wire.close()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -76,9 +77,9 @@ class Machine:
 
     def _said_port(self) -> int:
         assert self._process.stdout is not None
-        said = self._process.stdout.readline(PORT_CHARS_MAX)
-        assert said, f"no machine: {(self._folder / 'machine.log').read_text(errors='replace')}"
-        return int(said)
+        message = self._process.stdout.readline(PORT_CHARS_MAX)
+        assert message, f"no machine: {(self._folder / 'machine.log').read_text(errors='replace')}"
+        return int(message)
 
 
 def _furnish(folder: Path, pod_id: str, public_key: str) -> None:

@@ -1,24 +1,24 @@
-"""A pod's life as the API tells of it: what becomes of it is planned when it is ordered, and may be cut short."""
+"""A pod's life as the API reports it: its course is planned when it is ordered, and may be cut short."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tests.fakes.clock import iso_ms
 from tests.fakes.prime.accounts import USER_ID
-from tests.fakes.prime.clock import iso
+from tests.fakes.prime.bodies import CreatePod
 from tests.fakes.prime.machines import Machine
-from tests.fakes.prime.orders import CreatePod
 from tests.fakes.prime.rows import GpuRow
 
 NEVER_S = math.inf
 HOST = "127.0.0.1"
 DEAD_PORT = 9
-"""Where a pod without a machine says it can be reached."""
+"""Port reported for a pod without a machine."""
 
 
 class SshForm(StrEnum):
-    """How `sshConnection` is written. In the last four forms only `ip` and `primePortMapping` tell where the pod is."""
+    """The format of `sshConnection`. In the last four formats only `ip` and `primePortMapping` give the pod's address."""
 
     PLAIN = "user@host -p port"
     COMMAND = "ssh user@host -p port"
@@ -30,8 +30,8 @@ class SshForm(StrEnum):
 
 
 class End(StrEnum):
-    """How a pod that has ended is seen. Deleted and terminated ones answer by their id that they are TERMINATED (`Terms.forgets_deleted`:
-    404), are out of the list, and are in the history, as MISSING ones are, whose ids are unknown. One in ERROR stays in the list."""
+    """How an ended pod is reported. Deleted and terminated ones are TERMINATED when queried by id (`Terms.forgets_deleted`: 404), not in
+    the list, but in the history, as MISSING ones are, whose ids are unknown. One in ERROR stays in the list."""
 
     DELETED = "DELETED"
     TERMINATED = "TERMINATED"
@@ -40,16 +40,17 @@ class End(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left of it but its row in the history."""
+        """Return whether nothing is left of the pod except its row in the history."""
         return self is not End.ERROR
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What becomes of a pod, in seconds after the moment before: `NEVER_S` leaves it where it is.
+    """The course of a pod, in seconds after the previous event: `NEVER_S` means never.
 
-    `usd_per_hour`: told and billed instead of the row's price. `install_failure`: the installation ends with it. `ssh_hidden_s`: how long
-    an active pod still says `[null]` for its connection. `preempted_s`: after it became active. `deleting_s`: how long it is DELETING.
+    `usd_per_hour`: listed and billed instead of the row's price. `install_failure`: the reason with which the installation fails.
+    `ssh_hidden_s`: how long an active pod still reports `[null]` as its connection. `preempted_s`: after it became active. `deleting_s`:
+    how long it is DELETING.
     """
 
     provision_s: float = 0.0
@@ -65,7 +66,7 @@ class Plan:
 
 @dataclass
 class Pod:
-    """`machine` is there from when the pod is active until it ends; of what is told, nothing is taken back before `ended_s`."""
+    """A pod. `machine` exists from when the pod is active until it ends; nothing that was reported is taken back before `ended_s`."""
 
     pod_id: str
     order: CreatePod
@@ -96,14 +97,14 @@ class Pod:
         return self.active_s + self.plan.preempted_s
 
     def end_at(self, now_s: float) -> End | None:
-        """How it has ended by then, None while it lives."""
+        """Return how it has ended by then, None while it lives."""
         return self.end if now_s >= self.ended_s else None
 
     def is_active(self, now_s: float) -> bool:
         return self.end_at(now_s) is None and now_s >= self.active_s
 
     def is_known(self, now_s: float, *, forgets_deleted: bool = False) -> bool:
-        """Whether it can be asked for by its id."""
+        """Return whether it can be queried by its id."""
         end = self.end_at(now_s)
         return self.is_listed(now_s) or end is End.TERMINATED or (end is End.DELETED and not forgets_deleted)
 
@@ -120,7 +121,7 @@ class Pod:
         return "PROVISIONING" if now_s < self.active_s else "ACTIVE"
 
     def installation(self, now_s: float) -> tuple[str, int, str | None]:
-        """Status, percent done, and why it failed."""
+        """Return status, percentage, and the reason of a failure."""
         if self.end_at(now_s) is not None:
             return "TERMINATED", 100, None
         if now_s < self.active_s:
@@ -131,7 +132,7 @@ class Pod:
         return ("FINISHED", 100, None) if failure is None else ("ERROR", 50, failure)
 
     def connection(self, now_s: float) -> tuple[object, object]:
-        """`sshConnection` and `ip`."""
+        """Return `sshConnection` and `ip`."""
         line = self.address
         if not self.is_active(now_s):
             return None, None
@@ -154,7 +155,7 @@ class Pod:
                 return f"{line.split('@')[0]}@ -p 22", HOST
 
     def status_json(self, now_s: float) -> dict[str, object]:
-        """One of `GET /pods/status`."""
+        """Return an entry of `GET /pods/status`."""
         installed, progress, failure = self.installation(now_s)
         ssh, ip = self.connection(now_s)
         return {
@@ -171,7 +172,7 @@ class Pod:
         }
 
     def json(self, now_s: float) -> dict[str, object]:
-        """The whole pod, as create, get and list tell it."""
+        """Return the complete pod, as in the responses of create, get and list."""
         known = self.status_json(now_s)
         del known["podId"]
         order = self.order.pod
@@ -183,9 +184,9 @@ class Pod:
             "walletId": self.wallet_id,
             "name": order.name,
             "type": "HOSTED",
-            "createdAt": iso(self.created_s),
-            "updatedAt": iso(max(now_s, self.created_s)),
-            "terminatedAt": None if self.end_at(now_s) is None else iso(self.ended_s),
+            "createdAt": iso_ms(self.created_s),
+            "updatedAt": iso_ms(max(now_s, self.created_s)),
+            "terminatedAt": None if self.end_at(now_s) is None else iso_ms(self.ended_s),
             "gpuName": order.gpuType,
             "gpuCount": order.gpuCount,
             "socket": order.socket,
@@ -208,8 +209,8 @@ class Pod:
             "providerType": self.row.provider,
             "provisionedBy": None,
             "type": "HOSTED",
-            "createdAt": iso(self.created_s),
-            "terminatedAt": iso(self.ended_s),
+            "createdAt": iso_ms(self.created_s),
+            "terminatedAt": iso_ms(self.ended_s),
             "gpuName": order.gpuType,
             "gpuCount": order.gpuCount,
             "socket": order.socket,

@@ -1,30 +1,18 @@
-"""What may follow the question mark, page by page and slice by slice."""
+"""The query parameters, for pages and for slices."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tests.fakes.prime.accounts import ApiKey
+from tests.fakes.http import Json, Request
 from tests.fakes.prime.rows import GpuRow
 
-Json = Mapping[str, object]
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request whose path is known; `found` is the id in the path."""
-
-    query: Mapping[str, Sequence[str]]
-    body: bytes
-    key: ApiKey
-    found: str = ""
-
-
 class Query(BaseModel):
-    """Unknown parameters are let pass; a parameter that is no list counts as it was given first."""
+    """Query parameters. Unknown ones are ignored; of a parameter that is not a list, the first value counts."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -57,7 +45,7 @@ class GpuPage(Page):
             (self.data_center_id, row.dataCenter),
             (self.cloud_id, row.cloudId),
         )
-        return all(asked in (None, offered) for asked, offered in pairs) and (not self.regions or row.region in self.regions)
+        return all(wanted in (None, offered) for wanted, offered in pairs) and (not self.regions or row.region in self.regions)
 
 
 class DiskPage(Page):
@@ -70,13 +58,13 @@ class Slice(Query):
     offset: int = Field(0, ge=0)
     limit: int = Field(100, ge=1, le=100)
 
-    def of(self, items: Sequence[Item], told: Callable[[Item], Json]) -> dict[str, object]:
-        data = [told(item) for item in items[self.offset : self.offset + self.limit]]
+    def of(self, items: Sequence[Item], row: Callable[[Item], Json]) -> dict[str, object]:
+        data = [row(item) for item in items[self.offset : self.offset + self.limit]]
         return {"total_count": len(items), "offset": self.offset, "limit": self.limit, "data": data}
 
 
 class PodSlice(Slice):
-    """No most of `limit` is described."""
+    """A slice of the list of pods. No maximum of `limit` is documented."""
 
     limit: int = Field(100, ge=1)
 
@@ -100,10 +88,10 @@ class LogQuery(Query):
     tail: int = Field(100, ge=1)
 
 
-Wanted = TypeVar("Wanted", bound=Query)
+Kind = TypeVar("Kind", bound=Query)
 
 
-def read(asked: Asked, kind: type[Wanted]) -> Wanted:
-    """ValidationError where the query is not understood."""
+def read(request: Request, kind: type[Kind]) -> Kind:
+    """Parse the query. Raises ValidationError if it is invalid."""
     lists = {name for name, known in kind.model_fields.items() if known.annotation == list[str]}
-    return kind.model_validate({name: list(values) if name in lists else values[0] for name, values in asked.query.items()})
+    return kind.model_validate({name: list(values) if name in lists else values[0] for name, values in request.query_lists.items()})

@@ -1,29 +1,32 @@
-"""How the fake says no: a status and a body in one of Prime's two forms."""
+"""Refusals of Prime and of its gateways: a status and a body in one of their formats."""
 
 from collections.abc import Sequence
 from enum import StrEnum
 
 from pydantic import ValidationError
 
+from tests.fakes.http import Refusal, Response, json_response
 
-class Refused(Exception):
-    """The request is answered with this; `detail` is for people, and all that tells why."""
 
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
+def detail(status: int, text: str, **headers: str) -> Response:
+    """Return a refusal whose `text` for people is the only reason given."""
+    return json_response({"detail": text}, status, headers)
+
+
+class Refused(Refusal):
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(detail(status, text))
 
 
 class InvalidForm(StrEnum):
-    """The two bodies of a 422."""
+    """The two formats of a 422's body."""
 
     ERRORS = "errors"
     DETAIL = "detail"
 
 
 def invalid(error: ValidationError, form: InvalidForm) -> dict[str, object]:
-    """The body of a 422 for a request's body that was not understood."""
+    """Return the body of a 422 for an invalid body of a request."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     match form:
         case InvalidForm.ERRORS:
@@ -34,3 +37,17 @@ def invalid(error: ValidationError, form: InvalidForm) -> dict[str, object]:
 
 def _dotted(place: Sequence[int | str]) -> str:
     return ".".join(str(step) for step in place)
+
+
+def _page(status: int, title: str) -> Response:
+    return Response(status, f"<html><head><title>{status} {title}</title></head><body><h1>{title}</h1></body></html>".encode(), "text/html")
+
+
+TOO_MANY = detail(429, "Too many requests", **{"Retry-After": "1"})
+SERVER_ERROR = detail(500, "Internal Server Error")
+BAD_GATEWAY = _page(502, "Bad Gateway")
+UNAVAILABLE = _page(503, "Service Temporarily Unavailable")
+NO_STOCK_400 = detail(400, "Requested GPU is out of stock")
+NO_STOCK_409 = detail(409, "No capacity left for this configuration")
+NO_STOCK_503 = detail(503, "The provider is currently unavailable")
+NO_FUNDS = detail(402, "Insufficient balance")

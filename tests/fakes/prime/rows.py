@@ -1,4 +1,4 @@
-"""Rows of the availability lists, as they are on the wire, and the price a box comes to."""
+"""Rows of the availability lists in the API's format, and the price of a box."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ class _Row(BaseModel):
 
 
 class Spec(_Row):
-    """How much of something a box can have: GB or pieces; `pricePerUnit` in USD an hour."""
+    """The amounts of something that a box can have: GB or pieces; `pricePerUnit` in USD per hour."""
 
     minCount: int | None = None
     defaultCount: int | None = None
@@ -21,7 +21,7 @@ class Spec(_Row):
     additionalInfo: str | None = None
 
     def extra_usd(self, count: int | None) -> float:
-        """What `count` of it cost an hour on top of the box."""
+        """Return the additional price per hour for `count` of it."""
         wanted = count if count is not None else self.defaultCount
         if self.defaultIncludedInPrice is not False or self.pricePerUnit is None or wanted is None:
             return 0.0
@@ -32,7 +32,7 @@ class Spec(_Row):
 
 
 class Prices(_Row):
-    """USD an hour for the whole box."""
+    """USD per hour for the entire box."""
 
     onDemand: float | None = None
     communityPrice: float | None = None
@@ -70,7 +70,7 @@ class GpuRow(_Row):
     prepaidTime: float | None = None
 
     def priced(self, usd: float) -> "GpuRow":
-        """The same offer at another price."""
+        """Return the same offer at another price."""
         return self.model_copy(update={"prices": self.prices.model_copy(update={"onDemand": usd, "communityPrice": None})})
 
     def usd_per_hour(self, *, disk: int | None = None, vcpus: int | None = None, memory: int | None = None) -> float:
@@ -78,7 +78,7 @@ class GpuRow(_Row):
 
 
 class DiskRow(_Row):
-    """`spec.pricePerUnit` is of a GB and an hour."""
+    """A disk offer. `spec.pricePerUnit` is per GB and hour."""
 
     cloudId: str | None = None
     provider: str = "runpod"
@@ -109,7 +109,7 @@ EXAMPLES = (ON_DEMAND, SPOT, SPOT_BOX)
 
 
 def summary(rows: Iterable[GpuRow]) -> dict[str, object]:
-    """The cheapest price of each kind and count, everywhere and by region."""
+    """Return the cheapest price of each kind and count, everywhere and by region."""
     found: dict[str, dict[str, dict[str, dict[str, float | None]]]] = {}
     for row in rows:
         places = found.setdefault(row.gpuType, {}).setdefault(str(row.gpuCount), {})

@@ -1,4 +1,4 @@
-"""Prime's own command line, unchanged, against the fake: $PRIME_CLI, or where `make tools` puts it, in an environment of its own."""
+"""Prime's own command line, unchanged, with the fake: $PRIME_CLI, or where `make tools` installs it, in an environment of its own."""
 
 import json
 import os
@@ -29,14 +29,14 @@ def fake(tmp_path: Path) -> Iterator[FakePrime]:
 
 @pytest.fixture
 def prime(fake: FakePrime, tmp_path: Path) -> Prime:
-    """Runs it, and gives what it printed."""
+    """Return a function that runs it and returns its output."""
     known = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_DISABLE_VERSION_CHECK": "1"}
     plain = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "200"}
 
     def run(*words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
-        told = {**plain, **known, **(env or {})}
+        reported = {**plain, **known, **(env or {})}
         ran = subprocess.run(
-            [str(PROGRAM), *words], env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLI_S_MAX, check=False
+            [str(PROGRAM), *words], env=reported, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLI_S_MAX, check=False
         )
         assert ran.returncode == code, ran.stdout + ran.stderr
         return ran.stdout
@@ -49,7 +49,7 @@ def listed(prime: Prime) -> Any:
 
 
 def created(prime: Prime, fake: FakePrime, **settings: Mapping[str, str]) -> str:
-    """Creates a pod of the spot row; returns its id."""
+    """Create a pod of the spot row, and return its id."""
     offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
     (short_id,) = [offer["id"] for offer in offers if offer["cloud_id"] == SPOT.cloudId]
     words = ("--id", short_id, "--name", "pt-run-e1", "--disk-size", "100", "--image", "ubuntu_22_cuda_12", "--yes")
@@ -110,7 +110,7 @@ def test_terminating_a_pod_twice_is_quiet(prime: Prime, fake: FakePrime) -> None
     assert listed(prime) == []
 
 
-def test_it_is_told_that_the_account_may_have_no_more_pods(prime: Prime, fake: FakePrime) -> None:
+def test_it_is_reported_that_the_account_may_have_no_more_pods(prime: Prime, fake: FakePrime) -> None:
     fake.terms.instances_max = 0
     offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
     words = ("--id", offers[0]["id"], "--name", "one", "--disk-size", "100", "--image", "ubuntu_22_cuda_12", "--yes")

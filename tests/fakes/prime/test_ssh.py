@@ -1,4 +1,4 @@
-"""The fake's pods, reached with the real ssh: what runs there lives and dies with the pod."""
+"""The fake's pods, reached with the real ssh: processes there live and die with the pod."""
 
 import os
 import signal
@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.plane import await_true
 from tests.fakes.prime import MARKER, SPOT, End, FakePrime, Plan, needs_sshd
-from tests.fakes.prime.calling import create, order, told
+from tests.fakes.prime.client import call, create, pod_body
+from tests.waiting import await_true
 
 pytestmark = needs_sshd
 
@@ -33,7 +33,7 @@ class Login:
         return self.key.with_suffix(".pub").read_text()
 
     def options(self, host_key: str = "") -> list[str]:
-        """Trusts the host key that is given, or any."""
+        """Return the options of ssh; they trust the given host key, or any."""
         known = self.key.with_name("known_hosts")
         known.write_text(f"pod {host_key}" if host_key else "")
         strict = "yes" if host_key else "no"
@@ -42,7 +42,7 @@ class Login:
         return words + [word for setting in settings for word in ("-o", setting)]
 
     def run(self, connection: str, command: str, *, stdin: bytes = b"", host_key: str = "") -> subprocess.CompletedProcess[bytes]:
-        """`connection` as the API tells it."""
+        """Run a command. `connection` as given by the API."""
         words = ["ssh", *self.options(host_key), *connection.split(), command]
         return subprocess.run(words, input=stdin, capture_output=True, timeout=SSH_S_MAX, check=False)
 
@@ -66,7 +66,7 @@ def fake(tmp_path: Path, login: Login) -> Iterator[FakePrime]:
 
 
 def connection(fake: FakePrime, pod_id: str) -> str:
-    return str(told(fake, "GET", f"/pods/{pod_id}")["sshConnection"])
+    return str(call(fake, "GET", f"/pods/{pod_id}")["sshConnection"])
 
 
 def is_over(pid: int) -> bool:
@@ -77,7 +77,7 @@ def is_over(pid: int) -> bool:
 
 
 def marked(pod_id: str) -> list[int]:
-    """The living processes that bear the pod's mark."""
+    """Return the living processes with the pod's marker."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -157,7 +157,7 @@ def test_pods_are_apart(fake: FakePrime, login: Login) -> None:
     lost, kept = create(fake), create(fake)
     login.run(connection(fake, kept), "echo kept > file")
     where = connection(fake, lost)
-    told(fake, "DELETE", f"/pods/{lost}")
+    call(fake, "DELETE", f"/pods/{lost}")
     assert login.run(where, "true").returncode == 255
     assert login.run(connection(fake, kept), "cat file").stdout == b"kept\n"
 
@@ -188,11 +188,11 @@ def test_a_transfer_is_cut_where_it_was_ordered(fake: FakePrime, login: Login) -
 
 def test_a_disk_outlives_the_pods_it_was_on(fake: FakePrime, login: Login) -> None:
     body = {"disk": {"size": 100, "dataCenterId": "FIN-01"}, "provider": {"type": "datacrunch"}}
-    disk_id = told(fake, "POST", "/disks/", body=body)["id"]
-    first = told(fake, "POST", "/pods/", body=order(SPOT, disks=[disk_id]))["id"]
+    disk_id = call(fake, "POST", "/disks/", body=body)["id"]
+    first = call(fake, "POST", "/pods/", body=pod_body(SPOT, disks=[disk_id]))["id"]
     assert login.run(connection(fake, first), "echo here > workspace/file").returncode == 0
     fake.preempt(first, End.MISSING)
-    second = told(fake, "POST", "/pods/", body=order(SPOT, disks=[disk_id]))["id"]
+    second = call(fake, "POST", "/pods/", body=pod_body(SPOT, disks=[disk_id]))["id"]
     assert login.run(connection(fake, second), "cat workspace/file").stdout == b"here\n"
 
 
@@ -209,7 +209,7 @@ STARTED = """
 import sys
 from pathlib import Path
 from tests.fakes.prime import FakePrime
-from tests.fakes.prime.calling import create
+from tests.fakes.prime.client import create
 with FakePrime(Path(sys.argv[1])) as fake:
     fake.add_ssh_key(sys.argv[2])
     pod = fake.pod(create(fake))

@@ -1,32 +1,32 @@
-"""What there is at the fake Prime, and how it goes on with time: pods come up, cost money and end.
+"""The state of the fake Prime, and its course in time: pods start, cost money and end.
 
-Not for several threads at once: whoever uses it holds the fake's lock. Nothing happens by itself, only in `settle`, in the order in which
-it would have happened since the last time.
+Not thread-safe: use it while the fake's lock is held. Nothing happens by itself, only in `settle`, in the order in which it would have
+happened since the last call.
 """
 
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.fakes.clock import Clock
 from tests.fakes.prime.accounts import API_KEY, ApiKey, SshKeys, Team, Wallet
-from tests.fakes.prime.clock import Clock
+from tests.fakes.prime.bodies import CreateDisk, CreatePod
 from tests.fakes.prime.disks import Disk, row_for
 from tests.fakes.prime.machines import Machine
-from tests.fakes.prime.ordering import Terms, choose
-from tests.fakes.prime.orders import CreateDisk, CreatePod
 from tests.fakes.prime.pods import HOST, End, Plan, Pod
 from tests.fakes.prime.refusals import Refused
 from tests.fakes.prime.rows import EXAMPLES, DiskRow, GpuRow
 from tests.fakes.prime.ssh_wire import Cuts
+from tests.fakes.prime.terms import Terms, choose
 
 EVENTS_MAX = 100_000
 HOUR_S = 3600.0
 NOTHING_USD = 1e-9
-"""A balance below is none: sums of fractions do not come to 0."""
+"""A balance below this counts as 0, because sums of fractions are not exact."""
 
 
 class World:
-    """`with_machines`: active pods are processes that answer SSH; without, they are only told of."""
+    """The state. `with_machines`: active pods are processes that answer SSH; without, the API only describes them."""
 
     def __init__(self, home: Path, clock: Clock, *, with_machines: bool) -> None:
         self.clock = clock
@@ -71,7 +71,7 @@ class World:
         return pod
 
     def pod(self, pod_id: str) -> Pod:
-        """One that can still be asked for."""
+        """Return a pod that can still be queried."""
         pod = self.pods.get(pod_id)
         if pod is None or not self.is_known(pod):
             raise Refused(404, "Pod not found")
@@ -81,7 +81,7 @@ class World:
         return pod.is_known(self.clock.now_s(), forgets_deleted=self.terms.forgets_deleted)
 
     def listed_s(self) -> float:
-        """The moment of which the list tells: it may lag."""
+        """Return the time as of which the list is reported; it may lag."""
         return self.clock.now_s() - self.terms.list_lag_s
 
     def listed(self) -> Sequence[Pod]:
@@ -92,14 +92,14 @@ class World:
         return [pod for pod in self.pods.values() if pod.end is not None and pod.end.is_over]
 
     def delete_pod(self, pod_id: str) -> Pod:
-        """One that is over already is left as it is."""
+        """Delete a pod; one that is over already is left unchanged."""
         pod = self.pod(pod_id)
         if pod.end in (None, End.ERROR):
             self.end_pod(pod, End.DELETED, "deleted by its user")
         return pod
 
     def end_pod(self, pod: Pod, end: End, why: str) -> None:
-        """All that ran on it is dead and its folder is gone when this returns."""
+        """End a pod; when this returns, all its processes are dead and its folder is deleted."""
         pod.ended_s, pod.end, pod.ended_why = min(pod.ended_s, self.clock.now_s()), end, why
         machine, pod.machine = pod.machine, None
         if machine is not None:
@@ -125,7 +125,7 @@ class World:
     # --------------------------------------------------------------------------------------------------------------- time goes
 
     def settle(self) -> None:
-        """Makes everything happen that is due by now."""
+        """Let everything happen that is due by now."""
         now_s = self.clock.now_s()
         for _ in range(EVENTS_MAX):
             at_s = min((moment for moment in self._moments() if moment > self._settled_s), default=now_s)
@@ -138,7 +138,7 @@ class World:
         raise AssertionError(f"more than {EVENTS_MAX} events at once")
 
     def _moments(self) -> Iterator[float]:
-        """When something will happen, if nothing else does before."""
+        """Return the times at which something will happen, if nothing else does before."""
         for pod in self.pods.values():
             if pod.end is None:
                 yield from (pod.active_s, pod.preempted_s)
@@ -155,7 +155,7 @@ class World:
                 wallet.balance_usd = max(0.0, wallet.balance_usd - usd)
 
     def _costs(self, wallet: Wallet) -> Iterator[tuple[Pod | Disk, float]]:
-        """What takes money from the wallet now, and how much an hour."""
+        """Return what takes money from the wallet now, and its cost per hour."""
         for pod in self.pods.values():
             if pod.wallet_id == wallet.wallet_id and pod.is_active(self._settled_s):
                 yield pod, pod.usd_per_hour

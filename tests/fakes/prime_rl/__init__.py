@@ -1,13 +1,13 @@
-"""A small program that behaves as prime-rl 0.8 does on disk, on loopback and towards its caller; it trains nothing.
+"""A small program that behaves like prime-rl 0.8 on disk, on loopback and towards its caller; it trains nothing.
 
-`uv_in(folder)` puts a `uv` there that runs it, so that the very command line of a trainer can be run. What it does differently when it is
-told to by the environment:
+`uv_in(folder)` creates a `uv` there that runs it, so that the exact command line of a trainer can be run. Environment variables change its
+behaviour:
 
-    FAKE_RL_STEP_S=0.05       seconds a step takes
-    FAKE_RL_HURRIES=/a/file   from when it is there, steps take no time
-    FAKE_RL_WAITS=9@/a/file   step 9 is not made before the file is there
+    FAKE_RL_STEP_S=0.05       seconds of a step
+    FAKE_RL_HURRIES=/a/file   once the file exists, steps take no time
+    FAKE_RL_WAITS=9@/a/file   step 9 is not made before the file exists
     FAKE_RL_DIES=oom@13       how it dies, and in which step: see `deaths`
-    FAKE_RL_ONCE=/some/file   only the first launch that comes so far dies; the file says that it has happened
+    FAKE_RL_ONCE=/some/file   only the first launch that gets there dies; the file records it
 """
 
 import os
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def uv_in(folder: Path) -> dict[str, str]:
-    """Variables under which `uv run ... rl ...` is this program; any other use of `uv` is written to `folder`/uv.log."""
+    """Return variables with which `uv run ... rl ...` is this program; any other use of `uv` is written to `folder`/uv.log."""
     program = folder / "uv"
     folder.mkdir(parents=True, exist_ok=True)
     program.write_text(

@@ -1,4 +1,4 @@
-"""`rl @ rl.toml ...`: the launcher. Code 0: trained to the end, or a crash that took too long to tidy up; 1: everything else."""
+"""`rl @ rl.toml ...`: the launcher. Exit code 0: trained to the end, or a crash whose clean-up took too long; 1: everything else."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""How it dies when it is told to: the component, the lines it leaves in that component's log, and what the launcher does then."""
+"""How the fake dies: the component, the lines that it leaves in that component's log, and what the launcher does then."""
 
 import os
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from enum import StrEnum
 
 class Then(StrEnum):
     FAIL = "fail"
-    """The component ends with a code, and the launcher with 1."""
+    """The component ends with an error code, and the launcher with 1."""
     MASK = "mask"
     """The launcher ends with 0."""
     HANG = "hang"
-    """Nothing ends: somebody waits for somebody."""
+    """Nothing ends, because the processes wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ DEATHS = {
     "disk": Death("trainer", "OSError: [Errno 28] No space left on device: 'broadcasts/step_8/model.safetensors'"),
     "save": Death("trainer", "[rank1]: RuntimeError: training loop stopped unexpectedly"),
 }
-"""`save`: in the middle of writing its half of a checkpoint."""
+"""The kinds of deaths. `save`: in the middle of writing its half of a checkpoint."""
 
 
 class Died(Exception):
@@ -50,14 +50,14 @@ class Died(Exception):
         self.death = DEATHS[name]
 
 
-def asked() -> tuple[str, int]:
-    """Which death in which step, "" for none."""
+def requested() -> tuple[str, int]:
+    """Return the requested death and its step, "" for none."""
     name, _, step = os.environ.get("FAKE_RL_DIES", "").partition("@")
     return name, int(step or 0)
 
 
 def _is_due() -> bool:
-    """With FAKE_RL_ONCE, only the first of all launches that come so far dies."""
+    """Return whether to die now: with FAKE_RL_ONCE, only the first launch that gets there dies."""
     once = os.environ.get("FAKE_RL_ONCE")
     if once is None:
         return True
@@ -69,14 +69,14 @@ def _is_due() -> bool:
 
 
 def at_start(broadcast: str) -> None:
-    """Raises Died for what happens before the first step; without NCCL nothing can go wrong with it."""
-    name, _ = asked()
+    """Raise Died for a death before the first step; without NCCL its failures cannot occur."""
+    name, _ = requested()
     if name and DEATHS[name].at_start and not (name == "nccl" and broadcast != "nccl") and _is_due():
         raise Died(name)
 
 
 def at(step: int) -> None:
-    """Raises Died in the step that was asked for."""
-    name, when = asked()
+    """Raise Died in the requested step."""
+    name, when = requested()
     if name and not DEATHS[name].at_start and step == when and _is_due():
         raise Died(name)

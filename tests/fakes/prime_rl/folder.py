@@ -1,4 +1,4 @@
-"""The folder of its run: what it makes of names there, what it refuses, and what it deletes."""
+"""The folder of a run: how the fake interprets names in it, what it refuses, and what it deletes."""
 
 import os
 import shutil
@@ -10,12 +10,14 @@ NOT_A_RUN = {"configs", "rl.sbatch", "sft.sbatch"}
 
 
 def steps(folder: Path) -> list[int]:
-    """As it reads them: whatever follows the last underscore of any name that begins with `step_`, whole or not."""
+    """Return the steps as prime-rl reads them: whatever follows the last underscore of any name that begins with `step_`, complete or
+    not.
+    """
     return sorted(int(path.name.rpartition("_")[2]) for path in folder.glob("step_*"))
 
 
 def open_run(options: Options) -> int:
-    """Makes the folder ready; the step to go on after, 0 for none. Raises FileExistsError, ValueError."""
+    """Prepare the folder, and return the step to continue from, 0 for none. Raises FileExistsError, ValueError."""
     run = options.run_folder
     if options.resume_step is None:
         _refuse_or_clean(run, clean=options.clean)
@@ -29,7 +31,7 @@ def open_run(options: Options) -> int:
 
 
 def open_logs(run: Path) -> Path:
-    """A folder of its own for each launch; `latest` leads to it."""
+    """Create a folder of logs for each launch; `latest` links to it."""
     logs = run / "logs"
     logs.mkdir(exist_ok=True)
     made = logs / f"attempt_{1 + len(list(logs.glob('attempt_*')))}"

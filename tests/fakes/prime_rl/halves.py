@@ -8,11 +8,11 @@ from pathlib import Path
 from tests.fakes.prime_rl.folder import steps
 
 DCP = Path(__file__).resolve().parents[2] / "data" / "dcp" / "step_10" / "trainer"
-"""A real distributed checkpoint of two ranks."""
+"""Folder of a real distributed checkpoint of two ranks."""
 
 
 def save_trainer(checkpoints: Path, step: int) -> None:
-    """The shards, and their metadata once all are written."""
+    """Write the shards, and their metadata once all are written."""
     folder = checkpoints / f"step_{step}" / "trainer"
     folder.mkdir(parents=True, exist_ok=True)
     for shard in sorted(DCP.glob("*.distcp")):
@@ -21,14 +21,14 @@ def save_trainer(checkpoints: Path, step: int) -> None:
 
 
 def save_shards(checkpoints: Path, step: int) -> None:
-    """As far as a save comes that is cut off: one rank's shard, no metadata."""
+    """Write what an interrupted save leaves: one rank's shard, no metadata."""
     save_trainer(checkpoints, step)
     (checkpoints / f"step_{step}" / "trainer" / ".metadata").unlink()
     (checkpoints / f"step_{step}" / "trainer" / "__1_0.distcp").unlink()
 
 
 def save_orchestrator(checkpoints: Path, step: int) -> None:
-    """One file, replaced in one go."""
+    """Write one file, replaced atomically."""
     folder = checkpoints / f"step_{step}" / "orchestrator"
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(folder / "progress.pt.new.tmp", "w") as archive:
@@ -37,7 +37,7 @@ def save_orchestrator(checkpoints: Path, step: int) -> None:
 
 
 def load(checkpoints: Path, step: int) -> None:
-    """Both halves, as the two components read them. Raises FileNotFoundError."""
+    """Read both halves, as the two components do. Raises FileNotFoundError."""
     trainer, shipped = checkpoints / f"step_{step}" / "trainer", checkpoints / f"step_{step}" / "orchestrator" / "progress.pt"
     if not (trainer / ".metadata").exists():
         raise FileNotFoundError(f"Checkpoint not found at {trainer}")
@@ -48,6 +48,6 @@ def load(checkpoints: Path, step: int) -> None:
 
 
 def keep_last(checkpoints: Path, count: int) -> None:
-    """Whole folders of steps go, whatever of them is being read."""
+    """Delete complete folders of old steps, even if they are being read."""
     for step in steps(checkpoints)[:-count]:
         shutil.rmtree(checkpoints / f"step_{step}", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Its arguments: `@ file.toml`, then `--a.b value` and bare `--a.b`; what it does not know it refuses."""
+"""The arguments: `@ file.toml`, then `--a.b value` and bare `--a.b`; unknown ones are refused."""
 
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ REMOVED = ("wandb", "ckpt.resume-step", "ckpt.keep", "ckpt.weights", "max-async-
 
 
 class Refused(Exception):
-    """The configuration is wrong; it says why in its own words."""
+    """The configuration is invalid; the text gives the reason in prime-rl's words."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """`resume_step` is None without --resume, and 0 for a bare one, which takes the newest there is."""
+    """The options. `resume_step` is None without --resume, and 0 for a bare one, which resumes the newest step."""
 
     run_folder: Path
     max_steps: int
@@ -29,27 +29,29 @@ class Options:
 
 
 def read(arguments: Sequence[str]) -> Options:
-    said = dict(_said(list(arguments)))
-    for name in said:
+    message = dict(_message(list(arguments)))
+    for name in message:
         if any(name == removed or name.startswith(f"{removed}.") for removed in REMOVED):
             raise Refused(f"1 validation error for RLConfig\n{name}\n  Extra inputs are not permitted [type=extra_forbidden]")
-    name = str(said.get("run.name", "reverse-text--qwen3--0a1b2c3d"))
-    resumes = "resume" in said or "resume.step" in said
-    if resumes and "resume.step" in said and int(said["resume.step"]) < 1:
+    name = str(message.get("run.name", "reverse-text--qwen3--0a1b2c3d"))
+    resumes = "resume" in message or "resume.step" in message
+    if resumes and "resume.step" in message and int(message["resume.step"]) < 1:
         raise Refused("1 validation error for RLConfig\nresume.step\n  Input should be greater than or equal to 1")
     return Options(
-        run_folder=Path(str(said.get("output-dir", "outputs"))) / str(said.get("run.dir", name)),
-        max_steps=int(said.get("max-steps", 20)),
-        interval=int(said["ckpt.interval"]) if "ckpt.interval" in said else None,
-        keep_last=int(said["ckpt.keep-last"]) if "ckpt.keep-last" in said else None,
-        resume_step=int(said.get("resume.step", 0)) if resumes else None,
-        clean="clean" in said,
-        heartbeats={side: str(said[f"{side}.heartbeat.url"]) for side in ("trainer", "orchestrator") if f"{side}.heartbeat.url" in said},
-        broadcast=str(said.get("weight-broadcast.type", "nccl")),
+        run_folder=Path(str(message.get("output-dir", "outputs"))) / str(message.get("run.dir", name)),
+        max_steps=int(message.get("max-steps", 20)),
+        interval=int(message["ckpt.interval"]) if "ckpt.interval" in message else None,
+        keep_last=int(message["ckpt.keep-last"]) if "ckpt.keep-last" in message else None,
+        resume_step=int(message.get("resume.step", 0)) if resumes else None,
+        clean="clean" in message,
+        heartbeats={
+            side: str(message[f"{side}.heartbeat.url"]) for side in ("trainer", "orchestrator") if f"{side}.heartbeat.url" in message
+        },
+        broadcast=str(message.get("weight-broadcast.type", "nccl")),
     )
 
 
-def _said(arguments: list[str]) -> Iterator[tuple[str, Any]]:
+def _message(arguments: list[str]) -> Iterator[tuple[str, Any]]:
     while arguments:
         word = arguments.pop(0)
         if word == "@":

@@ -1,4 +1,4 @@
-"""Launching the fake by the very line that the trainer makes, and what the tests ask of its folder."""
+"""Launches the fake by the trainer's own command line, and inspects its folder."""
 
 import os
 import subprocess
@@ -11,9 +11,9 @@ from typing import Any
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import LogRule, Trainer, classify, trainer_for
-from prime_train.trainers.outputs import Move
 from prime_train.trainers.prime_rl import PORT
 from prime_train.trainers.prime_rl.stale_outputs import DEPTH, to_move_aside
+from prime_train.trainers.stale_outputs import Move
 from tests.fakes.prime_rl import uv_in
 from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
 
@@ -28,7 +28,7 @@ class Ended:
 
 @dataclass
 class Machine:
-    """A disk with a working tree; `spec` saves every fifth step of twenty."""
+    """A disk with a working tree; `spec` saves every fifth of twenty steps."""
 
     disk: Path
     spec: RunSpec = field(default_factory=lambda: prime_rl_spec(checkpoints={"every_steps": 5}))
@@ -56,11 +56,11 @@ class Machine:
 
     def environment(self, *, port: int | None = None, dies: str = "") -> dict[str, str]:
         ours = trainer_for(self.spec).environment(self.spec, attempt=1, run_id="tiny-1")
-        heartbeats = {PORT: str(port)} if port is not None else {}
-        return {**os.environ, **ours, **self.uv, **heartbeats, "FAKE_RL_DIES": dies}
+        environment = {PORT: str(port)} if port is not None else {}
+        return {**os.environ, **ours, **self.uv, **environment, "FAKE_RL_DIES": dies}
 
     def launch(self, step: int | None = None, **changes: Any) -> Ended:
-        """Runs it to its end."""
+        """Run it to its end."""
         return self.launch_as(self.line(step), **changes)
 
     def launch_as(self, line: str, **changes: Any) -> Ended:
@@ -71,7 +71,7 @@ class Machine:
 
     @contextmanager
     def launched(self, **changes: Any) -> Iterator["subprocess.Popen[str]"]:
-        """For one that does not end by itself."""
+        """Start it, for a launch that does not end by itself."""
         env = self.environment(**changes)
         process = subprocess.Popen(["/bin/sh", "-c", self.line(None)], cwd=self.work, env=env, stdout=subprocess.PIPE, text=True)
         try:
@@ -85,7 +85,7 @@ class Machine:
         return [path.as_posix() for path in found if len(path.parts) <= DEPTH]
 
     def tidy(self, step: int | None, *, attempt: int = 2) -> tuple[Move, ...]:
-        """Moves aside what is in the way of a launch."""
+        """Move aside what would hinder a launch."""
         moves = to_move_aside(self.listing(), step, attempt=attempt)
         for move in moves:
             target = self.run / move.target
@@ -108,7 +108,7 @@ class Machine:
         return self.trainer.log_rules(self.spec)
 
     def made(self) -> list[int]:
-        """The steps the trainer has said, as our reader reads them, in their order."""
+        """Return the steps that the trainer has reported, as prime-train's reader parses them, in order."""
         reader = self.trainer.reader(self.spec)
         rows = (reader.read(line) for line in (self.run / "metrics.jsonl").read_text().splitlines())
         return [row.step for row in rows if row is not None and row.loss is not None]

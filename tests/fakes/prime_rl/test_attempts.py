@@ -22,7 +22,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {**git, **uv_in(tmp_path / "bin"), "REF": commits[-1]}
 
 
-def test_after_a_crash_the_newest_whole_checkpoint_is_in_the_bucket_and_another_machine_ends_the_run(
+def test_after_a_crash_the_newest_complete_checkpoint_is_in_the_bucket_and_another_machine_ends_the_run(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
     wanted = prime_rl_spec(

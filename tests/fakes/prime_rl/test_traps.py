@@ -1,10 +1,9 @@
-"""Each trap that prime-rl lays, and that nobody falls into it."""
+"""Each pitfall of prime-rl, and that prime-train avoids it."""
 
 import shutil
 import signal
-import threading
+from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from prime_train.trainers.prime_rl import COMPONENTS
 from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove
 from tests.agent.saving import NOW_S, newest, point_of
 from tests.builders import RUN_ID
+from tests.fakes.http import HttpFake, Request, Response
 from tests.fakes.prime_rl.running import Machine
 from tests.trainers.prime_rl_spec import prime_rl_spec
 
@@ -162,7 +162,7 @@ def test_a_bare_resume_without_a_checkpoint_starts_over_which_is_noticed_and_a_n
     assert (missing.code, machine.cause(missing)) == (1, Cause.BAD_CHECKPOINT)
 
 
-def test_code_0_before_the_last_step_is_told_from_success_by_the_step(machine: Machine) -> None:
+def test_code_0_before_the_last_step_is_distinguished_from_success_by_the_step(machine: Machine) -> None:
     ended = machine.launch(dies="masked@7")
     assert ended.code == 0
     code = trainer_for(machine.spec).exit_code(machine.spec, code=ended.code, step=max(machine.made()))
@@ -192,7 +192,7 @@ def test_a_setting_that_was_removed_is_a_wrong_configuration(machine: Machine) -
     assert (ended.code, machine.cause(ended)) == (1, Cause.BAD_CONFIG)
 
 
-def test_without_nccl_the_broadcast_can_not_fail(machine: Machine) -> None:
+def test_without_nccl_the_broadcast_cannot_fail(machine: Machine) -> None:
     env = {"PRIME_TRAIN_WEIGHT_BROADCAST": "filesystem"}
     line = " ".join(f"{name}={value}" for name, value in env.items())
     assert machine.launch_as(f"export {line}; {machine.line(None)}", dies="nccl@0").code == 0
@@ -218,52 +218,36 @@ def test_broadcasts_of_saved_steps_pile_up_until_they_are_removed(machine: Machi
     assert sorted(path.name for path in folder.iterdir()) == ["step_19", "step_20"]
 
 
-class Listener(ThreadingHTTPServer):
-    """Counts heartbeats; `hung` is set when the trainer has had its say for step 6."""
+class Listener(HttpFake):
+    """A server that receives heartbeats."""
 
-    def __init__(self) -> None:
-        self.calls = dict.fromkeys(COMPONENTS, 0)
-        self.hung = threading.Event()
-        super().__init__(("127.0.0.1", 0), Handler)
+    def respond(self, request: Request) -> Response:
+        return Response(204)
 
-
-class Handler(BaseHTTPRequestHandler):
-    server: Listener
-
-    def do_GET(self) -> None:
-        component = component_of(self.path, COMPONENTS)
-        assert component is not None
-        self.server.calls[component] += 1
-        self.send_response(204)
-        self.end_headers()
-        if component == "trainer" and self.server.calls[component] == 6:
-            self.server.hung.set()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+    @property
+    def heartbeats(self) -> dict[str, int]:
+        """Return the number of heartbeats of each component."""
+        with self.lock:
+            return dict(Counter(str(component_of(request.path, COMPONENTS)) for request in self._requests))
 
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     with Listener() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_each_step_of_each_component_is_a_heartbeat(machine: Machine, listener: Listener) -> None:
-    assert machine.launch(port=listener.server_port).code == 0
-    assert listener.calls == {"trainer": 20, "orchestrator": 20}
+    assert machine.launch(port=listener.port).code == 0
+    assert listener.heartbeats == {"trainer": 20, "orchestrator": 20}
 
 
 @pytest.mark.parametrize("dies", ["hang@7", "vllm@7"])
 def test_one_that_hangs_lives_on_without_steps_and_leaves_when_it_is_told_to(machine: Machine, listener: Listener, dies: str) -> None:
-    with machine.launched(port=listener.server_port, dies=dies) as process:
-        assert listener.hung.wait(60)
+    with machine.launched(port=listener.port, dies=dies) as process:
+        listener.await_state(lambda: listener.heartbeats.get("trainer") == 6, "the trainer's last heartbeat before it hangs")
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 1
-    assert listener.calls["trainer"] == 6
+    assert listener.heartbeats["trainer"] == 6
     assert max(machine.made()) == 6

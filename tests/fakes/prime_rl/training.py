@@ -1,4 +1,4 @@
-"""The trainer and the orchestrator of one launch, a step at a time; the orchestrator is one ahead."""
+"""The trainer and the orchestrator of one launch, one step at a time; the orchestrator is one step ahead."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ class Training:
         self._waits_at, self._waits_for = int(step), Path(file)
 
     def run(self) -> None:
-        """Raises Died, FileNotFoundError. The orchestrator's last save happens in any case, at the step it has shipped."""
+        """Run the launch. Raises Died, FileNotFoundError. The orchestrator's last save is made in any case, at the step it has sent."""
         if self._resume:
             halves.load(self._checkpoints, self._resume)
         try:
@@ -50,7 +50,7 @@ class Training:
         try:
             deaths.at(step)
         except Died:
-            if deaths.asked()[0] == "save":
+            if deaths.requested()[0] == "save":
                 halves.save_shards(self._checkpoints, step)
             raise
         self._signs.trained(step)
@@ -71,7 +71,7 @@ class Training:
             halves.keep_last(self._checkpoints, self._options.keep_last)
 
     def _broadcast(self, step: int) -> None:
-        """Of steps with a checkpoint, the weights are never removed."""
+        """Broadcast the weights. Those of steps with a checkpoint are never removed."""
         folder: Path = self._run / "broadcasts"
         made = folder / f"step_{step}"
         made.mkdir(parents=True, exist_ok=True)

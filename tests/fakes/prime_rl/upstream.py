@@ -1,4 +1,4 @@
-"""prime-rl's repository, on this disk: commits with nothing in them but their number."""
+"""prime-rl's repository, on this disk: commits that contain only their number."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ _AUTHOR = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAM
 
 
 def upstream_in(folder: Path, *, versions: int = 1) -> tuple[dict[str, str], list[str]]:
-    """Variables under which git finds the repository in `folder`, and its commits, oldest first; VERSION in them counts from 1."""
+    """Return variables with which git finds the repository in `folder`, and its commits, oldest first; VERSION in them counts from 1."""
     env = {**os.environ, **_AUTHOR}
     git = ["git", "-C", str(folder)]
     subprocess.run(["git", "init", "-q", str(folder)], check=True, env=env)

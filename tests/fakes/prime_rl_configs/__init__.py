@@ -1,7 +1,7 @@
-"""A repository with a config package where prime-rl has its own: a few settings and validators, and some that behave badly.
+"""A repository with a config package where prime-rl has its own: a few settings and validators, and some that misbehave.
 
-What it needs is one package, `led-to-these-tests`, a wheel with the pydantic of these tests in it: it is installed as any other, from a
-folder, for behind walls nothing of these tests is to be seen.
+Its only dependency is the package `led-to-these-tests`, a wheel with the pydantic of these tests: it is installed like any other, from a
+folder, because nothing of these tests is visible in the isolation.
 """
 
 import os
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from prime_train.adapters.prime_rl_deep.isolation import walled
+from prime_train.adapters.prime_rl_validators.isolation import walled
 from prime_train.ports import PermanentError
 
 PACKAGE = "packages/prime-rl-configs"
@@ -33,7 +33,8 @@ dependencies = ["led-to-these-tests>=1"]
 
 @dataclass(frozen=True)
 class Repository:
-    """`commit`: the newest, which has the package; `older`: one without it; `fork`: one like the newest that no branch or tag leads to."""
+    """A repository. `commit`: the newest, which has the package; `older`: one without it; `fork`: one like the newest that is on no branch
+    or tag."""
 
     folder: Path
     commit: str
@@ -45,7 +46,7 @@ class Repository:
         return self.folder.parent / "wheels"
 
     def env(self, home: Path, cache: Path) -> dict[str, str]:
-        """For a process that finds this one where prime-rl's is, and installs from a folder alone."""
+        """Return the environment of a process that finds this repository in place of prime-rl's, and installs from a folder alone."""
         home.mkdir(exist_ok=True)
         (home / ".gitconfig").write_text(f'[url "{self.folder.as_uri()}"]\n\tinsteadOf = {UPSTREAM}\n')
         found = {"PIP_FIND_LINKS": str(self.wheels), "PIP_NO_INDEX": "1", "UV_FIND_LINKS": str(self.wheels), "UV_OFFLINE": "1"}
@@ -54,7 +55,7 @@ class Repository:
 
 @cache
 def has_walls() -> bool:
-    """Whether code of a commit can be run behind walls on this machine."""
+    """Return whether code of a commit can be isolated on this machine."""
     try:
         return bool(walled(["true"], ()))
     except PermanentError:

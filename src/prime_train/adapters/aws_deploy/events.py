@@ -7,13 +7,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from prime_train.adapters.aws_deploy.refusals import told
+from prime_train.adapters.aws_deploy.refusals import translated_errors
 from prime_train.ports import PermanentError
 
 REASONS_MAX = 3
 REASON_CHARS_MAX = 600
 CANCELLED = "cancelled"
-"""Word in CloudFormation's reason for a resource that was given up because another one failed."""
+"""Word in CloudFormation's reason for a resource whose change was cancelled because another resource failed."""
 WORDS = {"CREATE_COMPLETE": "made", "UPDATE_COMPLETE": "changed", "DELETE_COMPLETE": "gone", "DELETE_SKIPPED": "kept"}
 
 
@@ -32,15 +32,15 @@ class Event:
 class Events:
     """Events of one stack, given by name or id, that occur after this object is created."""
 
-    def __init__(self, client: Any, stack: str, said: Callable[[str], object]) -> None:
-        self._client, self._stack, self._said = client, stack, said
+    def __init__(self, client: Any, stack: str, progress: Callable[[str], object]) -> None:
+        self._client, self._stack, self._progress = client, stack, progress
         self._begun_s = time.monotonic()
         self._failures: list[Event] = []
         self._seen = {event.id for event in self._newest()}
         self.came = False
         """Whether there was any event."""
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report the resources whose change has ended since the last call."""
         for event in reversed(self._newest()):
             if event.id in self._seen:
@@ -51,17 +51,17 @@ class Events:
                 self._failures.append(event)
             words = f"failed: {event.why}" if event.is_failure else WORDS.get(event.status)
             if words:
-                self._said(f"{time.monotonic() - self._begun_s:5.0f} s  {event.name} {words}")
+                self._progress(f"{time.monotonic() - self._begun_s:5.0f} s  {event.name} {words}")
 
     def reasons(self) -> str:
         """Return the failures, the first one first, because later ones often follow from it."""
         reasons = [f"{event.name}: {event.why}" for event in self._failures[:REASONS_MAX]]
-        return "; ".join(reasons) or "AWS does not say why"
+        return "; ".join(reasons) or "AWS gives no reason"
 
     def _newest(self) -> list[Event]:
         """Return the newest events first. One page of at most a hundred is enough, because fewer occur in a second."""
         try:
-            with told(f"what happens to stack {self._stack}"):
+            with translated_errors(f"the events of stack {self._stack}"):
                 rows = self._client.describe_stack_events(StackName=self._stack)["StackEvents"]
         except PermanentError as error:
             if isinstance(error.__cause__, ClientError) and "does not exist" in str(error.__cause__):

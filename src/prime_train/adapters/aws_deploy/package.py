@@ -16,37 +16,41 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.ports import PermanentError, TemporaryError
 
 MACHINES: Mapping[str, str] = {"arm64": "aarch64", "x86_64": "x86_64"}
-"""Lambda's names of machine types, and the corresponding ones of wheels."""
+"""CPU architectures: Lambda's name of each, and the name used in wheels."""
 LIBRARIES = ("manylinux2014", *(f"manylinux_2_{minor}" for minor in range(17, 35)))
 """Platform tags that Lambda's Python 3.12 and later can load (glibc 2.34). pip does not derive one tag from another, so all are listed."""
 PYTHONS = ("3.12", "3.13")
 SERVICES = frozenset({"dynamodb", "lambda", "s3", "secretsmanager", "sso", "sso-oidc", "sts"})
-"""The services whose descriptions are kept; AWS's library brings four hundred."""
+"""AWS services whose API descriptions are kept in the zip; boto3 comes with those of four hundred services."""
 ROOT = "/var/task"
-"""Where Lambda unpacks the code; used as the path in tracebacks."""
+"""Folder in which Lambda unpacks the code; used as the path in tracebacks."""
 MADE = (1980, 1, 1, 0, 0, 0)
 UNPACKED_BYTES_MAX = 250 * 2**20
 INSTALL_S_MAX = 600.0
-SAID_LINES_MAX = 3
-ELSEWHERE = "where packages can be reached prime-train deploy --save FOLDER makes the code, and here --code FOLDER/code.zip brings it"
+ERROR_LINES_MAX = 3
+ELSEWHERE = Advice(
+    "on a machine that can download packages, run ",
+    *(Call(Operation.SAVE_CODE, "FOLDER"), " to build the code, then use it here with ", Option(Setting.CODE, "FOLDER/code.zip")),
+)
 COMPILE_S_MAX = 300.0
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the code is built for."""
+    """The architecture and the Python version for which the code is built."""
 
     machine: str = "arm64"
     python: str = PYTHONS[0]
 
     def __post_init__(self) -> None:
         if self.machine not in MACHINES:
-            raise PermanentError(f"there are no functions on {self.machine!r}; use {' or '.join(MACHINES)}")
+            raise PermanentError(f"Lambda functions do not run on {self.machine!r}; use {' or '.join(MACHINES)}")
         if self.python not in PYTHONS:
-            raise PermanentError(f"Python {self.python!r} is none the functions run on; use {' or '.join(PYTHONS)}")
+            raise PermanentError(f"the functions do not support Python {self.python!r}; use {' or '.join(PYTHONS)}")
 
 
 @dataclass(frozen=True)
@@ -58,20 +62,20 @@ class Package:
 
 
 def digest_of(own: Mapping[str, bytes], pins: bytes, target: Target, *, compiled: bool) -> str:
-    """Return the name of what `package` builds from these inputs: the same for the same sources, pins and target. `compiled`: whether a
-    suitable interpreter is available."""
-    whole = hashlib.sha256(f"{target.machine} {target.python} {'compiled' if compiled else 'plain'}\n".encode())
+    """Return the name of the zip that `package` builds from these inputs: the same for the same sources, pins and target. `compiled`:
+    whether a suitable interpreter is available."""
+    digest = hashlib.sha256(f"{target.machine} {target.python} {'compiled' if compiled else 'plain'}\n".encode())
     for name, data in sorted([*own.items(), ("", pins)]):
-        whole.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
-    return whole.hexdigest()[:32]
+        digest.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
+    return digest.hexdigest()[:32]
 
 
-def package(own: Mapping[str, bytes], pins: bytes, target: Target, said: Callable[[str], object]) -> Package:
-    """Build the zip. `own`: our files by name. `pins`: the dependencies with their hashes. `said` is called with a line about each step.
-    The code is compiled if there is an `interpreter` of the target's version."""
+def package(own: Mapping[str, bytes], pins: bytes, target: Target, progress: Callable[[str], object]) -> Package:
+    """Build the zip. `own`: prime-train's own files, by name. `pins`: the dependencies with their hashes. `progress` is called with a line
+    about each step. The code is compiled if there is an `interpreter` of the target's version."""
     with tempfile.TemporaryDirectory(prefix="prime-train-") as made:
         folder = Path(made) / "code"
-        said(f"fetching what it depends on, for Python {target.python} on {target.machine}")
+        progress(f"downloading the dependencies, for Python {target.python} on {target.machine}")
         _install(pins, target, folder)
         _prune(folder)
         for name, data in own.items():
@@ -88,9 +92,9 @@ def interpreter(version: str) -> str | None:
     """Return a Python of that version that actually runs, or None: a version manager may leave one on the PATH that only prints an
     error."""
     candidates = (sys.executable, shutil.which(f"python{version}"))
-    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
+    script = "import sys; print('%d.%d' % sys.version_info[:2])"
     for candidate in filter(None, candidates):
-        done = subprocess.run([candidate, "-I", "-c", asked], capture_output=True, text=True, timeout=COMPILE_S_MAX, check=False)
+        done = subprocess.run([candidate, "-I", "-c", script], capture_output=True, text=True, timeout=COMPILE_S_MAX, check=False)
         if done.returncode == 0 and done.stdout.strip() == version:
             return candidate
     return None
@@ -108,7 +112,7 @@ def zipped(folder: Path) -> Package:
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     size = sum(path.stat().st_size for path in files.values())
     if size > UNPACKED_BYTES_MAX:
-        raise PermanentError(f"the code is {size / 2**20:.0f} MiB, and Lambda takes {UNPACKED_BYTES_MAX // 2**20} MiB")
+        raise PermanentError(f"the code is {size / 2**20:.0f} MiB, but Lambda accepts at most {UNPACKED_BYTES_MAX // 2**20} MiB")
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -126,10 +130,10 @@ def _install(pins: bytes, target: Target, folder: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S_MAX, check=False)
     except subprocess.TimeoutExpired as error:
-        raise TemporaryError(f"what the functions depend on was not there within {INSTALL_S_MAX:.0f} s") from error
+        raise TemporaryError(f"the functions' dependencies could not be downloaded within {INSTALL_S_MAX:.0f} s") from error
     if done.returncode != 0:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["nothing was said"]
-        raise PermanentError(f"what the functions depend on cannot be had: {' '.join(lines[-SAID_LINES_MAX:])[:500]}\n  fix: {ELSEWHERE}")
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["there was no error message"]
+        raise PermanentError(f"the functions' dependencies cannot be downloaded: {' '.join(lines[-ERROR_LINES_MAX:])[:500]}", fix=ELSEWHERE)
 
 
 def _installer(target: Target) -> list[str]:
@@ -140,7 +144,7 @@ def _installer(target: Target) -> list[str]:
     if uv is not None:
         return [uv, "pip", "install", "--no-config", f"--python-platform={machine}-manylinux_2_28", version]
     if find_spec("pip") is None:
-        raise PermanentError("neither uv nor pip is here to fetch what the functions depend on; install one of them")
+        raise PermanentError("neither uv nor pip is installed to download the functions' dependencies; install one of them")
     platforms = [f"--platform={library}_{machine}" for library in LIBRARIES]
     quiet = ["--disable-pip-version-check", "--no-input", "--no-compile", "--implementation=cp"]
     return [sys.executable, "-m", "pip", "install", *quiet, *platforms, version]

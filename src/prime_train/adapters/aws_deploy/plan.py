@@ -4,18 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prime_train.core.advice import Advice, Call, Operation
+
 NEW = "REVIEW_IN_PROGRESS"
 """The state of a stack that was planned and never created."""
-NEVER_WAS = "it never came to be; prime-train destroy takes it away, then deploy again"
-REMEDIES: Mapping[str, str] = {
+NEVER_WAS = Advice("it was never created completely; remove it with ", Call(Operation.DESTROY), ", then deploy again")
+REMEDIES: Mapping[str, Advice] = {
     **dict.fromkeys(("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"), NEVER_WAS),
-    "DELETE_FAILED": "it could not be taken away; prime-train destroy tries again",
-    "UPDATE_FAILED": "a change was cut short; aws cloudformation rollback-stack puts it back, then deploy again",
-    "UPDATE_ROLLBACK_FAILED": "a change could not be put back; aws cloudformation continue-update-rollback does, then deploy again",
-    "UPDATE_ROLLBACK_COMPLETE": "the last change failed and was put back; it works as before, and prime-train deploy tries again",
+    "DELETE_FAILED": Advice("it could not be removed; retry with ", Call(Operation.DESTROY)),
+    "UPDATE_FAILED": Advice("a change was interrupted; roll back with aws cloudformation rollback-stack, then deploy again"),
+    "UPDATE_ROLLBACK_FAILED": Advice(
+        "a change could not be rolled back; use aws cloudformation continue-update-rollback, then deploy again"
+    ),
+    "UPDATE_ROLLBACK_COMPLETE": Advice(
+        "the last change failed and was rolled back, so the stack works as before; retry with ", Call(Operation.DEPLOY)
+    ),
 }
 """Advice for the user, by the state of a stack."""
 CHANGEABLE = frozenset({"", NEW, "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"})
+HAVE_CONTENT = frozenset({"Table", "Bucket", "Secret"})
+"""Types of resources that hold data, which a replacement of the resource would not have."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,15 @@ class Changed:
     kind: str
     replaces: bool
 
+    @property
+    def has_content(self) -> bool:
+        return self.name in HAVE_CONTENT
+
+    @property
+    def loses_content(self) -> bool:
+        """Whether the stack would not use the content of this resource any more; the resource itself stays."""
+        return self.has_content and (self.replaces or self.action == "Remove")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -38,6 +55,11 @@ class Plan:
     changes: tuple[Changed, ...] = ()
 
 
-def changed(said: Mapping[str, Any]) -> Changed:
+def changed(description: Mapping[str, Any]) -> Changed:
     """Convert CloudFormation's description of one change."""
-    return Changed(said["Action"], said["LogicalResourceId"], said["ResourceType"], said.get("Replacement") in ("True", "Conditional"))
+    return Changed(
+        description["Action"],
+        description["LogicalResourceId"],
+        description["ResourceType"],
+        description.get("Replacement") in ("True", "Conditional"),
+    )

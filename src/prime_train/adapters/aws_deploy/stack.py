@@ -9,20 +9,24 @@ from botocore.exceptions import ClientError
 
 from prime_train.adapters.aws_deploy.events import Events
 from prime_train.adapters.aws_deploy.plan import CHANGEABLE, NEW, REMEDIES, Plan, changed
-from prime_train.adapters.aws_deploy.refusals import told
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.adapters.aws_deploy.refusals import translated_errors
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
+from prime_train.core.text.commands import worded
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 LOOK_S = 1.0
 LOOKS_MAX = 1800
 BEGINS_LOOKS_MAX = 10
-"""Looks to wait for the first sign of a change: it may not show in the first look, and it may leave no event at all."""
+"""Number of polls to wait for the first sign of a change: it may not show in the first poll, and it may leave no event at all."""
 WHY_CHARS_MAX = 600
+DONE = Advice(Call(Operation.DOCTOR), " shows when it is complete")
 BEGUN = "EXECUTE_"
 """Prefix of CloudFormation's execution status for a change set that is being or was executed."""
 NOTHING = ("didn't contain changes", "No updates are to be performed", "no changes")
 TAG, DESCRIPTION, OUTPUTS = "prime-train", "prime-train:", frozenset({"Secret", "Table", "Watcher", "Webhook"})
-"""Any of these distinguishes our stacks from those of others, which are left alone."""
+"""A stack with this tag, with a description that begins like this, or with all of these outputs is one of prime-train's; other stacks are
+never changed."""
 
 
 class Stack:
@@ -32,7 +36,8 @@ class Stack:
         self._client, self.name, self._look_s = client, name, look_s
 
     def state(self) -> str:
-        """Return CloudFormation's status of the stack, or an empty string if it does not exist. Raises PermanentError if it is not ours."""
+        """Return CloudFormation's status of the stack, or an empty string if it does not exist. Raises PermanentError if a stack of that
+        name exists that is not prime-train's."""
         found = self._describe()
         return str(found["StackStatus"]) if found else ""
 
@@ -43,15 +48,15 @@ class Stack:
         if state in CHANGEABLE:
             return state
         if state.endswith("_IN_PROGRESS"):
-            raise TemporaryError(f"stack {self.name} is {state}: it is being changed now; wait until that is done")
-        remedy = REMEDIES.get(state, "prime-train deploy does not know what to do about that")
-        raise PermanentError(f"stack {self.name} is {state}\n  fix: {remedy}")
+            raise TemporaryError(f"stack {self.name} is {state}: a change is in progress; wait until it is complete")
+        raise PermanentError(f"stack {self.name} is {state}", fix=REMEDIES.get(state, "look at the events of the stack in the AWS console"))
 
     def outputs(self) -> dict[str, str]:
         """Return the stack's outputs. Raises PermanentError if it does not exist."""
         found = self._describe()
         if not found or found["StackStatus"] == NEW:
-            raise PermanentError(f"there is no stack {self.name} in this account and region; prime-train deploy makes one")
+            fix = Advice("create it with ", Call(Operation.DEPLOY))
+            raise PermanentError(f"there is no stack {self.name} in this account and region", fix=fix)
         return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
 
     def parameters(self) -> dict[str, str]:
@@ -62,7 +67,7 @@ class Stack:
 
     def parts(self, kind: str) -> list[str]:
         """Return the physical ids of the stack's resources of that type, such as AWS::CloudWatch::Alarm."""
-        with told(f"the parts of stack {self.name}"):
+        with translated_errors(f"the resources of stack {self.name}"):
             pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
             rows = [row for page in pages for row in page["StackResourceSummaries"]]
         return [row["PhysicalResourceId"] for row in rows if row["ResourceType"] == kind and row.get("PhysicalResourceId")]
@@ -75,7 +80,7 @@ class Stack:
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name, value in parameters.items() if value is None and name in known]
         plan = Plan(f"prime-train-{time.time_ns()}", is_first=state in ("", NEW))
         try:
-            with told(f"the changes to stack {self.name}"):
+            with translated_errors(f"the changes to stack {self.name}"):
                 self._client.create_change_set(
                     StackName=self.name,
                     ChangeSetName=plan.name,
@@ -91,57 +96,57 @@ class Stack:
             raise
 
     def drop(self, plan: Plan) -> None:
-        """Delete the plan, and the stack if it was only planned and has no other plan. Raises PermanentError, and deletes nothing, if the
+        """Delete the plan, and also the stack if it exists only because of this plan. Raises PermanentError, and deletes nothing, if the
         plan is being executed."""
         try:
             # The stack second: a plan that can be deleted is not being executed, and never will be.
-            with told(f"stack {self.name}"):
+            with translated_errors(f"stack {self.name}"):
                 self._client.delete_change_set(ChangeSetName=plan.name, StackName=self.name)
         except PermanentError:
             # A plan that is still being created cannot be deleted, but is deleted with its stack.
             if not plan.is_first or self._has_begun(plan):
                 raise
-        with told(f"stack {self.name}"):
+        with translated_errors(f"stack {self.name}"):
             if plan.is_first and self._is_planned_by(plan):
                 self._client.delete_stack(StackName=self.name)
 
-    def carry_out(self, plan: Plan, said: Callable[[str], object]) -> None:
-        """Execute the plan, and return when it is done; `said` is called with a line about each finished resource. Raises PermanentError
-        with the reasons if it failed, after AWS has rolled it back."""
-        events = Events(self._client, self.name, said)
+    def carry_out(self, plan: Plan, progress: Callable[[str], object]) -> None:
+        """Execute the plan, and return when it is done; `progress` is called with a line about each finished resource. Raises
+        PermanentError with the reasons if it failed, after AWS has rolled it back."""
+        events = Events(self._client, self.name, progress)
         try:
-            with told(f"stack {self.name}"):
+            with translated_errors(f"stack {self.name}"):
                 self._client.execute_change_set(ChangeSetName=plan.name, StackName=self.name, ClientRequestToken=plan.name)
-        except OutsideError:
+        except ExternalError:
             # A lost response is no failure, and neither is the refusal of a second start if boto3 has retried.
             if not self._has_begun(plan):
                 self._give_up(plan)
                 raise
-        state = self._settled(events, said)
+        state = self._settled(events, progress)
         if state not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
-            remedy = f"\n  fix: {REMEDIES[state]}" if state in REMEDIES else ""
-            raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}{remedy}")
+            raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}", fix=REMEDIES.get(state, ""))
 
-    def delete(self, said: Callable[[str], object]) -> None:
-        """Delete the stack, and return when it is gone."""
+    def delete(self, progress: Callable[[str], object]) -> None:
+        """Delete the stack, and return when it no longer exists."""
         found = self._describe()
         if not found:
             return
-        events = Events(self._client, found["StackId"], said)
-        with told(f"stack {self.name}"):
+        events = Events(self._client, found["StackId"], progress)
+        with translated_errors(f"stack {self.name}"):
             self._client.delete_stack(StackName=self.name)
-        state = self._settled(events, said, name=found["StackId"])
+        state = self._settled(events, progress, name=found["StackId"])
         if state not in ("", "DELETE_COMPLETE"):
-            raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}\n  fix: prime-train destroy tries again")
+            fix = Advice("retry with ", Call(Operation.DESTROY))
+            raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}", fix=fix)
 
     def _give_up(self, plan: Plan) -> None:
         """Drop the plan after a failure. An error of this clean-up is suppressed, so that the failure itself is raised."""
-        with suppress(OutsideError):
+        with suppress(ExternalError):
             self.drop(plan)
 
     def _has_begun(self, plan: Plan) -> bool:
         """Return whether AWS executes the plan or has executed it, with whatever result."""
-        with told(f"the changes to stack {self.name}"):
+        with translated_errors(f"the changes to stack {self.name}"):
             found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
         return str(found.get("ExecutionStatus", "")).startswith(BEGUN)
 
@@ -153,7 +158,7 @@ class Stack:
 
     def _planned(self, plan: Plan) -> Plan | None:
         for _ in range(LOOKS_MAX):
-            with told(f"the changes to stack {self.name}"):
+            with translated_errors(f"the changes to stack {self.name}"):
                 found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
             if found["Status"] == "CREATE_COMPLETE":
                 return Plan(plan.name, plan.is_first, tuple(changed(one["ResourceChange"]) for one in found.get("Changes", [])))
@@ -164,35 +169,36 @@ class Stack:
                     return None
                 raise PermanentError(f"stack {self.name} cannot be planned: {why[:WHY_CHARS_MAX]}")
             time.sleep(self._look_s)
-        raise TemporaryError(f"the changes to stack {self.name} are not worked out yet")
+        raise TemporaryError(f"the changes to stack {self.name} are not computed yet")
 
-    def _settled(self, events: Events, said: Callable[[str], object], *, name: str = "") -> str:
+    def _settled(self, events: Events, progress: Callable[[str], object], *, name: str = "") -> str:
         """Return the stack's state once no change is in progress. A deleted stack is found only by its id, given as `name`."""
         state = ""
         try:
             for look in range(LOOKS_MAX):
                 found = self._describe(name)
                 state = str(found["StackStatus"]) if found else ""
-                events.tell()
+                events.report()
                 has_begun = bool(name) or events.came or look >= BEGINS_LOOKS_MAX
                 if has_begun and not state.endswith("_IN_PROGRESS"):
                     return state
                 time.sleep(self._look_s)
         except KeyboardInterrupt:
-            said(f"AWS goes on with stack {self.name}, which is {state} now; prime-train doctor says when it is done")
+            progress(f"AWS is still working on stack {self.name}, which is {state} now; {worded(DONE)}")
             raise
-        raise TemporaryError(f"stack {self.name} is {state} still; prime-train doctor says when it is done")
+        raise TemporaryError(f"stack {self.name} is still {state}", fix=DONE)
 
     def _describe(self, name: str = "") -> dict[str, Any] | None:
         try:
-            with told(f"stack {self.name}"):
+            with translated_errors(f"stack {self.name}"):
                 found: dict[str, Any] = self._client.describe_stacks(StackName=name or self.name)["Stacks"][0]
         except PermanentError as error:
             if isinstance(error.__cause__, ClientError) and "does not exist" in str(error.__cause__):
                 return None
             raise
         if not name and found["StackStatus"] not in (NEW, "DELETE_COMPLETE") and not _is_ours(found):
-            raise PermanentError(f"stack {self.name} is not prime-train's, so it is left alone; name another with --stack")
+            fix = Advice("choose another stack name with ", Option(Setting.STACK, "NAME"))
+            raise PermanentError(f"stack {self.name} was not created by prime-train, so it is not changed", fix=fix)
         return None if found["StackStatus"] == "DELETE_COMPLETE" and not name else found
 
 

@@ -25,7 +25,7 @@ class ProtocolError(Exception):
     """The response is not HTTP as supported here, or too large, or truncated."""
 
 
-class Said(NamedTuple):
+class HttpResponse(NamedTuple):
     """A response. `keeps`: the connection may be reused. `date`: the Date header, or empty if there is none."""
 
     status: int
@@ -51,64 +51,64 @@ class Connection:
             raise
         self._read = b""
 
-    def post(self, path: str, headers: dict[str, str], body: bytes) -> Said:
+    def post(self, path: str, headers: dict[str, str], body: bytes) -> HttpResponse:
         """Send a POST and return its response. The caller must ensure that `headers` hold no invalid characters; the content length is
         added here."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._socket.sendall(f"POST {path} HTTP/1.1\r\n{lines}content-length: {len(body)}\r\n\r\n".encode() + body)
-        first, *told = self._until(b"\r\n\r\n", HEAD_BYTES_MAX).split(_END)
+        first, *header_lines = self._until(b"\r\n\r\n", HEAD_BYTES_MAX).split(_END)
         version, _, status = first[:12].partition(b" ")
         if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit() or int(status) < STATUS_MIN:
-            raise ProtocolError("the answer's first line")
-        said = _headers(told)
-        keeps = version == b"HTTP/1.1" and said.get(b"connection", b"").lower() != b"close"
-        return self._whole(int(status), said, keeps)._replace(date=said.get(b"date", b"").decode("latin-1"))
+            raise ProtocolError("the answer's first line is invalid")
+        response_headers = _headers(header_lines)
+        keeps = version == b"HTTP/1.1" and response_headers.get(b"connection", b"").lower() != b"close"
+        return self._response(int(status), response_headers, keeps)._replace(date=response_headers.get(b"date", b"").decode("latin-1"))
 
     def close(self) -> None:
         self._socket.close()
 
-    def _whole(self, status: int, said: dict[bytes, bytes], keeps: bool) -> Said:
-        pieces, length = said.get(b"transfer-encoding"), said.get(b"content-length")
+    def _response(self, status: int, response_headers: dict[bytes, bytes], keeps: bool) -> HttpResponse:
+        pieces, length = response_headers.get(b"transfer-encoding"), response_headers.get(b"content-length")
         if pieces is not None:
             if pieces.lower() != b"chunked" or length is not None:
-                raise ProtocolError("the answer's encoding")
+                raise ProtocolError("the answer's encoding is not supported")
             return self._done(status, self._in_pieces(), keeps)
         if length is not None:
             return self._done(status, self._exactly(_size(length, 10)), keeps)
         if status == NO_CONTENT:
             return self._done(status, b"", keeps)
-        return Said(status, self._to_the_end(), keeps=False)
+        return HttpResponse(status, self._to_the_end(), keeps=False)
 
-    def _done(self, status: int, body: bytes, keeps: bool) -> Said:
+    def _done(self, status: int, body: bytes, keeps: bool) -> HttpResponse:
         """Return the response. If unrequested bytes follow it, the connection is not reused, so that they are not taken for the next
         response."""
-        return Said(status, body, keeps and not self._read)
+        return HttpResponse(status, body, keeps and not self._read)
 
     def _in_pieces(self) -> bytes:
         body = b""
         while size := _size(self._until(_END, HEAD_BYTES_MAX).partition(b";")[0].strip(), 16):
             if len(body) + size > BODY_BYTES_MAX:
-                raise ProtocolError("an answer that is too large")
+                raise ProtocolError("the answer is too large")
             body += self._exactly(size)
             if self._exactly(2) != _END:
-                raise ProtocolError("a piece of the answer")
+                raise ProtocolError("a chunk of the answer is invalid")
         for _ in range(TRAILERS_MAX):
             if not self._until(_END, HEAD_BYTES_MAX):
                 return body
-        raise ProtocolError("an answer that does not end")
+        raise ProtocolError("the answer does not end")
 
     def _until(self, end: bytes, most: int) -> bytes:
         """Return the bytes before `end`, and consume `end` too."""
         while (at := self._read.find(end)) < 0:
             if len(self._read) > most:
-                raise ProtocolError("an answer that is too large")
+                raise ProtocolError("the answer is too large")
             self._more()
         found, self._read = self._read[:at], self._read[at + len(end) :]
         return found
 
     def _exactly(self, size: int) -> bytes:
         if size > BODY_BYTES_MAX:
-            raise ProtocolError("an answer that is too large")
+            raise ProtocolError("the answer is too large")
         if len(self._read) < size:
             parts, have = [self._read], len(self._read)
             while have < size:
@@ -122,7 +122,7 @@ class Connection:
         while part := self._socket.recv(READ_BYTES):
             self._read += part
             if len(self._read) > BODY_BYTES_MAX:
-                raise ProtocolError("an answer that is too large")
+                raise ProtocolError("the answer is too large")
         return self._read
 
     def _more(self) -> None:
@@ -131,7 +131,7 @@ class Connection:
     def _received(self) -> bytes:
         part = self._socket.recv(READ_BYTES)
         if not part:
-            raise ProtocolError("an answer that is cut off")
+            raise ProtocolError("the answer is truncated")
         return part
 
 
@@ -154,17 +154,17 @@ def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
         name, colon, value = line.partition(b":")
         name, value = name.lower(), value.strip()
         if not colon or not name or name != name.strip():
-            raise ProtocolError("a header of the answer")
+            raise ProtocolError("a header of the answer is invalid")
         if found.setdefault(name, value) != value and name in (b"content-length", b"transfer-encoding"):
-            raise ProtocolError("two lengths of one answer")
+            raise ProtocolError("the answer has two content lengths")
     return found
 
 
 def _size(text: bytes, base: int) -> int:
     """Parse a length of plain digits; `int` alone would accept signs and underscores too."""
     if not 0 < len(text) <= SIZE_DIGITS_MAX or not text.isalnum():
-        raise ProtocolError("a length in the answer")
+        raise ProtocolError("a length in the answer is invalid")
     try:
         return int(text, base)
     except ValueError:
-        raise ProtocolError("a length in the answer") from None
+        raise ProtocolError("a length in the answer is invalid") from None

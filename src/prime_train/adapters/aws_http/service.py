@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from prime_train.adapters.aws_http.connection import Connection, ProtocolError, Said, trusted
+from prime_train.adapters.aws_http.connection import Connection, HttpResponse, ProtocolError, trusted
 from prime_train.adapters.aws_http.signature import Signer
 
 IDLE_MAX = 16
@@ -29,22 +29,22 @@ class Service:
             trusted()  # loaded now rather than during a request
         self._idle: list[Connection] = []
 
-    def ask(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    def ask(self, path: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send one POST without retries and return its response. Raises `Unanswered`."""
         connection = None
         try:
             connection = self._connection()
-            said = connection.post(path, self._signer.headers(self._host, path, headers, body, at_s=time.time()), body)
+            response = connection.post(path, self._signer.headers(self._host, path, headers, body, at_s=time.time()), body)
         except (OSError, ProtocolError) as error:
             if connection is not None:
                 connection.close()
             self.close()  # the cause has probably broken the other connections too
             raise Unanswered(f"{type(error).__name__}: {error}") from error
-        if said.keeps and len(self._idle) < IDLE_MAX:
+        if response.keeps and len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
             connection.close()
-        return said
+        return response
 
     def close(self) -> None:
         """Close the idle connections. Later requests open new ones."""

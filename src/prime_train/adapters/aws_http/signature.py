@@ -28,8 +28,8 @@ class Signer:
         scope = f"{stamp[:8]}/{self._place}"
         text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
         signature = hmac.digest(self._signing_key(scope), text.encode(), "sha256").hex()
-        told = f"Credential={self._key}/{scope}, SignedHeaders={names}, Signature={signature}"
-        return signed | {"authorization": f"AWS4-HMAC-SHA256 {told}"}
+        parameters = f"Credential={self._key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        return signed | {"authorization": f"AWS4-HMAC-SHA256 {parameters}"}
 
     def _signing_key(self, scope: str) -> bytes:
         """Return the signing key of `scope`, cached because it changes only once a day."""

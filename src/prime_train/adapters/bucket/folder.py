@@ -1,4 +1,4 @@
-"""Objects by key, in a folder: a reader sees an object whole or not at all, whatever happens to its writer.
+"""Objects by key, in a folder: a reader sees a complete object or none, even if the process that writes it is killed.
 
 An object is written to `.tmp/` of the same file system, made durable, and renamed into place. Every change of a key (a write, a conditional
 write, a delete) holds a lock file, so that comparing the tag and writing are one step for all processes and threads; readers never wait.
@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from prime_train.adapters.bucket.marks import MARK_BYTES_MAX, OtherBucket, mark_in, other_bucket
-from prime_train.adapters.bucket.names import check_key
+from prime_train.adapters.bucket.identity import MARK_BYTES_MAX, OtherBucket, mark_in, other_bucket
+from prime_train.adapters.bucket.object_keys import check_key
 from prime_train.core.keys import MARK_KEY
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
@@ -47,21 +47,21 @@ class FolderBucket:
     def __init__(self, root: Path, *, mark: str = "", make: bool = False) -> None:
         self._root, self._mark = root, mark
         self._temp = root / _TEMP
-        self._swept_s = 0.0
+        self._cleaned_s = 0.0
         if make:
-            with _told(root):
+            with _translated_errors(root):
                 self._temp.mkdir(parents=True, exist_ok=True)
 
     def put(self, key: str, data: Data) -> None:
         path = self._path(key)
-        with _told(path), self._draft() as draft:
+        with _translated_errors(path), self._draft() as draft:
             _write_durably(draft, data)
             with self._locked(key):
                 self._place(draft, path)
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
         path = self._path(key)
-        with _told(path), self._locked(key):
+        with _translated_errors(path), self._locked(key):
             now = self.get(key)
             if (now.tag if now is not None else None) != tag:
                 return False
@@ -78,8 +78,8 @@ class FolderBucket:
         except FileNotFoundError as error:
             raise PermanentError(f"{path}: {error.strerror}") from error
         except OSError as error:
-            raise _outside(error, path) from error
-        with source, _told(target), self._draft() as draft:
+            raise _leaves_root(error, path) from error
+        with source, _translated_errors(target), self._draft() as draft:
             with draft.open("xb") as into:
                 _copy(source.fileno(), into.fileno())
                 os.fsync(into.fileno())
@@ -92,26 +92,26 @@ class FolderBucket:
 
     def read(self, key: str) -> bytes | None:
         path = self._path(key)
-        with _told(path):
+        with _translated_errors(path):
             source = self._open(path)
             if source is None:
                 return None
             with os.fdopen(source, "rb", buffering=0) as file:
                 size = os.fstat(source).st_size
                 if size > GET_BYTES_MAX:
-                    raise PermanentError(f"{path} has {size} bytes; read whole are {GET_BYTES_MAX} at most")
+                    raise PermanentError(f"{path} has {size} bytes; at most {GET_BYTES_MAX} can be read at once")
                 return file.read(GET_BYTES_MAX + 1)
 
     def get_file(self, key: str, path: Path) -> bool:
         """Copy the object to `path` atomically, and create the folder of `path` if it is missing. Return False if there is no such
         object."""
         origin = self._path(key)
-        with _told(origin):
+        with _translated_errors(origin):
             source = self._open(origin)
         if source is None:
             return False
         draft = path.with_name(f".{secrets.token_hex(8)}.part")
-        with os.fdopen(source, "rb", buffering=0), _told(path):
+        with os.fdopen(source, "rb", buffering=0), _translated_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with draft.open("xb") as into:
@@ -123,7 +123,7 @@ class FolderBucket:
 
     def stat(self, key: str) -> Stat | None:
         path = self._path(key)
-        with _told(path):
+        with _translated_errors(path):
             try:
                 seen = path.stat()
             except (FileNotFoundError, NotADirectoryError):
@@ -132,7 +132,7 @@ class FolderBucket:
         return Stat(key, seen.st_size, int(seen.st_mtime)) if mode.S_ISREG(seen.st_mode) else None
 
     def list(self, prefix: str) -> Iterator[Stat]:
-        with _told(self._root):
+        with _translated_errors(self._root):
             self._must_be_there()
         folder, slash, start = prefix.rpartition("/")
         if "\0" in prefix or (slash and any(part in ("", ".", "..") for part in folder.split("/"))):
@@ -141,7 +141,7 @@ class FolderBucket:
 
     def delete(self, key: str) -> None:
         path = self._path(key)
-        with _told(path), self._locked(key):
+        with _translated_errors(path), self._locked(key):
             try:
                 path.unlink()
             except (FileNotFoundError, NotADirectoryError):
@@ -172,10 +172,10 @@ class FolderBucket:
 
     def _must_be_there(self) -> None:
         if not self._root.is_dir():
-            raise OtherBucket(f"the bucket's folder {self._root} is not there; is its disk mounted?")
+            raise OtherBucket(f"the bucket's folder {self._root} does not exist; check that its disk is mounted")
         found = mark_in(self._read_mark()) if self._mark else ""
         if found != self._mark:
-            raise OtherBucket(f"{other_bucket(str(self._root), found, self._mark)}; is its disk mounted?")
+            raise OtherBucket(f"{other_bucket(str(self._root), found, self._mark)}; check that its disk is mounted")
 
     def _read_mark(self) -> bytes:
         try:
@@ -185,7 +185,7 @@ class FolderBucket:
             return b""
 
     def _must_take(self) -> None:
-        """Check before a write that the bucket is there, so that nothing is written next to an unmounted one."""
+        """Check before a write that the bucket's folder exists, so that nothing is written next to an unmounted one."""
         self._must_be_there()
         self._temp.mkdir(exist_ok=True)
 
@@ -197,7 +197,7 @@ class FolderBucket:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise _outside(error, Path(entry.path)) from error
+                raise _leaves_root(error, Path(entry.path)) from error
             if seen is None:
                 yield from self._walk(folder + name, "")
             elif mode.S_ISREG(seen.st_mode):
@@ -214,7 +214,7 @@ class FolderBucket:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _outside(error, path) from error
+            raise _leaves_root(error, path) from error
         return sorted(named, key=lambda pair: pair[0])
 
     @contextmanager
@@ -252,7 +252,7 @@ class FolderBucket:
                 draft.replace(path)
                 _sync_folder(path.parent)
                 return
-        raise TemporaryError(f"{path}: it or its draft was taken away {PLACE_TRIES_MAX} times while it was written")
+        raise TemporaryError(f"{path}: the file or its temporary file was removed {PLACE_TRIES_MAX} times during the write")
 
     def _prune(self, folder: Path) -> None:
         """Remove the folders that a delete left empty, so that listings do not slow down."""
@@ -264,9 +264,9 @@ class FolderBucket:
     def _sweep(self) -> None:
         """Remove drafts left by writers that have ended. A slow writer's draft stays, because each block it writes renews its modification
         time."""
-        if time.monotonic() - self._swept_s < SWEEP_EVERY_S and self._swept_s:
+        if time.monotonic() - self._cleaned_s < SWEEP_EVERY_S and self._cleaned_s:
             return
-        self._swept_s = time.monotonic()
+        self._cleaned_s = time.monotonic()
         with os.scandir(self._temp) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
@@ -275,15 +275,15 @@ class FolderBucket:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _translated_errors(path: Path) -> Iterator[None]:
     """Convert an OSError to an error of `ports` that names `path`."""
     try:
         yield
     except OSError as error:
-        raise _outside(error, path) from error
+        raise _leaves_root(error, path) from error
 
 
-def _outside(error: OSError, path: Path) -> PermanentError | TemporaryError:
+def _leaves_root(error: OSError, path: Path) -> PermanentError | TemporaryError:
     kind = PermanentError if error.errno in _REFUSED else TemporaryError
     return kind(f"{path}: {error.strerror or error}")
 
@@ -321,7 +321,7 @@ def _copy(source: int, target: int) -> None:
 
 
 def _make_folder_durably(folder: Path) -> None:
-    """Create the folder and its parents so durably that they survive a power cut, as their content does."""
+    """Create the folder and its missing parents, and sync their entries, so that they survive a power failure."""
     if folder.is_dir():
         return
     _make_folder_durably(folder.parent)

@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.bucket.lent import Lent
-from prime_train.adapters.bucket.places import PLACES, place_of, split
+from prime_train.adapters.bucket.location import PLACES, place_of, split
+from prime_train.adapters.bucket.refreshing_credentials import Lent
 from prime_train.ports import Bucket, PermanentError
 
 
@@ -41,5 +41,5 @@ def _folder(url: str) -> Path:
     parts = split(url)
     path = Path(unquote(parts.path))
     if parts.netloc not in ("", "localhost") or not path.is_absolute():
-        raise PermanentError(f"the bucket {url.rpartition('@')[2]!r} is no folder of this machine; write file:///absolute/path")
+        raise PermanentError(f"the bucket {url.rpartition('@')[2]!r} is not a folder on this machine; write file:///absolute/path")
     return path

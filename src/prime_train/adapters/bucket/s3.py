@@ -23,11 +23,11 @@ from obstore import exceptions as refused
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
-from prime_train.adapters.bucket.lent import Lent, LentKeys
-from prime_train.adapters.bucket.names import check_key, folder_of
-from prime_train.adapters.bucket.places import Place
-from prime_train.adapters.bucket.refusals import outside_error, shortened
-from prime_train.adapters.bucket.waiting import await_here
+from prime_train.adapters.bucket.event_loop import await_here
+from prime_train.adapters.bucket.location import BucketLocation
+from prime_train.adapters.bucket.object_keys import check_key, folder_of
+from prime_train.adapters.bucket.refreshing_credentials import Lent, RefreshedCredentials
+from prime_train.adapters.bucket.refusals import external_error, shortened
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ READ_S_MAX = 60
 RETRIES_MAX = 8
 RETRY_S_MAX = 240
 BACKOFF_BASE = 4
-"""Growth factor of the pauses: each is a random part of this many times the previous one, at most 15 s. Eight of them take half a minute;
-with the library's default of 2 they take 2 s."""
+"""Growth factor of the pauses between retries. Each pause is random, at most this many times the previous one and at most 15 s. Eight of
+them take half a minute; with the library's default of 2 they take 2 s."""
 IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4
@@ -57,13 +57,13 @@ _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.Not
 class S3Bucket:
     """A bucket, or the part of it under a prefix. A temporary failure is retried `retries_max` times."""
 
-    def __init__(self, place: Place, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX) -> None:
+    def __init__(self, place: BucketLocation, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX) -> None:
         self._place = place
         self._endpoint, self._store = _connect(place, lent, retries_max)
 
     def put(self, key: str, data: Data) -> None:
         check_key(key)
-        with self._told("put", key):
+        with self._translated_errors("put", key):
             # obstore cannot borrow the memory of an empty buffer
             obstore.put(self._store, key, data if len(data) else b"", use_multipart=False)
 
@@ -78,7 +78,7 @@ class S3Bucket:
             self.put(key, data)
             return True
         try:
-            with self._told("put", key):
+            with self._translated_errors("put", key):
                 obstore.put(self._store, key, data, use_multipart=False, mode="create" if tag is None else {"e_tag": tag})
         except LostRace:
             return False
@@ -88,7 +88,7 @@ class S3Bucket:
         """Upload the file, in parts if it is large. Raises PermanentError if the file does not exist or cannot be read."""
         check_key(key)
         try:
-            with path.open("rb") as file, self._told("put", key):
+            with path.open("rb") as file, self._translated_errors("put", key):
                 obstore.put(self._store, key, file, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
         except OSError as error:
             raise PermanentError(f"{path}: {error.strerror or error}") from error
@@ -104,18 +104,18 @@ class S3Bucket:
     def _get(self, key: str) -> tuple[memoryview, str] | None:
         check_key(key)
         try:
-            with self._told("get", key):
-                data, meta = await_here(self._whole(key))
+            with self._translated_errors("get", key):
+                data, meta = await_here(self._response(key))
         except Missing:
             return None
         if len(data) != meta["size"]:
-            raise TemporaryError(f"{self._place.url}: {key} has {meta['size']} bytes, and {len(data)} of them came")
+            raise TemporaryError(f"{self._place.url}: {key} has {meta['size']} bytes, but only {len(data)} of them arrived")
         return data, meta["e_tag"] or hashlib.sha256(data).hexdigest()
 
-    async def _whole(self, key: str) -> "tuple[memoryview, ObjectMeta]":
+    async def _response(self, key: str) -> "tuple[memoryview, ObjectMeta]":
         answer = await obstore.get_async(self._store, key)
         if answer.meta["size"] > GET_BYTES_MAX:
-            raise PermanentError(f"{self._place.url}: {key} has {answer.meta['size']} bytes; read whole are {GET_BYTES_MAX} at most")
+            raise PermanentError(f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be read at once")
         return memoryview(await answer.bytes_async()), answer.meta
 
     def get_file(self, key: str, path: Path) -> bool:
@@ -124,11 +124,11 @@ class S3Bucket:
         check_key(key)
         draft = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
-            with self._told("get", key):
+            with self._translated_errors("get", key):
                 answer = obstore.get(self._store, key)
                 _write(draft, answer)
             if draft.stat().st_size != answer.meta["size"]:
-                raise TemporaryError(f"{self._place.url}: of {key}, {draft.stat().st_size} of {answer.meta['size']} bytes came")
+                raise TemporaryError(f"{self._place.url}: only {draft.stat().st_size} of {answer.meta['size']} bytes of {key} arrived")
             draft.replace(path)
         except Missing:
             return False
@@ -141,7 +141,7 @@ class S3Bucket:
     def stat(self, key: str) -> Stat | None:
         check_key(key)
         try:
-            with self._told("look at", key):
+            with self._translated_errors("look at", key):
                 meta = obstore.head(self._store, key)
         except Missing:
             return None
@@ -152,7 +152,7 @@ class S3Bucket:
         folder = folder_of(prefix)
         if folder is None:
             return
-        with self._told("list", prefix):
+        with self._translated_errors("list", prefix):
             for page in obstore.list(self._store, prefix=folder or None, chunk_size=LIST_PAGE):
                 for meta in page:
                     if meta["path"].startswith(prefix):
@@ -161,13 +161,13 @@ class S3Bucket:
     def delete(self, key: str) -> None:
         check_key(key)
         try:
-            with self._told("delete", key):
+            with self._translated_errors("delete", key):
                 obstore.delete(self._store, key)
         except Missing:
             return
 
     @contextmanager
-    def _told(self, what: str, key: str) -> Iterator[None]:
+    def _translated_errors(self, what: str, key: str) -> Iterator[None]:
         """Convert the library's exceptions to errors of `ports` that name the operation."""
         try:
             yield
@@ -183,7 +183,7 @@ class S3Bucket:
     def _error(self, what: str, key: str, error: Exception) -> PermanentError | TemporaryError:
         text = str(error)
         error.args = (shortened(text),)  # the library's error is chained to ours and printed with it
-        return outside_error(self._place.url, f"{what} {key}", text, endpoint=self._endpoint)
+        return external_error(self._place.url, f"{what} {key}", text, endpoint=self._endpoint)
 
 
 class Missing(Exception):
@@ -201,7 +201,7 @@ def _write(draft: Path, answer: "GetResult") -> None:
             file.write(part)
 
 
-def _connect(place: Place, lent: Lent | None, retries_max: int) -> tuple[str, S3Store]:
+def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tuple[str, S3Store]:
     """Return the endpoint's URL and the store. Raises PermanentError if settings are missing or wrong."""
     try:
         session = _session(place) if lent is None else _without_keys(place)
@@ -218,25 +218,25 @@ def _connect(place: Place, lent: Lent | None, retries_max: int) -> tuple[str, S3
             config=_config(place, endpoint, region),
             client_options=_client(place, endpoint),
             retry_config=retry,
-            credential_provider=LentKeys(lent) if lent is not None else _found_keys(place, session),
+            credential_provider=RefreshedCredentials(lent) if lent is not None else _found_keys(place, session),
         )
     except (botocore.exceptions.BotoCoreError, refused.BaseError, ValueError) as error:
         raise PermanentError(f"{place.url}: {str(error)[:300]}") from error
     return endpoint, store
 
 
-def _found_keys(place: Place, session: boto3.session.Session) -> Boto3CredentialProvider:
+def _found_keys(place: BucketLocation, session: boto3.session.Session) -> Boto3CredentialProvider:
     if session.get_credentials() is None:
         raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
     return Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
 
 
-def _without_keys(place: Place) -> boto3.session.Session:
+def _without_keys(place: BucketLocation) -> boto3.session.Session:
     """Return a session with dummy keys, used only to find the bucket's endpoint and region."""
     return boto3.session.Session("none", "none", region_name=place.region)
 
 
-def _session(place: Place) -> boto3.session.Session:
+def _session(place: BucketLocation) -> boto3.session.Session:
     """Return a session with the keys given for this place, or else with those that AWS's tools would find."""
     if place.keys is not None:
         return boto3.session.Session(place.keys[0], place.keys[1], region_name=place.region)
@@ -246,7 +246,7 @@ def _session(place: Place) -> boto3.session.Session:
     return boto3.session.Session(profile_name=place.environment.get("AWS_PROFILE"), region_name=place.region)
 
 
-def _config(place: Place, endpoint: str, region: str) -> "S3Config":
+def _config(place: BucketLocation, endpoint: str, region: str) -> "S3Config":
     # The library reads AWS's variables too; both names of the endpoint are set, so that no variable redirects it elsewhere.
     config: S3Config = {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint, "region": region}
     config["unsigned_payload"] = place.checksum != "signed"
@@ -257,7 +257,7 @@ def _config(place: Place, endpoint: str, region: str) -> "S3Config":
     return config
 
 
-def _client(place: Place, endpoint: str) -> "ClientConfig":
+def _client(place: BucketLocation, endpoint: str) -> "ClientConfig":
     options: ClientConfig = {
         "allow_http": endpoint.startswith("http://"),
         "connect_timeout": timedelta(seconds=CONNECT_S_MAX),
@@ -270,5 +270,5 @@ def _client(place: Place, endpoint: str) -> "ClientConfig":
         try:
             options["root_certificate"] = Path(authority).read_bytes()
         except OSError as error:
-            raise PermanentError(f"AWS_CA_BUNDLE names {authority}: {error.strerror or error}") from error
+            raise PermanentError(f"AWS_CA_BUNDLE is {authority}: {error.strerror or error}") from error
     return options

@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from prime_train.adapters.bucket.places import Place, place_of, split
+from prime_train.adapters.bucket.location import BucketLocation, place_of, split
 from prime_train.core.access.pod_policy import VALID_S, Part, assumed, check
 from prime_train.core.wire import PodKeys
 from prime_train.ports import PermanentError, TemporaryError
@@ -32,7 +32,7 @@ CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", 
 _log = logging.getLogger(__name__)
 
 
-class Lender:
+class CredentialIssuer:
     """Issues credentials by assuming the role that `environment` names in `ROLE`; the caller's own credentials are found as AWS's tools
     find them. Raises PermanentError if such credentials cannot be issued for `url`. Thread-safe."""
 
@@ -49,26 +49,26 @@ class Lender:
         self._client = _client(place, environment)
 
     def __call__(self, run_id: str, attempt: int) -> PodKeys:
-        """Return credentials for the attempt. Raises OutsideError, which is also logged, because the requesting pod learns only that there
-        are none now. The error is not chained: its cause may hold the response."""
+        """Return credentials for the attempt. Raises ExternalError, which is also logged here, because the response to the pod does not
+        contain the reason. The error is not chained: its cause may hold the response with the keys."""
         try:
             return _keys(self._client.assume_role(**assumed(self._role, self._part, run_id, attempt))["Credentials"])
         except (BotoCoreError, ClientError, ResponseParserError, ValueError) as error:
-            found = _told(error)
+            found = _translated(error)
         _log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, self._role, found)
         raise found
 
 
-def _keys(said: Mapping[str, Any]) -> PodKeys:
+def _keys(credentials: Mapping[str, Any]) -> PodKeys:
     return PodKeys(
-        access_key_id=said["AccessKeyId"],
-        secret_access_key=said["SecretAccessKey"],
-        session_token=said["SessionToken"],
-        valid_s=max(0, min(VALID_S, int((said["Expiration"] - datetime.now(UTC)).total_seconds()))),
+        access_key_id=credentials["AccessKeyId"],
+        secret_access_key=credentials["SecretAccessKey"],
+        session_token=credentials["SessionToken"],
+        valid_s=max(0, min(VALID_S, int((credentials["Expiration"] - datetime.now(UTC)).total_seconds()))),
     )
 
 
-def _client(place: Place, environment: Mapping[str, str]) -> Any:
+def _client(place: BucketLocation, environment: Mapping[str, str]) -> Any:
     keys = [environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
     endpoint = environment.get("AWS_ENDPOINT_URL_STS") or environment.get("AWS_ENDPOINT_URL")
     try:
@@ -77,11 +77,11 @@ def _client(place: Place, environment: Mapping[str, str]) -> Any:
         region = place.region or session.region_name or "us-east-1"
         return session.client("sts", region_name=region, endpoint_url=endpoint, config=CONFIG)
     except (BotoCoreError, ValueError) as error:
-        raise PermanentError(f"AWS's sts cannot be asked: {error}") from error
+        raise PermanentError(f"AWS STS cannot be reached: {error}") from error
 
 
-def _told(error: Exception) -> PermanentError | TemporaryError:
-    """Return the error to raise. It keeps the service's error code only, because its message may repeat the request."""
+def _translated(error: Exception) -> PermanentError | TemporaryError:
+    """Return the error to raise. It contains only the service's error code, because the service's message may repeat the request."""
     if isinstance(error, ValueError):
         return PermanentError(str(error))
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""

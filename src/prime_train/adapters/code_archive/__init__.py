@@ -30,9 +30,9 @@ FILES_MAX = 50_000
 DEPTH_MAX = 64
 NAMED_MAX = 5
 WEIGHS = 100
-"""A file is named in a finding about the total size if it has at least 1/100 of all bytes."""
+"""Divisor for findings about the total size: they name each file with at least 1/100 of all bytes."""
 LEVEL = 1
-"""Compression level: code is small, and a launch should not wait."""
+"""Compression level of gzip: the fastest one, because code is small and a launch should not wait."""
 
 _LEFT_OUT = frozenset({".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules", ".DS_Store"})
 
@@ -58,9 +58,9 @@ def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_
     try:
         kind = folder.stat().st_mode
     except OSError as error:
-        return Tree(folder, (), (_finding(folder, f"trainer.tree.folder: {error.strerror}", "name a folder that is there"),))
+        return Tree(folder, (), (_finding(folder, f"trainer.tree.folder: {error.strerror}", "write the path of an existing folder"),))
     if not stat.S_ISDIR(kind):
-        return Tree(folder, (), (_finding(folder, "trainer.tree.folder is not a folder", "name the folder around it"),))
+        return Tree(folder, (), (_finding(folder, "trainer.tree.folder is not a folder", "write the path of the folder that contains it"),))
     names = _names(folder, tuple(PurePosixPath(path).parts for path in without if PurePosixPath(path).parts))
     files, links = [], []
     for name in names:
@@ -85,7 +85,7 @@ def pack(tree: Tree, into: Path) -> Finding | None:
     except OSError as error:
         why = error.strerror or str(error)
         return _finding(
-            tree.folder, f"{name}: {why} while it was packed", "let nothing write into the folder, or exclude the file from git"
+            tree.folder, f"{name}: {why} while it was packed", "stop programs that write into the folder, or exclude the file from git"
         )
     return None
 
@@ -143,23 +143,23 @@ def _look(folder: Path, name: str) -> int | None:
 
 def _limits(folder: Path, files: Sequence[tuple[str, int]], bytes_max: int, files_max: int) -> list[Finding]:
     if len(files) > files_max:
-        return [_finding(folder, f"the working tree has more than {files_max:,} files", "add what is not code to .gitignore")]
+        return [_finding(folder, f"the working tree has more than {files_max:,} files", "add files that are not code to .gitignore")]
     size = sum(size for _, size in files)
     if size <= bytes_max:
         return []
     # Only files that matter for the size, so that the advice does not make users ignore their own code.
     largest = sorted((file for file in files if file[1] * WEIGHS >= size), key=lambda file: -file[1])[:NAMED_MAX]
     named = ", ".join(f"{name} ({_mib(size)})" for name, size in largest)
-    said = f"the working tree has {_mib(size)}, more than {_mib(bytes_max)}{f'; the largest files: {named}' if named else ''}"
-    return [_finding(folder, said, "add what is not code to .gitignore and fetch it in setup")]
+    message = f"the working tree has {_mib(size)}, more than {_mib(bytes_max)}{f'; the largest files: {named}' if named else ''}"
+    return [_finding(folder, message, "add files that are not code to .gitignore, and download them in setup")]
 
 
 def _links(folder: Path, links: Sequence[str]) -> list[Finding]:
     if not links:
         return []
     named = ", ".join(links[:NAMED_MAX]) + (f" and {len(links) - NAMED_MAX} more" if len(links) > NAMED_MAX else "")
-    said = f"links that lead out of the folder stay behind: {named}"
-    return [_finding(folder, said, "fetch what they lead to in setup", Severity.WARNING)]
+    message = f"links that point outside the folder are not packed: {named}"
+    return [_finding(folder, message, "download their targets in setup", Severity.WARNING)]
 
 
 def _finding(folder: Path, message: str, fix: str, severity: Severity = Severity.ERROR) -> Finding:

@@ -18,7 +18,7 @@ from prime_train.ports import PermanentError, TemporaryError
 
 GIT_S_MAX = 60
 REMOTE_S_MAX = 30
-SAID_CHARS_MAX = 200
+MESSAGE_CHARS_MAX = 200
 
 _NOTHING_OF_THEIRS = (
     "core.hooksPath=/dev/null",
@@ -30,12 +30,14 @@ _NOTHING_OF_THEIRS = (
     "credential.helper=",
     "diff.external=",
 )
-"""Settings that override a repository's own. Filters have names of the repository's choice, and are looked up (`_filters_off`)."""
+"""Settings that replace those of a repository. The repository's filters, whose names cannot be known here, are handled by
+`_filters_off`.
+"""
 _PLACES = frozenset({"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"})
 _PLACES |= {"GIT_EXTERNAL_DIFF", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"}
 """Variables that would point git at another repository than the folder's, as inside one of git's own hooks."""
 _TRANSPORTS = "file:git:http:https:ssh"
-"""Allowed protocols. `ext::`, which runs a command, and helpers that a repository brings are excluded."""
+"""Protocols that git may use. `ext::`, which runs a command, and helpers that a repository defines are excluded."""
 _NOT_OURS = ("dubious ownership", "unsafe repository")
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 
@@ -106,8 +108,8 @@ def commit_of(repo: str, ref: str | None) -> str:
     except subprocess.TimeoutExpired as error:
         raise TemporaryError(f"{without_password(repo)} did not answer within {REMOTE_S_MAX} s") from error
     if done.returncode != 0:
-        said = without_password(done.stderr.decode(errors="replace").strip())[:SAID_CHARS_MAX]
-        raise TemporaryError(f"{without_password(repo)} cannot be asked: {said}")
+        message = without_password(done.stderr.decode(errors="replace").strip())[:MESSAGE_CHARS_MAX]
+        raise TemporaryError(f"{without_password(repo)} cannot be queried: {message}")
     rows = [line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines() if "\t" in line]
     found = {name: commit for commit, name in rows}
     # An annotated tag is an object of its own; `^{}` is the commit it points to.
@@ -137,9 +139,9 @@ def _filters_off(folder: Path) -> list[str]:
     named = _git(folder, "config", "--name-only", "-z", "--get-regexp", _FILTERS) or b""
     keys = sorted({os.fsdecode(key) for key in named.split(b"\0") if key})
     # A name with a line break or an equals sign cannot be overridden on a command line, so such a filter is refused.
-    odd = [key for key in keys if "=" in key or "\n" in key]
-    if odd:
-        raise PermanentError(f"{folder}: its git configuration has a filter of the name {odd[0]!r}; remove it")
+    invalid = [key for key in keys if "=" in key or "\n" in key]
+    if invalid:
+        raise PermanentError(f"{folder}: its git configuration has a filter with the unusual name {invalid[0]!r}; remove the filter")
     return [f"{key}={'false' if key.endswith('.required') else ''}" for key in keys]
 
 

@@ -1,4 +1,5 @@
-"""GitHub's REST API for one repository: comments, deployments, changed files, write access, and a notifier that shows how runs go."""
+"""GitHub's REST API for one repository: comments, deployments, changed files, write access, and a notifier that reports the progress of
+runs."""
 
 from prime_train.adapters.github.api import API_URL, ENV_API_URL, LISTED_MAX, GitHub
 from prime_train.adapters.github.app import AppKey, AppToken

@@ -23,26 +23,26 @@ VERSION = "2022-11-28"
 PAGE_ITEMS = 100
 PAGES_MAX = 30
 LISTED_MAX = PAGES_MAX * PAGE_ITEMS
-"""GitHub itself lists no more files of a pull request."""
+"""The largest number of files that GitHub lists for a pull request."""
 READ_S = 12.0
 """Read timeout in seconds: GitHub itself ends a request after ten seconds."""
 SECONDARY_S = 60.0
 """Seconds to wait after a rate limit without a stated time."""
-SAID_CHARS_MAX = 200
+MESSAGE_CHARS_MAX = 200
 NONE = frozenset({404})
 MOVED = frozenset({301, 302, 307, 308})
 _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 
 
 class Part(BaseModel):
-    """The fields we read of an object; others are ignored, because GitHub adds fields at any time."""
+    """The fields of an object that are read here; others are ignored, because GitHub adds fields at any time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 P = TypeVar("P", bound=Part)
 Token = Callable[[], str]
-"""Returns the token to use now; it may be a new one each time."""
+"""A function that returns the token to use now; it may return a new one each time."""
 
 
 class GitHub:
@@ -54,7 +54,7 @@ class GitHub:
         self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
         if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
-            raise PermanentError(f"{repository[:80]!r} is no repository such as owner/name")
+            raise PermanentError(f"{repository[:80]!r} is not a repository such as owner/name")
         self.repository, self.login, self._url = repository, login, url
         self._token: Token = token if callable(token) else lambda: token
         self._http: tuple[str, Http] | None = None
@@ -82,7 +82,7 @@ class GitHub:
             answer = self.ask("GET", path, parameters={"per_page": PAGE_ITEMS, "page": page})
             rows = answer.content()
             if not isinstance(rows, list):
-                raise TemporaryError(f"{answer.what}: the answer is no list")
+                raise TemporaryError(f"{answer.what}: the answer is not a list")
             for row in rows:
                 yield _valid(kind, row, answer.what)
             if len(rows) < PAGE_ITEMS:
@@ -100,16 +100,16 @@ class GitHub:
     def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
         left_s = self._closed_until_s - self._clock()
         if left_s > 0:
-            raise TemporaryError(f"{self.repository} on GitHub: its limit of calls is reached", delay_s=min(left_s, DELAY_S_MAX))
-        whole = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
+            raise TemporaryError(f"{self.repository} on GitHub: the API rate limit is reached", delay_s=min(left_s, DELAY_S_MAX))
+        full_path = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
         headers = {"accept": "application/vnd.github+json", "x-github-api-version": VERSION, "user-agent": "prime-train"}
-        return self._client().ask(method, whole, parameters=parameters, body=body, headers=headers, read_s=READ_S)
+        return self._client().ask(method, full_path, parameters=parameters, body=body, headers=headers, read_s=READ_S)
 
     def _client(self) -> Http:
         token = self._token().strip()
         if not all("!" <= char <= "~" for char in token):
             # The libraries' error message about such a header would contain it.
-            raise PermanentError("the token for GitHub has characters that no token has: it was copied wrongly")
+            raise PermanentError("the GitHub token contains invalid characters: it was copied wrongly")
         if self._http is None or self._http[0] != token:
             self._http = (token, Http(self._url, key=token))
         return self._http[1]
@@ -119,9 +119,9 @@ class GitHub:
             return answer
         wait_s = _wait_s(answer)
         if wait_s is None:
-            raise failure(answer, _said(answer))
+            raise failure(answer, _message(answer))
         self._closed_until_s = self._clock() + wait_s
-        raise TemporaryError(f"{answer.what} was answered {answer.status}: {_said(answer)}", delay_s=wait_s)
+        raise TemporaryError(f"{answer.what} was answered with {answer.status}: {_message(answer)}", delay_s=wait_s)
 
 
 def parsed(kind: type[P], answer: Answer) -> P:
@@ -137,7 +137,7 @@ def quoted(path: str) -> str:
     """Return `path` escaped as several segments. Raises PermanentError if it leads outside of the repository."""
     plain = posixpath.normpath(path)
     if plain.startswith(("/", "..")):
-        raise PermanentError(f"{path[:200]!r} is no path in a repository")
+        raise PermanentError(f"{path[:200]!r} is not a path in a repository")
     return quote(plain, safe="/")
 
 
@@ -147,7 +147,7 @@ def _valid(kind: type[P], content: object, what: str) -> P:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "it"
-        raise TemporaryError(f"{what}: the answer is not understood: {where}: {first['msg']}") from None
+        raise TemporaryError(f"{what}: the answer cannot be parsed: {where}: {first['msg']}") from None
 
 
 def _wait_s(answer: Answer) -> float | None:
@@ -160,12 +160,12 @@ def _wait_s(answer: Answer) -> float | None:
         reset = answer.headers.get("x-ratelimit-reset", "")
         left_s = int(reset) - time.time() if reset.isdigit() and len(reset) < 12 else SECONDARY_S
         return min(max(1.0, left_s), DELAY_S_MAX)
-    return SECONDARY_S if answer.status == 429 or "rate limit" in _said(answer).lower() else None
+    return SECONDARY_S if answer.status == 429 or "rate limit" in _message(answer).lower() else None
 
 
-def _said(answer: Answer) -> str:
+def _message(answer: Answer) -> str:
     if answer.status in MOVED:
-        return "it has moved, as a repository does that is renamed"
+        return "the repository was moved or renamed"
     content = answer.content()
-    said = content.get("message") if isinstance(content, dict) else None
-    return " ".join(str(said).split())[:SAID_CHARS_MAX] if said is not None else "no reason given"
+    message = content.get("message") if isinstance(content, dict) else None
+    return " ".join(str(message).split())[:MESSAGE_CHARS_MAX] if message is not None else "no reason given"

@@ -10,7 +10,7 @@ from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError
 
 JWT_S = 540
-"""GitHub accepts ten minutes at most."""
+"""Validity in seconds of the token with which the App identifies itself; GitHub accepts ten minutes at most."""
 DRIFT_S = 60
 EARLY_S = 300
 TOKEN_S = 3600
@@ -44,7 +44,7 @@ class AppKey:
             return jwt.encode(claims, self.pem, algorithm="RS256")
         except (ValueError, TypeError, jwt.PyJWTError):
             # Not chained: the error may hold a part of the key.
-            raise PermanentError("the key of the GitHub App is no private RSA key in PEM form") from None
+            raise PermanentError("the key of the GitHub App is not a private RSA key in PEM format") from None
 
 
 class AppToken:

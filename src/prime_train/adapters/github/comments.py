@@ -1,7 +1,7 @@
 """Comments that are updated instead of repeated: one per subject, found by its author and a hidden marker.
 
-The marker alone proves nothing, because anybody may write it; so a comment is ours only if this token's user or a workflow of the
-repository wrote it.
+The marker alone proves nothing, because any user can write it. So a comment counts as prime-train's only if this token's user or a workflow
+of the repository wrote it.
 """
 
 from prime_train.adapters.github.api import LISTED_MAX, GitHub, Part, parsed
@@ -9,13 +9,13 @@ from prime_train.ports import PermanentError
 
 BODY_CHARS_MAX = 65_536
 LINE_CHARS_MAX = 8_192
-"""If the last kept line is longer than this, it is cut within the line."""
+"""Maximum length of the last line of a truncated text. Text is cut at the end of a line, but within a line that is longer than this."""
 ACTIONS = "github-actions[bot]"
-"""The author of what a workflow of the repository writes with its own token."""
-_CUT = "\n\n… cut: a comment holds no more."
+"""The login under which GitHub shows comments that a workflow wrote with its own token."""
+_CUT = "\n\n… truncated: a comment cannot be longer."
 _FENCE, _FOLD, _FOLD_END = "```", "<details>", "</details>"
 _ENDS_CHARS_MAX = 200
-"""Room for closing what is open where the text is cut."""
+"""Characters reserved for closing the code block and the folds that are open where the text is cut."""
 
 
 class _User(Part):
@@ -48,20 +48,20 @@ def upsert_sticky(github: GitHub, issue: int, name: str, text: str) -> Comment:
 
 
 def find_sticky(github: GitHub, issue: int, name: str) -> Comment | None:
-    """Return our comment, or None; the oldest one if two jobs wrote at once. Raises PermanentError if there are too many comments to
-    search, since a new comment would then be written each time."""
+    """Return prime-train's comment of that name, or None; the oldest one if two jobs wrote at once. Raises PermanentError if there are too
+    many comments to search, since a new comment would then be written each time."""
     mark, count = marker(name), 0
     for comment in github.listed(Comment, f"issues/{issue}/comments"):
         if (comment.body or "").startswith(mark) and comment.user is not None and _is_ours(github, comment.user.login):
             return comment
         count += 1
     if count >= LISTED_MAX:
-        raise PermanentError(f"#{issue} of {github.repository} has {count} comments or more: too many to find ours among them")
+        raise PermanentError(f"#{issue} of {github.repository} has {count} comments or more: too many to find the one of prime-train")
     return None
 
 
 def delete_sticky(github: GitHub, issue: int, name: str) -> bool:
-    """Delete our comment. Return whether there was one."""
+    """Delete prime-train's comment of that name. Return whether there was one."""
     found = find_sticky(github, issue, name)
     if found is not None:
         github.ask("DELETE", f"issues/comments/{found.id}")

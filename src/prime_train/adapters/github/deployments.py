@@ -60,12 +60,12 @@ def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -
 
 def set_status(github: GitHub, deployment: int, state: RunState, description: str, *, log_url: str = "", page_url: str = "") -> bool:
     """Set the deployment's state. Return False, without sending anything, if it already has this state and description."""
-    said = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
+    text = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
     path = f"deployments/{deployment}/statuses"
     newest = github.newest(Status, path)
-    if newest is not None and (newest.state, newest.description) == (STATES[state], said):
+    if newest is not None and (newest.state, newest.description) == (STATES[state], text):
         return False
-    body: dict[str, object] = {"state": STATES[state], "description": said, "auto_inactive": False}
+    body: dict[str, object] = {"state": STATES[state], "description": text, "auto_inactive": False}
     links = {name: url for name, url in (("log_url", log_url), ("environment_url", page_url)) if url}
     github.send(Status, "POST", path, body | links)
     return True

@@ -1,4 +1,4 @@
-"""Shows on GitHub how runs go: the status of a run's deployment, and one comment on the pull request it came from.
+"""Reports the progress of runs on GitHub: the status of a run's deployment, and one comment on the pull request that launched it.
 
 Every alert of such a run is a change of state, so each one updates both. They show the run as it is when the update is sent, not the alert,
 so a repeated or late alert still shows the current state.
@@ -10,9 +10,10 @@ from collections.abc import Callable
 from prime_train.adapters.github.api import GitHub, piece
 from prime_train.adapters.github.comments import Comment, upsert_sticky
 from prime_train.adapters.github.deployments import environment_of, set_status
-from prime_train.core.run import SHOWN, Alert, Origin, Run, RunState
+from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.run import Alert, Origin, Run, RunState
 from prime_train.ports import PermanentError, RunRecord, TemporaryError
-from prime_train.reports.pull_request import headline, run_page, stopped_as_asked
+from prime_train.reports.pull_request import headline, run_page, stopped_by_user
 
 NAME = "run:{run}"
 KNOWN_MAX = 1024
@@ -20,13 +21,13 @@ MUTE_S = 60.0
 """Seconds for which a repository is skipped after a failure, so that an outage of GitHub does not delay the watcher at every alert."""
 
 FRESH_S = 10.0
-"""Seconds for which a run that has not changed is not shown again."""
+"""Seconds for which a run that has not changed is not sent to GitHub again."""
 AGAIN_MAX = 3
 
 
 class GitHubNotifier:
-    """A `Notifier`. `client` returns the client of a repository; `held` returns the run as it is now. Runs that do not come from GitHub are
-    ignored.
+    """A `Notifier`. `client` returns the client of a repository; `record` returns the run as it is now. Runs that do not come from GitHub
+    are ignored.
 
     Raises TemporaryError, with the seconds to wait if GitHub named them; PermanentError if it may not write there. `clock` returns this
     machine's time. `only`: the one repository that it may write to; empty for all.
@@ -35,81 +36,81 @@ class GitHubNotifier:
     def __init__(
         self,
         client: Callable[[str], GitHub],
-        held: Callable[[str], RunRecord | None],
+        record: Callable[[str], RunRecord | None],
         *,
         web_url: str = "https://github.com",
         clock: Callable[[], float] = time.time,
         only: str = "",
     ) -> None:
-        self._client, self._held, self._web_url, self._clock, self._only = client, held, web_url.rstrip("/"), clock, only
+        self._client, self._record_of, self._web_url, self._clock, self._only = client, record, web_url.rstrip("/"), clock, only
         self._clients: dict[str, GitHub] = {}
         self._muted: dict[str, float] = {}
         self._shown: dict[str, tuple[int, float]] = {}
 
     def send(self, alert: Alert, run: Run | None) -> None:
-        held = self._held(alert.run_id) if run is not None and run.origin is not None else None
-        if held is None or held.run.origin is None:
+        record = self._record_of(alert.run_id) if run is not None and run.origin is not None else None
+        if record is None or record.run.origin is None:
             return
-        repository = held.run.origin.repository
+        repository = record.run.origin.repository
         if self._only not in ("", repository):
             return
         left_s = self._muted.get(repository, 0.0) - self._clock()
         if left_s > 0:
-            raise TemporaryError(f"{repository} on GitHub is left alone after a failure", delay_s=left_s)
+            raise TemporaryError(f"no calls are sent to {repository} on GitHub for a while after a failure", delay_s=left_s)
         try:
-            self._show_newest(held, held.run.origin, alert)
+            self._show_newest(record, record.run.origin, alert)
         except TemporaryError as error:
             self._muted[repository] = self._clock() + max(MUTE_S, error.delay_s)
             raise
 
-    def _show_newest(self, held: RunRecord, origin: Origin, alert: Alert) -> None:
+    def _show_newest(self, record: RunRecord, origin: Origin, alert: Alert) -> None:
         """Update GitHub once for all alerts of one moment, and again if the run has changed meanwhile: another watcher may have shown the
         newer state already, and this update would overwrite it."""
         for _ in range(AGAIN_MAX):
-            version, at_s = self._shown.get(held.run.run_id, (0, 0.0))
-            if held.run.version == version and self._clock() - at_s < FRESH_S:
+            version, at_s = self._shown.get(record.run.run_id, (0, 0.0))
+            if record.run.version == version and self._clock() - at_s < FRESH_S:
                 return
-            self.show(held, origin, max(alert.at_s, int(self._clock())), status=alert.kind != SHOWN)
-            self._shown[held.run.run_id] = (held.run.version, self._clock())
-            held = self._held(held.run.run_id) or held
+            self.show(record, origin, max(alert.at_s, int(self._clock())), status=alert.kind != AlertKind.SHOWN)
+            self._shown[record.run.run_id] = (record.run.version, self._clock())
+            record = self._record_of(record.run.run_id) or record
 
-    def show(self, held: RunRecord, origin: Origin, now_s: int, *, status: bool = True) -> Comment | None:
+    def show(self, record: RunRecord, origin: Origin, now_s: int, *, status: bool = True) -> Comment | None:
         """Update the status, and the comment if there is a pull request. A refused status does not prevent the comment. Without `status`
         only the comment is updated: GitHub notifies people of each status by mail or chat, but not of an edited comment."""
-        github = self._speaking(origin.repository)
+        github = self._signed_in(origin.repository)
         refusal: PermanentError | None = None
         try:
             if status:
-                self._set_status(github, held, origin, now_s)
+                self._set_status(github, record, origin, now_s)
         except PermanentError as error:
             refusal = error
-        comment = self._comment(github, held, origin, now_s) if origin.pull is not None else None
+        comment = self._comment(github, record, origin, now_s) if origin.pull is not None else None
         if refusal is not None:
             raise refusal
         return comment
 
-    def _set_status(self, github: GitHub, held: RunRecord, origin: Origin, now_s: int) -> None:
+    def _set_status(self, github: GitHub, record: RunRecord, origin: Origin, now_s: int) -> None:
         if origin.deployment is None:
             return
         page = f"{self._web_url}/{origin.repository}/pull/{origin.pull}" if origin.pull is not None else ""
-        said = headline(held.run, held.lease, now_s)
+        title = headline(record.run, record.lease, now_s)
         # A stop that was requested is no error.
-        state = RunState.CANCELLED if stopped_as_asked(held.run) else held.run.state
-        set_status(github, origin.deployment, state, said, log_url=origin.job_url, page_url=page)
+        state = RunState.CANCELLED if stopped_by_user(record.run) else record.run.state
+        set_status(github, origin.deployment, state, title, log_url=origin.job_url, page_url=page)
 
-    def _comment(self, github: GitHub, held: RunRecord, origin: Origin, now_s: int) -> Comment:
+    def _comment(self, github: GitHub, record: RunRecord, origin: Origin, now_s: int) -> Comment:
         assert origin.pull is not None
-        text = run_page(held.run, held.lease, now_s, links=self._links(held.run, origin))
-        return upsert_sticky(github, origin.pull, NAME.format(run=held.run.run_id), text)
+        text = run_page(record.run, record.lease, now_s, links=self._links(record.run, origin))
+        return upsert_sticky(github, origin.pull, NAME.format(run=record.run.run_id), text)
 
     def _links(self, run: Run, origin: Origin) -> dict[str, str]:
         deployments = f"{self._web_url}/{origin.repository}/deployments/{piece(environment_of(run.run_id))}"
         return {"launched here": origin.job_url} | ({"deployment": deployments} if origin.deployment is not None else {})
 
-    def _speaking(self, repository: str) -> GitHub:
+    def _signed_in(self, repository: str) -> GitHub:
         known = self._clients.get(repository)
         if known is None:
             if len(self._clients) >= KNOWN_MAX:
-                raise PermanentError(f"runs of more than {KNOWN_MAX} repositories are told of here")
+                raise PermanentError(f"runs of more than {KNOWN_MAX} repositories are reported here")
             known = self._clients[repository] = self._client(repository)
         return known

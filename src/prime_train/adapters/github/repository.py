@@ -27,8 +27,8 @@ class _Content(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_a_folder(cls, said: object) -> object:
-        return {"type": "dir"} if isinstance(said, list) else said
+    def _of_a_folder(cls, listing: object) -> object:
+        return {"type": "dir"} if isinstance(listing, list) else listing
 
 
 class _Permission(Part):

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 
 from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTextObject, PlainTextObject, SectionBlock
 
-from prime_train.core.run import ATTENDED, Lease, Run, RunState, Severity
+from prime_train.core.run import ACTIVE_STATES, Lease, Run, RunState, Severity
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked
-from prime_train.core.tracker.pages import links
+from prime_train.core.tracker.urls import links
 from prime_train.reports.alert_card import AlertCard
 from prime_train.reports.pull_request import headline
-from prime_train.reports.sparkline import spark
+from prime_train.reports.sparkline import sparkline
 
 HEADER_CHARS_MAX = 150
 TITLE_CHARS_MAX = 300
@@ -39,15 +39,15 @@ class Message:
     blocks: tuple[Block, ...]
 
 
-def said(text: str, chars_max: int) -> str:
+def safe_text(text: str, chars_max: int) -> str:
     """Return untrusted text, escaped, and cut so that the escaped text has at most `chars_max` characters."""
-    kept = "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip()
-    escaped = [_ESCAPED.get(char, char) for char in kept]
+    printable = "".join(char if char.isprintable() or char == "\n" else " " for char in text).strip()
+    escaped = [_ESCAPED.get(char, char) for char in printable]
     if sum(map(len, escaped)) <= chars_max:
         return "".join(escaped)
-    room, last = chars_max - 1, 0
-    while last < len(escaped) and room >= len(escaped[last]):
-        room -= len(escaped[last])
+    left, last = chars_max - 1, 0
+    while last < len(escaped) and left >= len(escaped[last]):
+        left -= len(escaped[last])
         last += 1
     return "".join(escaped[:last]).rstrip() + "…"
 
@@ -57,13 +57,13 @@ _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 def alert_message(card: AlertCard, mention: str = "") -> Message:
     """Return the message of one alert. `mention` is prefixed, in Slack's syntax, if the alert calls for a person."""
-    title = said(card.title, TITLE_CHARS_MAX)
+    title = safe_text(card.title, TITLE_CHARS_MAX)
     called = f"{mention} " if mention and card.calls else ""
-    blocks: list[Block] = [_section(f"{called}{MARKS[card.severity]} *{title}*\n{said(card.text, TEXT_CHARS_MAX)}")]
+    blocks: list[Block] = [_section(f"{called}{MARKS[card.severity]} *{title}*\n{safe_text(card.text, TEXT_CHARS_MAX)}")]
     if card.facts:
         blocks.append(SectionBlock(fields=[_fact(name, value) for name, value in card.facts[:FACTS_MAX]]))
-    if card.picture:
-        blocks.append(_section(f"`{card.picture}`"))
+    if card.image:
+        blocks.append(_section(f"`{card.image}`"))
     blocks.append(_context(f"{card.kind} · attempt {card.attempt} · {_utc(card.at_s)}", card.links))
     return Message(title, tuple(blocks))
 
@@ -73,9 +73,9 @@ def digest_message(cards: Sequence[AlertCard], mention: str = "") -> Message:
     run_count = len({card.run_id for card in cards})
     count = f"{len(cards)} alerts of {'one run' if run_count == 1 else f'{run_count} runs'}"
     called = f"{mention} " if mention and any(card.calls for card in cards) else ""
-    lines = [f"{MARKS[card.severity]} {_utc(card.at_s)} {said(card.title, LINE_CHARS_MAX)}" for card in cards]
+    lines = [f"{MARKS[card.severity]} {_utc(card.at_s)} {safe_text(card.title, LINE_CHARS_MAX)}" for card in cards]
     sections = [_section("\n".join(lines[at : at + LINES_A_BLOCK])) for at in range(0, len(lines), LINES_A_BLOCK)]
-    return Message(count, (_section(f"{called}*{count}* came at once"), *sections))
+    return Message(count, (_section(f"{called}*{count}* arrived at once"), *sections))
 
 
 def head_message(run: Run, lease: Lease, now_s: int) -> Message:
@@ -83,20 +83,20 @@ def head_message(run: Run, lease: Lease, now_s: int) -> Message:
     line = headline(run, lease, now_s)
     mark = _STATE_MARKS.get(run.state, "🟢" if run.state is RunState.TRAINING else "🟡")
     blocks: list[Block] = [
-        HeaderBlock(text=PlainTextObject(text=said(run.run_id, HEADER_CHARS_MAX), emoji=False)),
-        _section(f"{mark} {said(line, TITLE_CHARS_MAX)}"),
+        HeaderBlock(text=PlainTextObject(text=safe_text(run.run_id, HEADER_CHARS_MAX), emoji=False)),
+        _section(f"{mark} {safe_text(line, TITLE_CHARS_MAX)}"),
     ]
-    if why := said(masked(run.why), TEXT_CHARS_MAX):
+    if why := safe_text(masked(run.why), TEXT_CHARS_MAX):
         blocks.append(_section(why))
-    if run.current_attempt is not None and run.state in ATTENDED:
+    if run.current_attempt is not None and run.state in ACTIVE_STATES:
         offer = run.current_attempt.offer
         gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
         blocks.append(_context(f"attempt {run.attempt}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour", links(run)))
     elif links(run):
         blocks.append(_context(run.state.value, links(run)))
-    if picture := spark(run, lease, now_s):
-        blocks.append(_section(f"`{picture}`"))
-    return Message(said(f"{run.run_id} {line}", TITLE_CHARS_MAX), tuple(blocks))
+    if image := sparkline(run, lease, now_s):
+        blocks.append(_section(f"`{image}`"))
+    return Message(safe_text(f"{run.run_id} {line}", TITLE_CHARS_MAX), tuple(blocks))
 
 
 def _section(text: str) -> SectionBlock:
@@ -105,12 +105,12 @@ def _section(text: str) -> SectionBlock:
 
 def _context(text: str, leading: Sequence[tuple[str, str]]) -> ContextBlock:
     """Return a context block. `leading` holds link names and trusted URLs, which are not escaped."""
-    parts = [said(text, TITLE_CHARS_MAX), *(f"<{url}|{said(name, NAME_CHARS_MAX)}>" for name, url in leading)]
+    parts = [safe_text(text, TITLE_CHARS_MAX), *(f"<{url}|{safe_text(name, NAME_CHARS_MAX)}>" for name, url in leading)]
     return ContextBlock(elements=[MarkdownTextObject(text=" · ".join(parts), verbatim=True)])
 
 
 def _fact(name: str, value: str) -> MarkdownTextObject:
-    return MarkdownTextObject(text=f"*{said(name, NAME_CHARS_MAX)}*\n{said(value, VALUE_CHARS_MAX)}", verbatim=True)
+    return MarkdownTextObject(text=f"*{safe_text(name, NAME_CHARS_MAX)}*\n{safe_text(value, VALUE_CHARS_MAX)}", verbatim=True)
 
 
 def _utc(at_s: int) -> str:

@@ -1,11 +1,11 @@
 """Slack's error codes, with advice for the user."""
 
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 
 LIMITED = frozenset({"ratelimited", "rate_limited"})
 LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"})
 GONE = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "cannot_reply_to_message"})
-"""The message to be edited or replied to no longer exists, or is not ours."""
+"""Error codes for a message that was to be edited or replied to, but no longer exists or was not written by the bot."""
 
 _NEW_TOKEN = "install the app again, and put its bot token (xoxb-...) into PRIME_TRAIN_SLACK_TOKEN"
 _NEW_URL = "add an incoming webhook to the app again, and put its URL into PRIME_TRAIN_SLACK_WEBHOOK"
@@ -18,12 +18,12 @@ REMEDIES = {
     "account_inactive": _NEW_TOKEN,
     "not_allowed_token_type": _NEW_TOKEN,
     "missing_scope": "give the app the scopes chat:write and channels:history (for a private channel, groups:history); install it again",
-    "channel_not_found": "PRIME_TRAIN_SLACK_CHANNEL is the id of a channel that the bot is in; of a private one it must be a member",
-    "not_in_channel": "invite the bot: write /invite @its-name in the channel",
-    "is_archived": "unarchive the channel, or name another in PRIME_TRAIN_SLACK_CHANNEL",
+    "channel_not_found": "PRIME_TRAIN_SLACK_CHANNEL must be the id of a channel that the bot has joined; a private channel must invite it",
+    "not_in_channel": "invite the bot by writing /invite @its-name in the channel",
+    "is_archived": "unarchive the channel, or set PRIME_TRAIN_SLACK_CHANNEL to another",
     "channel_is_archived": "unarchive the channel, or choose another for the incoming webhook",
-    "restricted_action": "a rule of the workspace keeps apps from posting there; ask its administrator",
-    "edit_window_closed": "the workspace lets nobody edit old messages; ask its administrator",
+    "restricted_action": "a rule of the workspace does not allow apps to post there; ask its administrator",
+    "edit_window_closed": "the workspace does not allow editing old messages; ask its administrator",
     "msg_too_long": _BUG,
     "msg_blocks_too_long": _BUG,
     "invalid_blocks": _BUG,
@@ -49,15 +49,15 @@ class Gone(PermanentError):
     """The message no longer exists."""
 
 
-def refusal(method: str, status: int, code: str, *, delay_s: float = 0.0) -> OutsideError:
-    """Return the error to raise for Slack's response. `code` is Slack's error code; empty if there is none, as if another server had
-    answered."""
-    told = f"Slack answered {method} with {f'{status} {code}'.strip().removeprefix('200 ')}"
+def refusal(method: str, status: int, code: str, *, delay_s: float = 0.0) -> ExternalError:
+    """Return the error to raise for Slack's response. `code` is Slack's error code; empty if the response has none, for example because
+    another server answered."""
+    message = f"Slack answered {method} with {f'{status} {code}'.strip().removeprefix('200 ')}"
     if status == 429 or code in LIMITED:
-        return Limited(told, delay_s=delay_s)
+        return Limited(message, delay_s=delay_s)
     if status >= 500 or code in LATER or (status == 200 and not code):
-        return TemporaryError(told, delay_s=delay_s)
+        return TemporaryError(message, delay_s=delay_s)
     if code in GONE:
-        return Gone(told)
+        return Gone(message)
     remedy = REMEDIES.get(code)
-    return PermanentError(f"{told}: {remedy}" if remedy else told)
+    return PermanentError(f"{message}: {remedy}" if remedy else message)

@@ -17,8 +17,8 @@ _CHANNEL = re.compile(r"[CGD][A-Z0-9]{7,}")
 _PERSON, _GROUP = re.compile(r"[UW][A-Z0-9]{7,}"), re.compile(r"S[A-Z0-9]{7,}")
 
 
-def slack_from(environment: Mapping[str, str], held: Callable[[str], RunRecord | None]) -> Notifier | None:
-    """Return a bot if a token is set, else an incoming webhook; None if neither is set. `held` returns a run as it is now.
+def slack_from(environment: Mapping[str, str], record: Callable[[str], RunRecord | None]) -> Notifier | None:
+    """Return a bot if a token is set, else an incoming webhook; None if neither is set. `record` returns a run as it is now.
 
     Raises PermanentError if a setting is invalid.
     """
@@ -29,26 +29,27 @@ def slack_from(environment: Mapping[str, str], held: Callable[[str], RunRecord |
     mention = mention_of(environment.get(MENTION, ""))
     _need_sdk()
     if token or channel:
-        return _bot(token, channel, held, mention, environment.get(API_URL, ""))
-    from prime_train.adapters.notify_slack.calling import Hook
+        return _bot(token, channel, record, mention, environment.get(API_URL, ""))
+    from prime_train.adapters.notify_slack.api import Hook
     from prime_train.adapters.notify_slack.hook import SlackHook
 
-    return SlackHook(Hook(url), held, mention=mention)
+    return SlackHook(Hook(url), record, mention=mention)
 
 
-def _bot(token: str, channel: str, held: Callable[[str], RunRecord | None], mention: str, url: str) -> Notifier:
+def _bot(token: str, channel: str, record: Callable[[str], RunRecord | None], mention: str, url: str) -> Notifier:
     if not (token and channel):
-        raise PermanentError(f"{TOKEN} and {CHANNEL} go together: {TOKEN if channel else CHANNEL} is not set")
+        raise PermanentError(f"{TOKEN} and {CHANNEL} must both be set: {TOKEN if channel else CHANNEL} is not set")
     if not _TOKEN.fullmatch(token):
-        raise PermanentError(f"{TOKEN} is no bot token: one begins with xoxb-, and stands under OAuth & Permissions of the app")
+        raise PermanentError(f"{TOKEN} is not a bot token, which begins with xoxb- and is listed under OAuth & Permissions of the app")
     if not _CHANNEL.fullmatch(channel):
         raise PermanentError(
-            f"{CHANNEL} is {channel!r}: it must be the channel's id, such as C0123ABCD; Slack shows it at the foot of its details"
+            f"{CHANNEL} is {channel!r}: it must be the channel's id, such as C0123ABCD; Slack shows it at the bottom of the channel's "
+            f"details"
         )
+    from prime_train.adapters.notify_slack.api import URL, Api
     from prime_train.adapters.notify_slack.bot import SlackBot
-    from prime_train.adapters.notify_slack.calling import URL, Api
 
-    return SlackBot(Api(token, channel, url=url or URL), held, mention=mention)
+    return SlackBot(Api(token, channel, url=url or URL), record, mention=mention)
 
 
 def _need_sdk() -> None:
@@ -70,4 +71,4 @@ def _mention(name: str) -> str:
         return f"<@{name}>"
     if _GROUP.fullmatch(name):
         return f"<!subteam^{name}>"
-    raise PermanentError(f"{MENTION}: {name!r} is none of here, channel, everyone, a member's id (U0123ABCD) or a group's (S0123ABCD)")
+    raise PermanentError(f"{MENTION}: {name!r} is not here, channel, everyone, a member's id (U0123ABCD) or a group's id (S0123ABCD)")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prime_train.adapters.notify_slack.calling import Api
-from prime_train.adapters.notify_slack.marks import keys_in, run_in
-from prime_train.adapters.notify_slack.waiting import Told
+from prime_train.adapters.notify_slack.api import Api
+from prime_train.adapters.notify_slack.batches import SentKeys
+from prime_train.adapters.notify_slack.message_metadata import keys_in, run_in
 
 CLOCKS_DIFFER_S = 3600
-"""Allowance in seconds for the difference between Slack's clock and ours."""
+"""Allowance in seconds for the difference between Slack's clock and the control plane's."""
 RUNS_MAX = 1024
 READ_S = 30
 """Seconds for which one read of the channel also serves other runs: Slack allows about fifty reads a minute."""
@@ -29,7 +29,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Reading:
-    """The first messages of threads since a second, by run."""
+    """The result of one read of the channel: the first message of each run's thread, by run, for messages since a given second."""
 
     since_s: int
     at_s: float
@@ -37,8 +37,8 @@ class Reading:
 
 
 class Threads:
-    def __init__(self, api: Api, told: Told, clock: Callable[[], float]) -> None:
-        self._api, self._told, self._clock = api, told, clock
+    def __init__(self, api: Api, sent: SentKeys, clock: Callable[[], float]) -> None:
+        self._api, self._sent, self._clock = api, sent, clock
         self._me: str | None = None
         self._reading: Reading | None = None
         self._known: dict[str, Thread | None] = {}
@@ -69,7 +69,7 @@ class Threads:
             return None
         for reply in self._api.replies(head):
             if self._is_mine(reply):
-                self._told.add(keys_in(reply))
+                self._sent.add(keys_in(reply))
         return Thread(head)
 
     def _heads(self, since_s: int) -> Mapping[str, str]:
@@ -82,7 +82,7 @@ class Threads:
         for message in self._api.history(since_s - CLOCKS_DIFFER_S):
             if not self._is_mine(message):
                 continue
-            self._told.add(keys_in(message))
+            self._sent.add(keys_in(message))
             if (run_id := run_in(message)) is not None:
                 heads.setdefault(run_id, str(message["ts"]))
         self._reading = Reading(since_s, at_s, heads)

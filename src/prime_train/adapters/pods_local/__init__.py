@@ -1,7 +1,7 @@
 """Pods on this machine: a pod is a session of processes with a folder as its disk; both are deleted when it is terminated or preempted.
 
 The folder `root/<pod_id>/` is the registry and the only state: every process that opens `root` finds the same pods (the files are listed in
-local_pod.py). Three mechanisms keep it consistent.
+pod_process.py). Three mechanisms keep it consistent.
 
 A lock shows whether a pod is alive. `create` makes the folder under a hidden name, takes the lock, renames the folder, and starts the
 machine's first process, which inherits the lock. So at any moment either nothing is registered, or a living process holds the lock, or the
@@ -27,7 +27,16 @@ from pathlib import Path
 
 import psutil
 
-from prime_train.adapters.pods_local.files import await_true, open_lock, read_json, say, told, try_lock, write, write_json
+from prime_train.adapters.pods_local.files import (
+    await_true,
+    open_lock,
+    read_json,
+    translated_errors,
+    try_lock,
+    write,
+    write_json,
+    write_line,
+)
 from prime_train.adapters.pods_local.processes import MARKER, marked, own_environment, start_machine, victims
 from prime_train.adapters.pods_local.registry import Record, Registry, is_pod_id
 from prime_train.core.offers import Offer
@@ -43,8 +52,8 @@ DEFAULT_OFFERS = (
     Offer("local", "local-spot-b", 0.80, spot=True),
     Offer("local", "local-on-demand", 1.90, spot=False),
 )
-"""Prices are those of small machines for rent, so that a ledger is realistic. `disk_gib` 0 stands for the free space where the pods are
-stored."""
+"""The offers of this machine, with prices of small rented machines, so that the ledger of a local run is realistic. `disk_gib` 0 stands for
+the free space where the pods are stored."""
 
 AGENT_COMMAND = (sys.executable, "-m", "prime_agent.main")
 AGENT_START_S_MAX = 10.0
@@ -82,7 +91,7 @@ class LocalPods:
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         """Return the offers with stock left; `rank` compares them with the run's hardware spec."""
         root = self._registry.root
-        with told(root):
+        with translated_errors(root):
             root.mkdir(parents=True, exist_ok=True)
             free_gib = shutil.disk_usage(root).free // 2**30
             left = self._registry.left()
@@ -104,14 +113,14 @@ class LocalPods:
         return self._pod(pod_id, record)
 
     def list(self) -> Sequence[Pod]:
-        """Return all pods, without lag. A dead pod that cannot be cleared now is listed as ODD."""
+        """Return all pods, without lag. A dead pod that cannot be cleared now is listed as UNKNOWN."""
         pods = []
         for pod_id in self._registry.pod_ids():
             try:
                 pod = self.get(pod_id)
             except TemporaryError:
                 record = self._registry.read(pod_id)
-                pod = Pod(pod_id, record.name if record else pod_id, PodStatus.ODD)
+                pod = Pod(pod_id, record.name if record else pod_id, PodStatus.UNKNOWN)
             if pod is not None:
                 pods.append(pod)
         return pods
@@ -140,15 +149,16 @@ class LocalPods:
             return
         file = folder / "disk" / "ticket.json"
         command = [*self._agent_command, "--ticket", str(file), "--disk", str(folder / "disk")]
-        with told(folder):
+        with translated_errors(folder):
             (folder / "agent.error").unlink(missing_ok=True)
             write(file, ticket.model_dump_json().encode())
             write_json(folder / "start.json", {"command": command})
-            say(folder / "control", b"start\n")
+            write_line(folder / "control", b"start\n")
         self._await_agent(folder)
 
     def terminate(self, pod_id: str) -> None:
-        """End the pod, and return once it is gone. Raises TemporaryError if a part of it cannot be ended now; retry."""
+        """End the pod, and return once all its processes and its disk are deleted. Raises TemporaryError if a part of it cannot be ended
+        now; retry."""
         if is_pod_id(pod_id):
             self._clear(pod_id)
 
@@ -156,7 +166,7 @@ class LocalPods:
 
     def preempt(self, pod_id: str, notice_s: int = 0) -> None:
         """Preempt the pod as a spot provider does: with notice, the agent gets SIGTERM and at most `notice_s` seconds; then the pod is
-        ended. Return once it is gone."""
+        ended. Return once all its processes and its disk are deleted."""
         agent = self._agent(pod_id) if notice_s > 0 else None
         with suppress(psutil.Error):
             if agent is not None:
@@ -201,15 +211,15 @@ class LocalPods:
 
     def _clear(self, pod_id: str) -> None:
         """Kill the pod's remaining processes and remove its folder."""
-        complaint = f"pod {pod_id} has processes that cannot be killed, or is just being started"
+        complaint = f"pod {pod_id} has processes that cannot be killed, or is still starting"
         await_true(lambda: self._cleared(pod_id), CLEAR_S_MAX, complaint)
         self._registry.sweep()
 
     def _cleared(self, pod_id: str) -> bool:
-        """Do one round of killing. Return True, after removing the pod from the registry, only if nobody else holds the lock and no process
-        is left: a process that is being started may not have the marker yet, but it has the lock."""
+        """Do one round of killing. Return True, after removing the pod from the registry, only if no other process holds the lock and none
+        of the pod's processes is left: a process that is being started may not have the marker yet, but it has the lock."""
         folder = self._registry.folder(pod_id)
-        with told(folder):
+        with translated_errors(folder):
             lock = open_lock(folder)
             try:
                 alone = lock is None or try_lock(lock, fcntl.LOCK_EX)

@@ -18,15 +18,15 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def translated_errors(path: Path) -> Iterator[None]:
     """Convert an OSError to an error of `ports` that names `path`."""
     try:
         yield
     except OSError as error:
-        raise outside(error, path) from error
+        raise translate(error, path) from error
 
 
-def outside(error: OSError, path: Path) -> PermanentError | TemporaryError:
+def translate(error: OSError, path: Path) -> PermanentError | TemporaryError:
     kind = PermanentError if error.errno in _REFUSED else TemporaryError
     return kind(f"{path}: {error.strerror or error}")
 
@@ -59,7 +59,7 @@ def try_lock(descriptor: int, kind: int) -> bool:
 
 def read_json(path: Path) -> dict[str, object]:
     """Return the JSON object in the file; empty if the file does not exist or holds no JSON object."""
-    with told(path):
+    with translated_errors(path):
         try:
             content = json.loads(path.read_bytes())
         except (FileNotFoundError, ValueError):
@@ -80,7 +80,7 @@ def write(path: Path, data: bytes) -> None:
     draft.replace(path)
 
 
-def say(fifo: Path, line: bytes) -> None:
+def write_line(fifo: Path, line: bytes) -> None:
     """Write a line to the fifo; raises OSError if no process has it open for reading."""
     descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -18,7 +18,7 @@ MARKER = "PRIME_TRAIN_POD"
 
 START_S_MAX = 30.0
 LOG_CHARS_MAX = 300
-_FIRST_PROCESS = Path(__file__).parent.with_name("local_pod.py")
+_FIRST_PROCESS = Path(__file__).with_name("pod_process.py")
 _SECRET = re.compile(r"(^|_)(TOKENS?|SECRETS?|PASS(WORD|WD|PHRASE)?|CREDENTIALS?|(API)?KEYS?)(_|$)|^PRIME_TRAIN_(?!HOME$)", re.IGNORECASE)
 
 
@@ -52,7 +52,7 @@ def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> No
     except OSError as error:
         raise NoCapacity(f"no process can be started for pod {folder.name}: {error.strerror}") from error
     # Not `wait` with a timeout, whose polling interval grows.
-    await_true(lambda: launcher.poll() is not None, START_S_MAX, f"pod {folder.name} has not come up")
+    await_true(lambda: launcher.poll() is not None, START_S_MAX, f"pod {folder.name} did not start in time")
     if launcher.returncode != 0:
         raise TemporaryError(f"pod {folder.name} did not start: {_last_words(folder / 'init.log')}")
 
@@ -70,7 +70,7 @@ def victims(pod_id: str, first_pid: object) -> Sequence[psutil.Process]:
 
 
 def marked(pid: int, pod_id: str) -> psutil.Process | None:
-    """Return the process if it is alive and has the pod's marker. A process that may not be inspected is not ours."""
+    """Return the process if it is alive and has the pod's marker. A process whose environment may not be read does not count."""
     with suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
         if process.environ().get(MARKER) == pod_id and _is_alive(process):
@@ -87,4 +87,4 @@ def _is_alive(process: psutil.Process) -> bool:
 def _last_words(log: Path) -> str:
     with suppress(OSError):
         return log.read_text(errors="replace")[-LOG_CHARS_MAX:].strip()
-    return "it left no log"
+    return "it wrote no log"

@@ -13,7 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from prime_train.adapters.pods_local.files import await_true, delete, open_lock, outside, read_json, told, try_lock, write_json
+from prime_train.adapters.pods_local.files import (
+    await_true,
+    delete,
+    open_lock,
+    read_json,
+    translate,
+    translated_errors,
+    try_lock,
+    write_json,
+)
 from prime_train.ports import NoCapacity
 
 LOCK_WAIT_S_MAX = 30.0
@@ -59,7 +68,7 @@ class Registry:
 
     def lives(self, pod_id: str) -> bool:
         """Return whether the pod's lock is held, by its first process or by the process that is starting it."""
-        with told(self.folder(pod_id)):
+        with translated_errors(self.folder(pod_id)):
             lock = open_lock(self.folder(pod_id))
             if lock is None:
                 return False
@@ -89,13 +98,13 @@ class Registry:
             self.sweep()
             with self._alone_with_the_stock():
                 if self.left()(record.offer_id) <= 0:
-                    raise NoCapacity(f"no {record.offer_id} is left")
+                    raise NoCapacity(f"no {record.offer_id} is available any more")
                 return _furnish(draft, record, self.folder(pod_id))
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NoCapacity(f"{self.root}: {error.strerror}") from error
-            raise outside(error, self.root) from error
+            raise translate(error, self.root) from error
 
     def strike(self, pod_id: str) -> None:
         """Remove the pod from the registry; its folder is deleted by the next sweep."""
@@ -104,7 +113,7 @@ class Registry:
 
     def sweep(self) -> None:
         """Delete the folders of removed pods, and drafts left by control planes that ended while creating a pod."""
-        with told(self.root):
+        with translated_errors(self.root):
             for name in self._names():
                 path = self.root / name
                 with suppress(FileNotFoundError):
@@ -112,7 +121,7 @@ class Registry:
                         delete(path)
 
     def _names(self) -> Sequence[str]:
-        with told(self.root):
+        with translated_errors(self.root):
             try:
                 return os.listdir(self.root)  # noqa: PTH208 - names are wanted
             except FileNotFoundError:
@@ -123,14 +132,18 @@ class Registry:
         """Hold the lock of this registry's stock among all control planes, so that the last machine is not given out twice."""
         lock = os.open(self.root / ".create.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            await_true(lambda: try_lock(lock, fcntl.LOCK_EX), LOCK_WAIT_S_MAX, f"{self.root}: another control plane holds the stock")
+            await_true(
+                lambda: try_lock(lock, fcntl.LOCK_EX),
+                LOCK_WAIT_S_MAX,
+                f"{self.root}: another control plane has locked the list of machines",
+            )
             yield
         finally:
             os.close(lock)
 
 
 def _furnish(draft: Path, record: Record, folder: Path) -> int:
-    """Make the complete folder, locked, and then rename it to its visible name. Return the lock."""
+    """Build the pod's folder under its hidden name, lock it, and rename it to its visible name. Return the lock."""
     (draft / "disk").mkdir(parents=True)
     os.mkfifo(draft / "control", 0o600)
     write_json(draft / "pod.json", asdict(record))

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.models import Wallet
 from prime_train.adapters.pods_prime.offers import PROVIDER
+from prime_train.adapters.pods_prime.pod_names import Mark
 from prime_train.adapters.pods_prime.statuses import second
 from prime_train.core.funds import Bill, Funds
-from prime_train.ports import OutsideError, TemporaryError
+from prime_train.ports import ExternalError, TemporaryError
 
 FUNDS_S = 30.0
 BILLS_S = 600.0
@@ -38,7 +38,7 @@ class PrimeAccount:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._mark, self._burn, self._clock, self._wall = client, mark, burn, clock, wall
-        self._wallet: Wallet | OutsideError | None = None
+        self._wallet: Wallet | ExternalError | None = None
         self._wallet_at = self._bills_at = -BILLS_S
 
     def funds(self) -> Funds | None:
@@ -47,17 +47,17 @@ class PrimeAccount:
         now_s = self._clock()
         if self._wallet is None or now_s - self._wallet_at >= FUNDS_S:
             self._wallet, self._wallet_at = self._read(), now_s
-        if isinstance(self._wallet, OutsideError):
+        if isinstance(self._wallet, ExternalError):
             raise self._wallet
         return Funds(PROVIDER, self._wallet.balance_usd, self._burn(self._wallet.wallet_id))
 
-    def _read(self) -> Wallet | OutsideError:
+    def _read(self) -> Wallet | ExternalError:
         try:
             wallet = self._client.wallet()
-        except OutsideError as error:
+        except ExternalError as error:
             return error
         usd = wallet.currency.upper() == "USD"
-        return wallet if usd else TemporaryError(f"the wallet is in {wallet.currency[:8]}, and only USD is understood")
+        return wallet if usd else TemporaryError(f"the wallet is in {wallet.currency[:8]}, but only USD is supported")
 
     def bills(self) -> Sequence[Bill]:
         now_s = self._clock()
@@ -65,9 +65,9 @@ class PrimeAccount:
             return []
         self._bills_at = now_s
         before_s = self._wall() - BILLED_AFTER_S
-        told = [(row, self._mark.without(row.name or "")) for row in self._client.history()]
+        named_rows = [(row, self._mark.without(row.name or "")) for row in self._client.history()]
         return [
             Bill(row.id, name, row.total_billed_price, second(row.created_at), second(row.terminated_at))
-            for row, name in told
+            for row, name in named_rows
             if name is not None and row.total_billed_price is not None and 0 < second(row.terminated_at) <= before_s
         ]

@@ -34,8 +34,8 @@ def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
     found: list[object] = []
     total = 0
     for page in range(1, PAGES_MAX + 1):
-        items, told = _page(client, page, pause)
-        total = max(total, told)
+        items, reported = _page(client, page, pause)
+        total = max(total, reported)
         found += items
         if len(found) >= total:
             break
@@ -43,7 +43,7 @@ def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
             log.warning("Prime's list of machines ended after %d of %d", len(found), total)
             break
     if not found and _summary_names_any(client):
-        raise TemporaryError("Prime's list of machines is empty, though its summary names some", delay_s=EMPTY_PAUSE_S)
+        raise TemporaryError("Prime's list of machines is empty, although its summary contains some", delay_s=EMPTY_PAUSE_S)
     return _understood(found)
 
 
@@ -54,9 +54,9 @@ def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tup
         answer = client.get(PATH, {"page": page, "page_size": PAGE_ROWS})
         items = _items(answer)
         if items:
-            told = total_of(answer)
+            reported = total_of(answer)
             # Without a total, a page that is not full is the last: asking for an empty one would trigger the retries.
-            return items, told if told is not None else page * PAGE_ROWS + 1 if len(items) >= PAGE_ROWS else 0
+            return items, reported if reported is not None else page * PAGE_ROWS + 1 if len(items) >= PAGE_ROWS else 0
     return [], 0
 
 
@@ -65,7 +65,7 @@ def _items(answer: Answer) -> list[object]:
         case {"items": [*items]}:
             return items
         case _:
-            raise TemporaryError(f"{answer.what}: the answer is not understood: it has no list of items")
+            raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no list of items")
 
 
 def _summary_names_any(client: PrimeClient) -> bool:
@@ -80,14 +80,14 @@ def _summary_names_any(client: PrimeClient) -> bool:
 def _understood(items: list[object]) -> list[Row]:
     """Return the rows that could be parsed, so that one invalid row does not hide the others. Raises TemporaryError if none could."""
     good: list[Row] = []
-    odd: list[str] = []
+    invalid: list[str] = []
     for item in items:
         try:
             good.append(Row.model_validate(item))
         except ValidationError as error:
-            odd.append(complaint(error))
-    if odd and not good:
-        raise TemporaryError(f"none of {len(odd)} machines for rent is understood: {odd[0]}")
-    if odd:
-        log.warning("%d of %d machines for rent are not understood, and left out: %s", len(odd), len(items), odd[0])
+            invalid.append(complaint(error))
+    if invalid and not good:
+        raise TemporaryError(f"none of the {len(invalid)} machines for rent can be parsed: {invalid[0]}")
+    if invalid:
+        log.warning("%d of %d machines for rent cannot be parsed and are left out: %s", len(invalid), len(items), invalid[0])
     return good

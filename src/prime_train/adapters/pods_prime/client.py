@@ -15,13 +15,13 @@ from pydantic import ValidationError
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.pods_prime import errors
 from prime_train.adapters.pods_prime.models import Billed, Disk, Part, Person, Rented, SshKey, Wallet
-from prime_train.adapters.pods_prime.quiet import Quiet
+from prime_train.adapters.pods_prime.rate_limit import RateLimitPause
 from prime_train.adapters.pods_prime.settings import API, Settings
 from prime_train.ports import TemporaryError
 
 CREATE_READ_S = 90.0
-"""Read timeout in seconds of the create call: Prime asks the provider before it responds. A longer one would not help, because the pod is
-found by its name."""
+"""Read timeout in seconds of the create call: Prime queries the provider before it responds. A longer timeout would not help, because a pod
+whose response is lost is found by its name."""
 PAGES_MAX = 50
 PAGE_ITEMS = 100
 LOG_LINES = 100
@@ -46,7 +46,7 @@ def parsed(kind: type[P], content: object, what: str) -> P:
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        raise TemporaryError(f"{what}: the answer is not understood: {complaint(error)}") from None
+        raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
 
 
 def complaint(error: ValidationError) -> str:
@@ -67,7 +67,7 @@ class PrimeClient:
         self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.team_id = settings.team_id
-        self._read_s, self._quiet = read_s, Quiet(clock)
+        self._read_s, self._quiet = read_s, RateLimitPause(clock)
         self._http = Http(settings.base_url + API, key=settings.key, pause_s=pause_s)
 
     def get(self, path: str, parameters: Parameters | None = None) -> Answer:
@@ -89,7 +89,7 @@ class PrimeClient:
 
     def pods(self) -> list[Rented]:
         """Return every pod that the key may see, from all pages. Raises TemporaryError if there are fewer than the reported total."""
-        return list(self.listed(Rented, "/pods/", whole=True))
+        return list(self.listed(Rented, "/pods/", complete=True))
 
     def pod(self, pod_id: str) -> Rented | None:
         """Return the pod, or None if Prime does not know the id."""
@@ -166,11 +166,11 @@ class PrimeClient:
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
-    def listed(self, kind: type[P], path: str, *, whole: bool = False) -> Iterator[P]:
+    def listed(self, kind: type[P], path: str, *, complete: bool = False) -> Iterator[P]:
         """Yield the entries of all pages of a list, at most `PAGES_MAX` pages of any size. Each entry is yielded once, even if it moves
         between pages.
 
-        With `whole`, raises TemporaryError if entries are missing: fewer than the reported total, or a total that changed between two
+        With `complete`, raises TemporaryError if entries are missing: fewer than the reported total, or a total that changed between two
         pages, so that an entry may have moved past the reader.
         """
         seen: set[str] = set()
@@ -192,8 +192,8 @@ class PrimeClient:
             log.warning("%s has more than %d pages; the rest was not read", path, PAGES_MAX)
             totals.add(len(seen) + 1)
         most = max((total for total in totals if total is not None), default=0)
-        if whole and (len(seen) < most or len(totals) > 1):
-            raise TemporaryError(f"GET {path}: the list is cut short: {len(seen)} entries of {most}")
+        if complete and (len(seen) < most or len(totals) > 1):
+            raise TemporaryError(f"GET {path}: the list is incomplete: {len(seen)} entries of {most}")
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
         answer = self._ask("POST", path, body=body)
@@ -221,7 +221,7 @@ def _items(answer: Answer) -> list[object]:
         case {"data": [*items]} | {"items": [*items]} | [*items]:
             return items
         case _:
-            raise TemporaryError(f"{answer.what}: the answer is not understood: it is no list")
+            raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it is not a list")
 
 
 def total_of(answer: Answer) -> int | None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from prime_train.adapters.http import Answer, failure
-from prime_train.ports import LimitReached, NoCapacity, NoFunds, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
-SAID_CHARS_MAX = 300
+REASON_CHARS_MAX = 300
 ITEMS_MAX = 5
 
 _LIMIT = re.compile(
@@ -18,27 +18,28 @@ _FUNDS = re.compile(r"balance|funds|credit|billing|payment|wallet", re.IGNORECAS
 _INSUFFICIENT = re.compile(r"insufficient", re.IGNORECASE)
 
 ADVICE = {
-    401: "the key is not known there, or has no right to do this; look at PRIME_API_KEY",
-    402: "the wallet does not pay for it; add credit under Billing, or set PRIME_TEAM_ID to pay from a team's",
-    403: "the key may not do this; it needs Availability (read), Instances (read and write), SSH keys (read and write) and Billing (read)",
+    401: "the API key is unknown or lacks permission; check PRIME_API_KEY",
+    402: "the wallet has not enough credit; add credit under Billing, or set PRIME_TEAM_ID to pay from a team's wallet",
+    403: "the API key lacks permission; it needs Availability (read), Instances (read and write), SSH keys (read and write) and "
+    "Billing (read)",
 }
 """Advice for the user, by HTTP status."""
-LIMIT_ADVICE = "end a machine that nobody needs, or ask Prime for a higher limit"
+LIMIT_ADVICE = "end a machine that is not needed, or ask Prime for a higher limit"
 
 
 def refusal(answer: Answer) -> TemporaryError | PermanentError:
-    """Return the error for a response that is not a success. A redirect, or a page of a proxy, is no evidence about pods."""
-    told = said(answer)
+    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
+    reason = reason_in(answer)
     if answer.status in ADVICE:
-        return PermanentError(f"{answer.what} was answered {answer.status}: {ADVICE[answer.status]}{_quoted(told)}")
+        return PermanentError(f"{answer.what} was answered with {answer.status}: {ADVICE[answer.status]}{_quoted(reason)}")
     if 300 <= answer.status < 400:
-        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); look at PRIME_API_BASE_URL")
+        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check PRIME_API_BASE_URL")
     if answer.status == 404 and not is_unknown(answer):
-        return TemporaryError(f"{answer.what} was answered 404, but not by Prime; look at PRIME_API_BASE_URL")
-    return failure(answer, told)
+        return TemporaryError(f"{answer.what} was answered with 404, but not by Prime; check PRIME_API_BASE_URL")
+    return failure(answer, reason)
 
 
-def create_refusal(answer: Answer) -> OutsideError:
+def create_refusal(answer: Answer) -> ExternalError:
     """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
     rented.
 
@@ -46,38 +47,38 @@ def create_refusal(answer: Answer) -> OutsideError:
     rented by calls that ended in one. Money is checked before capacity (a balance can be "insufficient for this capacity"), the account's
     limit before both, and a 409 without a reason is a lost race for the last machine.
     """
-    told = said(answer)
+    reason = reason_in(answer)
     if answer.status == 402:
-        return NoFunds(f"{_line(answer, told)}; {ADVICE[402]}")
+        return NoFunds(f"{_line(answer, reason)}; {ADVICE[402]}")
     if answer.status in ADVICE or 300 <= answer.status < 400:
         return refusal(answer)
     if answer.status >= 500:
-        certain = answer.status == 503 and _is_told_by_prime(answer) and _CERTAIN_CAPACITY.search(told)
-        return NoCapacity(_line(answer, told)) if certain else refusal(answer)
+        certain = answer.status == 503 and _is_from_prime(answer) and _CERTAIN_CAPACITY.search(reason)
+        return NoCapacity(_line(answer, reason)) if certain else refusal(answer)
     if answer.status in (400, 404, 409):
-        if _LIMIT.search(told):
-            return LimitReached(f"{_line(answer, told)}; {LIMIT_ADVICE}")
-        if _FUNDS.search(told):
-            return NoFunds(f"{_line(answer, told)}; {ADVICE[402]}")
-        if _CAPACITY.search(told):
-            return NoCapacity(_line(answer, told))
-        if _INSUFFICIENT.search(told):
-            return PermanentError(f"{_line(answer, told)}; {ADVICE[402]}")
+        if _LIMIT.search(reason):
+            return LimitReached(f"{_line(answer, reason)}; {LIMIT_ADVICE}")
+        if _FUNDS.search(reason):
+            return NoFunds(f"{_line(answer, reason)}; {ADVICE[402]}")
+        if _CAPACITY.search(reason):
+            return NoCapacity(_line(answer, reason))
+        if _INSUFFICIENT.search(reason):
+            return PermanentError(f"{_line(answer, reason)}; {ADVICE[402]}")
         if answer.status == 409:
-            return NoCapacity(_line(answer, told))
+            return NoCapacity(_line(answer, reason))
     return refusal(answer)
 
 
 def is_unknown(answer: Answer) -> bool:
-    """Return whether Prime itself reports that the object does not exist. A proxy's 404 page does not count: taken as "the pod is gone",
-    one wrong address would launch every run a second time."""
-    return answer.status == 404 and _is_told_by_prime(answer)
+    """Return whether Prime itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as proof that
+    a pod has ended, one wrong address would launch every run a second time."""
+    return answer.status == 404 and _is_from_prime(answer)
 
 
-def said(answer: Answer) -> str:
+def reason_in(answer: Answer) -> str:
     """Return the reason in the body, on one line and cut short; empty for a web page."""
     content = answer.content()
-    text = "; ".join(_reasons(content)) if content is not None else answer.body[: 4 * SAID_CHARS_MAX].decode(errors="replace")
+    text = "; ".join(_reasons(content)) if content is not None else answer.body[: 4 * REASON_CHARS_MAX].decode(errors="replace")
     return "" if content is None and "<" in text else _short(text)
 
 
@@ -106,10 +107,10 @@ def _item(item: object) -> str:
 
 
 def _short(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:SAID_CHARS_MAX]
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:REASON_CHARS_MAX]
 
 
-def _is_told_by_prime(answer: Answer) -> bool:
+def _is_from_prime(answer: Answer) -> bool:
     """Return whether the body has one of Prime's own shapes, which gateways do not use."""
     match answer.content():
         case {"detail": _} | {"errors": _}:
@@ -118,9 +119,9 @@ def _is_told_by_prime(answer: Answer) -> bool:
             return False
 
 
-def _line(answer: Answer, told: str) -> str:
-    return f"{answer.what} was answered {answer.status}{_quoted(told)}"
+def _line(answer: Answer, reason: str) -> str:
+    return f"{answer.what} was answered with {answer.status}{_quoted(reason)}"
 
 
-def _quoted(told: str) -> str:
-    return f" ({told})" if told else ""
+def _quoted(reason: str) -> str:
+    return f" ({reason})" if reason else ""

@@ -10,7 +10,7 @@ CPU_NODE = "CPU_NODE"
 GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
 """Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's memory too."""
 ARM64 = ("GH200", "GB200", "GB300")
-"""GPUs that come with Grace, an ARM64 processor, for which neither our agent nor the trainers' packages are built."""
+"""GPUs that come with Grace, an ARM64 processor, for which neither the agent nor the trainers' packages are built."""
 
 
 def is_arm64(row: Row) -> bool:
@@ -19,8 +19,8 @@ def is_arm64(row: Row) -> bool:
 
 
 def gpu_gb(row: Row) -> int:
-    """Return the memory of one GPU in GB as it is sold; 0 if there is no GPU or its memory is unknown. The row's memory field is used only
-    for a box of one GPU, because with more it is sometimes that of the whole box."""
+    """Return the advertised memory of one GPU in GB; 0 if there is no GPU or its memory is unknown. The row's memory field is used only for
+    a box with one GPU, because with several GPUs it is sometimes their sum."""
     if row.gpu_type in GPU_GB or row.gpu_type == CPU_NODE:
         return GPU_GB.get(row.gpu_type, 0)
     named_gb = known.named_gb(row.gpu_type)

@@ -1,4 +1,4 @@
-"""Models of the responses of Prime's API, limited to the fields we use.
+"""Models of the responses of Prime's API, limited to the fields that are used here.
 
 Statuses, GPU types, images and providers are open sets. They are plain text here, so that a new value does not make a response unreadable;
 the code that uses a value decides what an unknown one means. Other fields are ignored, and optional fields may be null.
@@ -17,9 +17,10 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
         return None
 
 
-Told = Annotated[str | None, WrapValidator(_or_none)]
+TextOrNone = Annotated[str | None, WrapValidator(_or_none)]
 Figure = Annotated[float | None, WrapValidator(_or_none)]
-"""None also for a value of another type, so that one invalid field of one pod does not make all pods unreadable."""
+"""A number that may be missing. A value of any other type is read as None, so that one invalid field of one pod does not make the entire
+list unreadable."""
 
 
 USD_MAX = 10_000.0
@@ -30,7 +31,8 @@ Count = Annotated[float, Field(ge=0, le=10**9)]
 BILL_USD_MAX = 10_000_000.0
 """Upper bound of a believable total bill in USD."""
 BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, WrapValidator(_or_none)]
-"""A total bill; None if the sum is not believable: booked, it would reduce the spending, or end the run as over its budget."""
+"""A total bill in USD; None if the sum is not believable, because a wrong sum in the ledger would reduce the recorded spending or end the
+run as over budget."""
 
 
 class Part(BaseModel):
@@ -51,7 +53,7 @@ class Amount(Part):
 
 
 class Prices(Part):
-    """Prices of the whole box per hour."""
+    """Prices of the entire box per hour."""
 
     on_demand: Usd | None = None
     community_price: Usd | None = None
@@ -85,15 +87,15 @@ class Rented(Part):
     """A pod. `ssh_connection` and `ip` are text, a list of texts and nulls, or null; see `connection`."""
 
     id: str = Field(min_length=1)
-    name: Told = None
-    status: Told = None
-    installation_status: Told = None
-    installation_failure: Told = None
+    name: TextOrNone = None
+    status: TextOrNone = None
+    installation_status: TextOrNone = None
+    installation_failure: TextOrNone = None
     installation_progress: Figure = None
     price_hr: Figure = None
-    wallet_id: Told = None
-    created_at: Told = None
-    terminated_at: Told = None
+    wallet_id: TextOrNone = None
+    created_at: TextOrNone = None
+    terminated_at: TextOrNone = None
     ssh_connection: object = None
     ip: object = None
     prime_port_mapping: object = None
@@ -103,9 +105,9 @@ class Billed(Part):
     """An ended pod and its total cost."""
 
     id: str
-    name: Told = None
-    created_at: Told = None
-    terminated_at: Told = None
+    name: TextOrNone = None
+    created_at: TextOrNone = None
+    terminated_at: TextOrNone = None
     total_billed_price: BilledUsd = None
 
 
@@ -127,7 +129,7 @@ class Disk(Part):
 
 class Wallet(Part):
     balance_usd: float
-    wallet_id: Told = None
+    wallet_id: TextOrNone = None
     currency: str = "USD"
 
 
@@ -140,5 +142,5 @@ class Person(Part):
     """The owner of a key and the key's permissions; `scope` is None if they are not given."""
 
     id: str
-    email: Told = None
+    email: TextOrNone = None
     scope: Annotated[dict[str, Scope] | None, WrapValidator(_or_none)] = None

@@ -1,7 +1,7 @@
 """Conversion of Prime's rows to offers: the full price of a machine with the disk that a run needs, and reasons against it.
 
 A row's price is that of the box. Disk, processors and memory that it does not include are charged per unit; the ordered amount of each is
-part of the offer. Prime's disk sizes are in GB (10^9 bytes), our specs' in GiB.
+part of the offer. Prime's disk sizes are in GB (10^9 bytes), those of a run's spec in GiB.
 """
 
 import hashlib
@@ -17,15 +17,15 @@ from prime_train.core.spec import HardwareSpec
 PROVIDER = "prime"
 SOLD_OUT = "unavailable"
 DISK_RESERVED_GB = {"runpod": 40}
-"""GB of an ordered disk that a provider keeps for its own file system."""
+"""Space in GB, by provider, that the provider keeps of an ordered disk for its own file system."""
 
 _GB_PER_GIB = 2**30 / 10**9
 _PARTS = 7
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is ordered with a box (None if the row leaves no choice), and the total price per hour."""
+class RequestedMachine:
+    """The amounts to order with a box (None if the row leaves no choice), and the total price per hour."""
 
     disk_gb: int | None
     vcpus: int | None
@@ -36,26 +36,33 @@ class Asked:
 
 @dataclass(frozen=True)
 class Terms:
-    """What this control plane accepts: any of these images, the first that a row has, and whether machines of private people are
-    refused."""
+    """The conditions under which this control plane rents: the images it accepts, the preferred one first, and whether machines of private
+    people are refused."""
 
     images: tuple[str, ...] = ("ubuntu_22_cuda_12", "cuda_12_6_pytorch_2_7", "cuda_12_4_pytorch_2_6", "cuda_12_4_pytorch_2_5")
     secure_only: bool = False
 
     def image(self, row: Row) -> str | None:
-        """Return the image to order, or None if the row has none of ours. If a row lists no images, the first of ours is requested."""
+        """Return the image to order, or None if the row offers none of `images`. If a row lists no images, the first of `images` is
+        requested."""
         return next((name for name in self.images if not row.images or name in row.images), None)
 
 
 def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
     """Return the rows that are not sold out, by offer id: those with the wanted GPUs first, then the cheapest.
 
-    An id consists of what the machine is and where, so that a machine that failed is recognised on a later day. Prime's own `cloudId`
-    changes, and is added (as a hash) only if nothing else distinguishes two rows.
+    An id is made of the machine's type and place, so that a machine that failed is recognised on a later day. Prime's own `cloudId` changes
+    over time, and is added (as a hash) only if nothing else distinguishes two rows.
     """
     left = [row for row in rows if (row.stock_status or "").lower() != SOLD_OUT]
     wanted = set(hardware.gpus)
-    left.sort(key=lambda row: (gpus.kind(row, hardware.gpus) not in wanted, asked(row, hardware).usd_per_hour or math.inf, _plain_id(row)))
+    left.sort(
+        key=lambda row: (
+            gpus.kind(row, hardware.gpus) not in wanted,
+            requested_machine(row, hardware).usd_per_hour or math.inf,
+            _plain_id(row),
+        )
+    )
     clouds: dict[str, set[str]] = {}
     for row in left:
         clouds.setdefault(_plain_id(row), set()).add(row.cloud_id)
@@ -76,7 +83,7 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
     return Offer(
         provider=PROVIDER,
         offer_id=offer_id,
-        usd_per_hour=asked(row, hardware).usd_per_hour or 0.0,
+        usd_per_hour=requested_machine(row, hardware).usd_per_hour or 0.0,
         spot=bool(row.is_spot),
         gpu=gpus.kind(row, hardware.gpus),
         gpu_count=0 if row.gpu_type == gpus.CPU_NODE else row.gpu_count,
@@ -89,20 +96,20 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
     )
 
 
-def asked(row: Row, hardware: HardwareSpec) -> Asked:
+def requested_machine(row: Row, hardware: HardwareSpec) -> RequestedMachine:
     """Return what to order with the box, and the total price per hour."""
     disk_gb = _disk_gb(row, hardware.disk_gib)
     vcpus, memory_gb = _usual(row.vcpu), _usual(row.memory)
     parts = ((row.disk, disk_gb), (row.vcpu, vcpus), (row.memory, memory_gb))
     box = row.prices.on_demand if row.prices.community_price is None else row.prices.community_price
     usd = None if box is None else round(box + sum(_extra_usd(amount, count) for amount, count in parts), 6)
-    return Asked(disk_gb, vcpus, memory_gb, usd)
+    return RequestedMachine(disk_gb, vcpus, memory_gb, usd)
 
 
 def _extra_usd(amount: Amount | None, count: int | None) -> float:
-    """Return the price per hour that this amount adds to the box's. If the row does not say whether the amount is included, it counts as
-    not included: a price that is too high costs one place in the ranking, one that is too low the whole order. If it is included, only what
-    exceeds the default amount is charged."""
+    """Return the price per hour that this amount adds to the box's. If the row does not state whether the amount is included, it counts as
+    not included: a price that is too high only lowers the offer's rank, but one that is too low makes the order fail. If it is included,
+    only what exceeds the default amount is charged."""
     if amount is None or count is None or amount.price_per_unit is None:
         return 0.0
     free = (amount.default_count or 0) if amount.default_included_in_price else 0
@@ -115,8 +122,8 @@ def _usual(amount: Amount | None) -> int | None:
 
 
 def _disk_gb(row: Row, disk_gib: int) -> int | None:
-    """Return the smallest disk in GB that is large enough and can be ordered, or the default disk if less would not be cheaper. None if the
-    row names no disk."""
+    """Return the smallest disk in GB that is large enough and can be ordered; never less than the default disk if that is included in the
+    price. None if the row names no disk."""
     most_gb = _disk_most_gb(row)
     if row.disk is None or most_gb is None:
         return None
@@ -140,19 +147,19 @@ def _disk_gib(row: Row) -> int:
 
 def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
     if row.prices.currency.upper() != "USD":
-        return f"is priced in {row.prices.currency[:8]}, and only USD can be compared"
-    if not asked(row, hardware).usd_per_hour:
+        return f"is priced in {row.prices.currency[:8]}, but only USD is supported"
+    if not requested_machine(row, hardware).usd_per_hour:
         return "has no price"
     if gpus.is_arm64(row):
-        return "has an ARM64 processor, and agents and trainers are installed for x86-64"
+        return "has an ARM64 processor, but agents and trainers are installed for x86-64"
     if row.prepaid_time:
-        return f"is paid {row.prepaid_time:g} h ahead, whatever is used of it"
+        return f"must be paid {row.prepaid_time:g} h in advance, even if it is used for less"
     if terms.image(row) is None:
         return f"has none of the images {', '.join(terms.images)}"
     if terms.secure_only and row.security != "secure_cloud":
-        return f"is {row.security or 'of no known security'}, and only secure_cloud is taken"
+        return f"is {row.security or 'of no known security'}, but only secure_cloud is allowed"
     if _disk_most_gb(row) is None:
-        return "does not tell how much disk it has"
+        return "does not state its disk size"
     return ""
 
 

@@ -15,19 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from prime_train.adapters.pods_prime import availability, offers
+from prime_train.adapters.pods_prime.account_check import Guard
 from prime_train.adapters.pods_prime.client import PrimeClient, is_pod_id
 from prime_train.adapters.pods_prime.connection import connection_of
-from prime_train.adapters.pods_prime.marks import Mark
 from prime_train.adapters.pods_prime.models import Rented, Row
-from prime_train.adapters.pods_prime.offers import Asked, Terms
-from prime_train.adapters.pods_prime.owner import Guard
+from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms
+from prime_train.adapters.pods_prime.pod_names import Mark
 from prime_train.adapters.pods_prime.statuses import pod_of
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import Connection, Installer, LimitReached, NoCapacity, OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, Installer, LimitReached, NoCapacity, PermanentError, SshAddress, TemporaryError
 
 PRICE_TOLERANCE = 0.05
 """Fraction by which a pod may cost more than its offer, but never more than the run allows: prices change between the list and the
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 class PrimePods:
     """Pods of one account or team. `pusher` installs the agent. `public_key`, in OpenSSH's format, is put on every machine; without it the
-    account's primary key is used. `closed`: the reason why nothing may be rented; empty if renting is allowed. `mark` distinguishes our
-    pods from those of other control planes on the account. `owner` raises if the account is not the one that our machines are on; offers
-    may be listed with any account. `pause` waits between requests for a list that should not be empty."""
+    account's primary key is used. `closed`: the reason why nothing may be rented; empty if renting is allowed. `mark` distinguishes this
+    control plane's pods from those of others on the account. `owner` raises if the key belongs to another account than this control plane's
+    machines; offers may be listed with any account. `pause` waits between requests for a list that should not be empty."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class PrimePods:
         run allows."""
         self._owner(renting=name)
         row = self._row(offer.offer_id, hardware)
-        asked, ceiling_usd = offers.asked(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
-        body = _order(self._mark.on(name), row, asked, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
+        requested, ceiling_usd = offers.requested_machine(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
+        body = _order(self._mark.on(name), row, requested, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
         try:
             rented = self._client.create(body | self._client.paid_by())
         except LimitReached:
@@ -91,8 +91,8 @@ class PrimePods:
         return replace(pod_of(rented), name=name)
 
     def list(self) -> Sequence[Pod]:
-        """Return the pods with names of ours; the account may have others. Pods reported as terminated are left out; `get` returns them.
-        Raises TemporaryError also if the list is incomplete."""
+        """Return the pods whose names this control plane chose; the account may have others. Pods reported as terminated are left out;
+        `get` returns them. Raises TemporaryError also if the list is incomplete."""
         self._refuse_stranger()
         seen = [(pod_of(rented), rented.wallet_id) for rented in self._client.pods()]
         self._burning = [(wallet_id, pod.usd_per_hour) for pod, wallet_id in seen if pod.status is not PodStatus.GONE]
@@ -116,13 +116,13 @@ class PrimePods:
         if seen.status is PodStatus.PENDING:
             raise TemporaryError(f"pod {pod.pod_id} is still booting")
         if seen.status is not PodStatus.ACTIVE:
-            raise TemporaryError(f"pod {pod.pod_id} is not well: {_condition(rented)}")
+            raise TemporaryError(f"pod {pod.pod_id} is not healthy: {_condition(rented)}")
         connection = connection_of(rented)
         if connection is None:
-            raise TemporaryError(f"pod {pod.pod_id} does not say yet how to reach it by SSH")
+            raise TemporaryError(f"pod {pod.pod_id} has no SSH address yet")
         self._pusher(connection, ticket)
 
-    def connection(self, pod_id: str) -> Connection | None:
+    def connection(self, pod_id: str) -> SshAddress | None:
         """Return the pod's SSH address, or None if it is gone or has none yet."""
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
         return connection_of(rented) if rented is not None else None
@@ -141,7 +141,8 @@ class PrimePods:
     # ----------------------------------------------------------------------------------------------------------------- inside
 
     def _found(self, pod_id: str) -> Rented | None:
-        """Return the pod. A pod that is found is ours; that it is not found counts only after the account has been checked."""
+        """Return the pod, or None if Prime does not know its id. Before None is returned, the key's account is checked, because under
+        another account's key every pod would be unknown."""
         rented = self._client.pod(pod_id) if is_pod_id(pod_id) else None
         if rented is None:
             self._owner()
@@ -153,10 +154,10 @@ class PrimePods:
         try:
             self._owner()
         except TemporaryError as error:
-            log.warning("whose key it is is not known now: %s", error)
+            log.warning("the account of the key is not known now: %s", error)
 
     def _named(self, pod: Pod) -> Pod:
-        """Return the pod with the name we gave it; a pod of somebody else gets an empty name."""
+        """Return the pod with the mark removed from its name; a pod without this control plane's mark gets an empty name."""
         return replace(pod, name=self._mark.without(pod.name) or "")
 
     def _row(self, offer_id: str, hardware: HardwareSpec) -> Row:
@@ -167,15 +168,15 @@ class PrimePods:
             return row
         if offers.is_offer_id(offer_id):
             raise NoCapacity(f"{offer_id} is no longer for rent")
-        raise PermanentError(f"there is no offer {offer_id!r}; ids are as runpod:A100_80GB:PCIe:1x:US-KS-2:secure:spot")
+        raise PermanentError(f"there is no offer {offer_id!r}; ids look like runpod:A100_80GB:PCIe:1x:US-KS-2:secure:spot")
 
     def _ceiling_usd(self, offer_id: str, row: Row, hardware: HardwareSpec) -> float:
-        usd, most_usd = offers.asked(row, hardware).usd_per_hour, hardware.usd_per_hour_max
+        usd, most_usd = offers.requested_machine(row, hardware).usd_per_hour, hardware.usd_per_hour_max
         hindrance = offers.offer(offer_id, row, hardware, self._terms).hindrance
         if usd is None or hindrance:
             raise PermanentError(f"{offer_id} {hindrance}")
         if most_usd is not None and usd > most_usd:
-            raise NoCapacity(f"{offer_id} costs ${usd:.2f}/h now, over hardware.usd_per_hour_max {most_usd:.2f}")
+            raise NoCapacity(f"{offer_id} now costs ${usd:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}")
         # Never 0, which has meant both "no ceiling" and "nothing may be paid".
         return min(math.ceil(usd * (1 + PRICE_TOLERANCE) * 10**4) / 10**4, most_usd if most_usd is not None else math.inf)
 
@@ -185,16 +186,18 @@ class PrimePods:
         return self._ssh_key_id
 
     def _give_back(self, rented: Rented, offer_id: str, ceiling_usd: float) -> None:
-        dear = f"{offer_id} came at ${rented.price_hr:.4f}/h, over ${ceiling_usd:.4f}"
+        dear = f"{offer_id} was rented at ${rented.price_hr:.4f}/h, above ${ceiling_usd:.4f}"
         try:
             self._client.delete(rented.id)
-        except OutsideError as error:
+        except ExternalError as error:
             # The pod exists, and the core finds it by its name: a dear machine that trains is better than an unknown one.
-            raise TemporaryError(f"{dear}, and pod {rented.id} could not be given back: {error}") from error
-        raise NoCapacity(f"{dear}; pod {rented.id} was given back")
+            raise TemporaryError(f"{dear}, and pod {rented.id} could not be terminated: {error}") from error
+        raise NoCapacity(f"{dear}; pod {rented.id} was terminated")
 
 
-def _order(name: str, row: Row, asked: Asked, ceiling_usd: float, *, image: str | None, ssh_key_id: str) -> dict[str, object]:
+def _order(
+    name: str, row: Row, requested: RequestedMachine, ceiling_usd: float, *, image: str | None, ssh_key_id: str
+) -> dict[str, object]:
     """Return the body of the create call, which repeats one row. Empty fields are left out, because unknown or empty fields are refused.
 
     It contains no settings and no secrets: whether variables given here reach a login shell is not documented. Prime's automatic restart is
@@ -206,9 +209,9 @@ def _order(name: str, row: Row, asked: Asked, ceiling_usd: float, *, image: str 
         "gpuType": row.gpu_type,
         "socket": row.socket,
         "gpuCount": row.gpu_count,
-        "diskSize": asked.disk_gb,
-        "vcpus": asked.vcpus,
-        "memory": asked.memory_gb,
+        "diskSize": requested.disk_gb,
+        "vcpus": requested.vcpus,
+        "memory": requested.memory_gb,
         "maxPrice": ceiling_usd,
         "image": image,
         "dataCenterId": row.data_center,

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_prime.account import PrimeAccount
+from prime_train.adapters.pods_prime.account_check import ACCOUNT, InFile, InStore, Owner
 from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.marks import Mark
-from prime_train.adapters.pods_prime.owner import ACCOUNT, InFile, InStore, Owner
+from prime_train.adapters.pods_prime.pod_names import Mark
 from prime_train.adapters.pods_prime.pods import PrimePods
 from prime_train.adapters.pods_prime.settings import Settings, read_settings
 from prime_train.adapters.pods_prime.statuses import pod_of
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.ports import Account, Connection, Provider, ProviderContext
+from prime_train.ports import Account, Provider, ProviderContext, SshAddress
 
 
 class PrimeProvider(Provider):
@@ -36,13 +36,13 @@ class PrimeProvider(Provider):
     def account(self) -> Account:
         return PrimeAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
 
-    def connection(self, pod_id: str) -> Connection | None:
+    def connection(self, pod_id: str) -> SshAddress | None:
         return self._pods.connection(pod_id)
 
-    def unreachable(self) -> str:
-        """Return why its machines could not work with this control plane; empty if they could, and if the provider itself is on this
+    def unreachable_reason(self) -> str:
+        """Return why the provider's machines could not reach this control plane; empty if they could, or if the provider's API runs on this
         machine."""
-        return "" if is_loopback(self._settings.base_url) else self._context.unreachable()
+        return "" if is_loopback(self._settings.base_url) else self._context.unreachable_reason()
 
     @cached_property
     def _pods(self) -> PrimePods:
@@ -54,7 +54,7 @@ class PrimeProvider(Provider):
             public_key=context.public_key(),
             mark=Mark.of(context.master),
             owner=Owner(self._client, memory, named=context.environment.get(ACCOUNT, "").strip()),
-            closed=self.unreachable() if context.is_rented_from else "",
+            closed=self.unreachable_reason() if context.may_rent else "",
         )
 
     @cached_property

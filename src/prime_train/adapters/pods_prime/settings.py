@@ -14,7 +14,7 @@ BASE_URL = "https://api.primeintellect.ai"
 API = "/api/v1"
 CONFIG_BYTES_MAX = 2**20
 PRODUCTION = "production"
-"""The context that always exists: Prime's own address, and the person's own account."""
+"""Name of the context that always exists: Prime's own address, and the person's own account."""
 
 _CONTEXT = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -23,9 +23,9 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_-]+")
 class Settings:
     key: str = field(repr=False)
     team_id: str = ""
-    """Empty if pods are rented on the person's own account."""
+    """Id of the team that pays; empty if pods are rented on the person's own account."""
     base_url: str = BASE_URL
-    """Without `/api/v1`."""
+    """Address of the API, without `/api/v1`."""
 
 
 def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
@@ -37,9 +37,9 @@ def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
     file = _in_context(environment.get("PRIME_CONTEXT", ""), home / ".prime")
     key = environment.get("PRIME_API_KEY") or file.get("api_key", "")
     if not key:
-        raise PermanentError("there is no key for Prime Intellect; set PRIME_API_KEY, or log in with `prime login`")
+        raise PermanentError("there is no API key for Prime Intellect; set PRIME_API_KEY, or log in with `prime login`")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise PermanentError("the key for Prime Intellect has characters no key has; look at PRIME_API_KEY or ~/.prime/config.json")
+        raise PermanentError("the API key for Prime Intellect has invalid characters; check PRIME_API_KEY or ~/.prime/config.json")
     named = environment.get("PRIME_API_BASE_URL") or environment.get("PRIME_BASE_URL") or file.get("base_url", "")
     team_id = environment.get("PRIME_TEAM_ID", "").strip() or file.get("team_id", "")
     return Settings(key, team_id, _base_url(named or BASE_URL))
@@ -59,7 +59,7 @@ def _in_context(name: str, folder: Path) -> dict[str, str]:
     known = folder / "environments"
     if not _CONTEXT.fullmatch(name) or not (known / f"{name}.json").exists():
         names = ", ".join([PRODUCTION, *sorted(path.stem for path in known.glob("*.json") if _CONTEXT.fullmatch(path.stem))])
-        raise PermanentError(f"there is no context {name[:64]!r} for Prime Intellect; PRIME_CONTEXT may be {names}, or not set")
+        raise PermanentError(f"there is no context {name[:64]!r} for Prime Intellect; set PRIME_CONTEXT to {names}, or unset it")
     return _texts({"api_key": file.get("api_key"), **_config(known / f"{name}.json")})
 
 
@@ -76,7 +76,7 @@ def _config(path: Path) -> dict[str, object]:
         # Not chained: the error may quote the key.
         raise PermanentError(f"{path} is not JSON; log in again with `prime login`, or set PRIME_API_KEY") from None
     if not isinstance(content, dict):
-        raise PermanentError(f"{path} is no JSON object; log in again with `prime login`, or set PRIME_API_KEY")
+        raise PermanentError(f"{path} is not a JSON object; log in again with `prime login`, or set PRIME_API_KEY")
     return content
 
 
@@ -92,7 +92,7 @@ def _base_url(url: str) -> str:
     except ValueError:
         host = None
     if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
-        raise PermanentError("the address of Prime's API is not as https://host; look at PRIME_API_BASE_URL")
+        raise PermanentError("the address of Prime's API must look like https://host; check PRIME_API_BASE_URL")
     if parts.scheme == "http" and not is_loopback(plain):
         raise PermanentError(f"the address of Prime's API, {plain}, would send the key unencrypted; write https")
     return plain

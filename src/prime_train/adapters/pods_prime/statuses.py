@@ -1,4 +1,4 @@
-"""Conversion of Prime's pod statuses to ours."""
+"""Conversion of Prime's pod statuses to those of the port `Pods`."""
 
 from datetime import UTC, datetime
 
@@ -13,9 +13,10 @@ STATUSES = {
     "ERROR": PodStatus.BROKEN,
     "STOPPED": PodStatus.BROKEN,
 }
-"""How Prime reports a machine that was taken away is not documented. Only TERMINATED and an unknown id prove that a pod is gone. In ERROR
-and STOPPED the machine may still run and cost money, as in DELETING, UNKNOWN and any future status, which become ODD; heartbeats decide
-then."""
+"""The status of the port `Pods` for each of Prime's; any other one of Prime's, such as DELETING or UNKNOWN, becomes UNKNOWN.
+
+Only TERMINATED and an unknown id prove that a pod has ended: with any other status the machine may still run and cost money, and heartbeats
+decide. How Prime reports a preempted machine is not documented."""
 
 INSTALLING = frozenset({"PENDING", "ACTIVE"})
 """Statuses of an installation in progress; ACTIVE means that it is under way."""
@@ -23,9 +24,9 @@ BROKEN = frozenset({"ERROR", "TERMINATED"})
 
 
 def status_of(rented: Rented) -> PodStatus:
-    """Return ACTIVE only if the installation has finished too: without an installation status it counts as finished, and at 100 % as
-    well."""
-    status = STATUSES.get((rented.status or "").upper(), PodStatus.ODD)
+    """Return ACTIVE only if the installation has finished too. It counts as finished if its progress is 100 %, or if Prime reports no
+    status for it."""
+    status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
     installation = (rented.installation_status or "").upper()
     if status is not PodStatus.ACTIVE:
         return status

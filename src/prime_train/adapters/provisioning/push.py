@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.adapters.provisioning.parcel import pack
-from prime_train.adapters.ssh import Address, KnownHosts, LoginKey, Said, Shell, connect
+from prime_train.adapters.provisioning.agent_bundle import pack
+from prime_train.adapters.ssh import Address, CommandResult, KnownHosts, LoginKey, Shell, connect
 from prime_train.core.wire import Ticket
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -31,7 +31,7 @@ class Recipe:
     disks: tuple[str, ...] = DISKS
 
 
-def _untold(_: str) -> None:
+def _no_progress(_: str) -> None:
     """Ignore the progress."""
 
 
@@ -42,7 +42,9 @@ class AgentPusher:
     called with a short text for each step.
     """
 
-    def __init__(self, key: LoginKey, attempts: Path, *, recipe: Recipe | None = None, progress: Callable[[str], None] = _untold) -> None:
+    def __init__(
+        self, key: LoginKey, attempts: Path, *, recipe: Recipe | None = None, progress: Callable[[str], None] = _no_progress
+    ) -> None:
         self._key, self._attempts, self._progress = key, attempts, progress
         self._recipe = recipe if recipe is not None else Recipe()
 
@@ -61,7 +63,7 @@ class AgentPusher:
         digest = "" if self._recipe.python else pack().digest
         looked = _LOOKED.search(_fit(shell, self._script(shell, "look", attempt, digest)).text)
         if looked is None:
-            raise TemporaryError(f"{shell.where}: the machine's answer is not understood")
+            raise TemporaryError(f"{shell.where}: the machine's answer cannot be parsed")
         if looked[1] == "running":
             return
         if looked[1] == "bare":
@@ -71,7 +73,7 @@ class AgentPusher:
         _fit(shell, self._script(shell, "up", attempt, digest))
         self._progress("started")
 
-    def _script(self, shell: Shell, verb: str, attempt: str, digest: str) -> Said:
+    def _script(self, shell: Shell, verb: str, attempt: str, digest: str) -> CommandResult:
         words = ("sh", "-s", "--", verb, attempt, digest, self._recipe.python, *self._recipe.disks)
         return shell.run(shlex.join(words), stdin=_SCRIPT.read_bytes(), limit_s=INSTALL_S_MAX)
 
@@ -79,16 +81,16 @@ class AgentPusher:
         parcel, before_bytes = pack(), 0
         for name, data in parcel.files.items():
 
-            def told(sent_bytes: int, before_bytes: int = before_bytes) -> None:
+            def progress(sent_bytes: int, before_bytes: int = before_bytes) -> None:
                 self._progress(f"sending {100 * (before_bytes + sent_bytes) // parcel.size_bytes}%")
 
-            shell.put(f".prime-train/files-{parcel.digest}/{name}", data, progress=told)
+            shell.put(f".prime-train/files-{parcel.digest}/{name}", data, progress=progress)
             before_bytes += len(data)
 
 
-def _fit(shell: Shell, said: Said) -> Said:
+def _fit(shell: Shell, result: CommandResult) -> CommandResult:
     """Return the script's result if it succeeded. Raises PermanentError if the machine cannot run the agent, else TemporaryError."""
-    if said.code == 0:
-        return said
-    kind = PermanentError if said.code == NEVER else TemporaryError
-    raise kind(f"{shell.where}: the agent could not be started: {said.tail or f'exit code {said.code}'}")
+    if result.code == 0:
+        return result
+    kind = PermanentError if result.code == NEVER else TemporaryError
+    raise kind(f"{shell.where}: the agent could not be started: {result.tail or f'exit code {result.code}'}")

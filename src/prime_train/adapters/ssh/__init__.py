@@ -2,6 +2,6 @@
 
 from prime_train.adapters.ssh.keys import LoginKey, login_key
 from prime_train.adapters.ssh.known_hosts import KnownHosts
-from prime_train.adapters.ssh.shell import Address, Fetched, Said, Shell, connect
+from prime_train.adapters.ssh.shell import Address, CommandResult, Fetched, Shell, connect
 
-__all__ = ["Address", "Fetched", "KnownHosts", "LoginKey", "Said", "Shell", "connect", "login_key"]
+__all__ = ["Address", "CommandResult", "Fetched", "KnownHosts", "LoginKey", "Shell", "connect", "login_key"]

@@ -64,5 +64,5 @@ def _read(path: Path) -> LoginKey:
         private = paramiko.Ed25519Key.from_private_key(io.StringIO(text))
     except (paramiko.SSHException, ValueError, IndexError):
         # Not chained: the exception holds a part of the file.
-        raise PermanentError(f"{path} is no Ed25519 key without a passphrase; move it away, and a new pair is made") from None
+        raise PermanentError(f"{path} is not an Ed25519 key without a passphrase; move it away, and a new pair is created") from None
     return LoginKey(f"{private.get_name()} {private.get_base64()} {COMMENT}", private)

@@ -32,13 +32,13 @@ class KnownHosts:
             raise TemporaryError(f"{self._path}: {error.strerror or error}") from error
         if pinned != shown:
             raise PermanentError(
-                f"the machine of pod {pod_id} shows a changed host key, {key.fingerprint}: it is not the one that was there before, "
-                f"or somebody is in between; nothing was sent to it. If the change was meant, delete {self._path}"
+                f"the machine of pod {pod_id} has a changed host key, {key.fingerprint}: it is either another machine than before, "
+                f"or the connection is intercepted; nothing was sent. If the change is expected, delete {self._path}"
             )
 
     def knows(self, pod_id: str) -> bool:
-        """Return whether a key is pinned for this pod; without one, nobody has logged in there. Raises TemporaryError if the file cannot be
-        read."""
+        """Return whether a key is pinned for this pod; if not, no login to it has succeeded yet. Raises TemporaryError if the file cannot
+        be read."""
         try:
             with self._path.open(encoding="utf-8", errors="replace") as file:
                 return any(line.split(" ")[0] == pod_id for line in file.read(FILE_BYTES_MAX).splitlines())

@@ -21,7 +21,7 @@ import paramiko
 
 from prime_train.adapters.ssh.keys import LoginKey
 from prime_train.adapters.ssh.known_hosts import KnownHosts
-from prime_train.ports import OutsideError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, TemporaryError
 
 CONNECT_S_MAX = 15.0
 HANDSHAKE_S_MAX = 30.0
@@ -35,7 +35,7 @@ OUTPUT_BYTES_MAX = 64 * 2**10
 PIECE_BYTES = 32 * 2**10
 TAIL_CHARS_MAX = 300
 CUT = 75
-"""The exit code for a file that did not arrive whole."""
+"""The exit code that reports that a file was received only in part."""
 
 # Paramiko also raises what it would log with a traceback; errors are reported once.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -55,7 +55,7 @@ class Address(Protocol):
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     """Result of a command: its exit code, and the end of what it printed on both streams."""
 
     code: int
@@ -70,7 +70,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Fetched:
-    """Result of a command: its exit code and its whole standard output."""
+    """Result of a command: its exit code and its complete standard output."""
 
     code: int
     data: bytes
@@ -89,7 +89,7 @@ def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: 
     """
     where = f"{address.user}@{address.host}:{address.port}"
     with ExitStack() as opened:
-        with _told(where):
+        with _translated_errors(where):
             transport = opened.enter_context(_connected(address))
             with _limit(transport, handshake_s):
                 transport.start_client()
@@ -107,10 +107,10 @@ class Shell:
 
     def run(
         self, command: str, *, stdin: bytes = b"", limit_s: float = COMMAND_S_MAX, progress: Callable[[int], None] = _unwatched
-    ) -> Said:
+    ) -> CommandResult:
         """Run the command without a terminal and return its result. `progress` is called repeatedly with the number of bytes of `stdin`
         sent so far."""
-        with _told(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
+        with _translated_errors(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
             channel.set_combine_stderr(True)
             channel.exec_command(command)
             _send(channel, stdin, progress)
@@ -119,18 +119,18 @@ class Shell:
             channel.status_event.wait()
             if channel.exit_status < 0:
                 raise TemporaryError(f"{self.where}: the connection ended before the command did")
-            return Said(channel.exit_status, text.decode(errors="replace"))
+            return CommandResult(channel.exit_status, text.decode(errors="replace"))
 
     def fetch(self, command: str, *, bytes_max: int, limit_s: float = FETCH_S_MAX) -> Fetched:
         """Return the command's exit code and standard output. Standard error is not read, so the command must not print much there. Raises
         PermanentError if it prints more than `bytes_max` bytes."""
-        with _told(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
+        with _translated_errors(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
             channel.exec_command(command)
             data = bytearray()
             while piece := channel.recv(PIECE_BYTES):
                 data += piece
                 if len(data) > bytes_max:
-                    raise PermanentError(f"{self.where}: it prints more than {bytes_max} bytes")
+                    raise PermanentError(f"{self.where}: the command prints more than {bytes_max} bytes")
             channel.status_event.wait()
             if channel.exit_status < 0:
                 raise TemporaryError(f"{self.where}: the connection ended before the command did")
@@ -139,7 +139,7 @@ class Shell:
     def follow(self, command: str, *, stdin: bytes = b"", look_s: float = LOOK_S, silence_s: float = SILENCE_S_MAX) -> Iterator[bytes]:
         """Yield the command's standard output piece by piece while it runs, and b"" whenever nothing came for `look_s` seconds, so that the
         caller can do something else or stop. Raises TemporaryError when the command ends, or after `silence_s` seconds without output."""
-        with _told(self.where), ExitStack() as opened:
+        with _translated_errors(self.where), ExitStack() as opened:
             with _limit(self._transport, COMMAND_S_MAX):
                 channel = opened.enter_context(self._transport.open_session())
                 channel.exec_command(command)
@@ -157,18 +157,18 @@ class Shell:
                     raise TemporaryError(f"{self.where}: the connection ended")
                 silent_s = 0.0
                 yield piece
-            raise TimeoutError(None, f"nothing was heard for {silence_s:g} s")
+            raise TimeoutError(None, f"nothing was received for {silence_s:g} s")
 
     def put(self, path: str, data: bytes, *, limit_s: float = PUT_S_MAX, progress: Callable[[int], None] = _unwatched) -> None:
         """Write a file atomically, readable by its owner only, and create missing folders. A relative `path` starts at the home folder.
 
-        Raises PermanentError if the machine refuses the write, TemporaryError if the file did not arrive whole.
+        Raises PermanentError if the machine refuses the write, TemporaryError if the file was not transferred completely.
         """
-        said = self.run(_writing(path, len(data)), stdin=data, limit_s=limit_s, progress=progress)
-        if said.code == CUT:
-            raise TemporaryError(f"{self.where}: {path} did not arrive whole")
-        if said.code != 0:
-            raise PermanentError(f"{self.where}: {path} cannot be written: {said.tail}")
+        result = self.run(_writing(path, len(data)), stdin=data, limit_s=limit_s, progress=progress)
+        if result.code == CUT:
+            raise TemporaryError(f"{self.where}: {path} arrived incomplete")
+        if result.code != 0:
+            raise PermanentError(f"{self.where}: {path} cannot be written: {result.tail}")
 
 
 def _writing(path: str, size_bytes: int) -> str:
@@ -196,14 +196,14 @@ def _connected(address: Address) -> Iterator[paramiko.Transport]:
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
+def _translated_errors(where: str) -> Iterator[None]:
     """Convert errors of the network and of paramiko to TemporaryError."""
     try:
         yield
-    except OutsideError:
+    except ExternalError:
         raise
     except paramiko.AuthenticationException as error:
-        raise TemporaryError(f"{where} does not let us in; the key may not be there yet") from error
+        raise TemporaryError(f"{where} refuses the SSH key; it may not be installed yet") from error
     except (paramiko.SSHException, EOFError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise TemporaryError(f"{where} cannot be reached by SSH: {reason}") from error
@@ -224,7 +224,7 @@ def _limit(transport: paramiko.Transport, limit_s: float) -> Iterator[None]:
     timer.start()
     try:
         yield
-    except (OutsideError, paramiko.SSHException, EOFError, OSError) as error:
+    except (ExternalError, paramiko.SSHException, EOFError, OSError) as error:
         if up.is_set():
             raise TimeoutError(None, f"no answer in {limit_s:g} s") from error
         raise

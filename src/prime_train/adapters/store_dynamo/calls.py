@@ -20,7 +20,7 @@ BUSY = frozenset(
 )
 UNMET = "ConditionalCheckFailed"
 UNDER_WAY = "TransactionInProgressException"
-"""The same transaction has been requested before and is still in progress."""
+"""Error code for a transaction that has been requested before and is still in progress."""
 WRITING = frozenset({"TransactionConflict", "TransactionConflictException", UNDER_WAY})
 
 
@@ -31,8 +31,8 @@ class Calls(Protocol):
 
 
 class RequestRefused(Exception):
-    """DynamoDB refused a request. `code` is its error code, `item` the existing item if a condition was not met, `reasons` those of a
-    transaction, one per action."""
+    """DynamoDB refused a request. `code`: its error code; `item`: the existing item if a condition was not met; `reasons`: the error codes
+    of a refused transaction, one per action."""
 
     def __init__(
         self,

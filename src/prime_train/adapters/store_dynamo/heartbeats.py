@@ -11,14 +11,15 @@ from prime_train.adapters.store_dynamo.schema import Value, lease_key
 from prime_train.adapters.store_dynamo.table import Table, Unmet, Write
 
 FORMS_MAX = 8
-"""Tries of a heartbeat with news while other writers move the run's next check across the present second."""
+"""Number of tries to store a heartbeat with news. Its write has two forms, for a run whose next check is due and for one whose next check
+is later. A try fails if another writer has just changed which of the two applies."""
 
 _HEARTBEAT = "SET seq = :seq, heartbeat_s = :now, heartbeat = :heartbeat"
 _HEARTBEAT_IF = "is_open = :yes AND attempt = :attempt AND seq < :seq AND "
 _COMMIT = "SET committed_step = :step, committed_key = :key ADD lease_version :one"
 _COMMIT_IF = "is_open = :yes AND attempt = :attempt AND committed_step < :step AND "
 _OF_IDENTITY, _OF_NONE = "attempt_id = :identity", "attribute_not_exists(attempt_id)"
-"""An attempt from before identities were introduced has none, and neither has its lease."""
+"""Conditions on the lease's identity: for an attempt that has an identity, and for an attempt from before identities existed."""
 
 # Update expressions have no minimum, so there are two forms: one moves a later check to now, the other leaves a due check as it is; each is
 # conditional on its case.
@@ -30,7 +31,7 @@ _WAKING = (
 _AWAKE = (f"{_HEARTBEAT} ADD lease_version :one, run_version :one", f"next_check_s <= :now AND {_HEARTBEAT_IF}")
 
 
-class Told(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The result of a heartbeat or a commit. `verdict` and `order` are values of the wire's enums. `pace_s` is the number of seconds
     between heartbeats in the run's spec; None if the item does not hold it."""
 
@@ -41,36 +42,38 @@ class Told(NamedTuple):
     pace_s: int | None = None
 
 
-_FENCED = Told("fenced")
+_FENCED = HeartbeatResult("fenced")
 
 
-def heartbeat(table: Table, run_id: str, *, attempt: int, seq: int, text: str, news: bool, now_s: int, identity: str = "") -> Told:
-    """Store `text`, the heartbeat's JSON, if the lease is open and of that attempt and `seq` is new; with `news`, the same write wakes the
-    run."""
+def heartbeat(
+    table: Table, run_id: str, *, attempt: int, seq: int, text: str, news: bool, now_s: int, identity: str = ""
+) -> HeartbeatResult:
+    """Store `text`, the heartbeat's JSON, on three conditions: the lease is open, that attempt holds it, and `seq` is new. With `news`, the
+    same write makes the run due for a watcher."""
     whose, named = _whose(identity)
     values: dict[str, Value] = {"yes": True, "attempt": attempt, "seq": seq, "now": now_s, "heartbeat": text, "one": 1, **named}
     update, condition = _WAKING if news else _PLAIN
     for _ in range(FORMS_MAX):
         try:
-            return _told("ok", table.update(lease_key(run_id), Write(update, condition + whose, values)))
+            return _result("ok", table.update(lease_key(run_id), Write(update, condition + whose, values)))
         except Unmet as unmet:
             there = unmet.item
         if there is None or not _is_current(there, attempt, identity):
             return _FENCED
         if seq <= there["seq"]:
-            return _told("repeated", there)
+            return _result("repeated", there)
         update, condition = _AWAKE if there.get("next_check_s", now_s + 1) <= now_s else _WAKING
-    raise table.outside("heartbeat", RequestRefused("TransactionConflictException"))
+    raise table.external_error("heartbeat", RequestRefused("TransactionConflictException"))
 
 
-def commit(table: Table, run_id: str, *, attempt: int, step: int, key: str, identity: str = "") -> Told:
+def commit(table: Table, run_id: str, *, attempt: int, step: int, key: str, identity: str = "") -> HeartbeatResult:
     whose, named = _whose(identity)
     values: dict[str, Value] = {"yes": True, "attempt": attempt, "step": step, "key": key, "one": 1, **named}
     try:
-        return _told("ok", table.update(lease_key(run_id), Write(_COMMIT, _COMMIT_IF + whose, values)))
+        return _result("ok", table.update(lease_key(run_id), Write(_COMMIT, _COMMIT_IF + whose, values)))
     except Unmet as unmet:
         there = unmet.item
-    return _told("repeated", there) if there is not None and _is_current(there, attempt, identity) else _FENCED
+    return _result("repeated", there) if there is not None and _is_current(there, attempt, identity) else _FENCED
 
 
 def _whose(identity: str) -> tuple[str, dict[str, Value]]:
@@ -82,5 +85,5 @@ def _is_current(item: dict[str, Any], attempt: int, identity: str) -> bool:
     return bool(item["is_open"]) and (item["attempt"], item.get("attempt_id", "")) == (attempt, identity)
 
 
-def _told(verdict: str, item: dict[str, Any]) -> Told:
-    return Told(verdict, item["asked"], item["asked_why"], item["committed_step"], item.get("pace_s"))
+def _result(verdict: str, item: dict[str, Any]) -> HeartbeatResult:
+    return HeartbeatResult(verdict, item["asked"], item["asked_why"], item["committed_step"], item.get("pace_s"))

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError
 
-from prime_train.adapters.store_dynamo.boto import BotoCalls, client
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.ports import PermanentError
 
@@ -26,7 +26,7 @@ def open_dynamo(url: str, environment: Mapping[str, str]) -> DynamoStore:
         session = _session(environment)
         region = options.get("region") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or session.region_name
         if not region:
-            raise PermanentError(f"dynamodb://{table} has no region; name one, as in {EXAMPLE}, or set AWS_REGION")
+            raise PermanentError(f"dynamodb://{table} has no region; add it, as in {EXAMPLE}, or set AWS_REGION")
         endpoint = options.get("endpoint") or environment.get("AWS_ENDPOINT_URL_DYNAMODB") or environment.get("AWS_ENDPOINT_URL")
         return DynamoStore(BotoCalls(client(session, region, endpoint)), table)
     except (BotoCoreError, ValueError) as error:
@@ -38,14 +38,14 @@ def _place(url: str) -> tuple[str, dict[str, str]]:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError as error:
-        raise PermanentError(f"the store is no URL such as {EXAMPLE}: {error}") from None
+        raise PermanentError(f"the store is not a URL such as {EXAMPLE}: {error}") from None
     if parts.scheme != "dynamodb" or not _TABLE.fullmatch(parts.netloc) or parts.path.strip("/") or parts.fragment:
-        raise PermanentError(f"the store needs a plain name of a table, as in {EXAMPLE}; keys go into the environment")
-    odd = sorted(set(options) - set(_OPTIONS))
-    if odd:
-        raise PermanentError(f"dynamodb://{parts.netloc} has no option {', '.join(odd)}; there are {', '.join(_OPTIONS)}")
+        raise PermanentError(f"the store needs the plain name of a table, as in {EXAMPLE}; put keys into the environment")
+    unknown = sorted(set(options) - set(_OPTIONS))
+    if unknown:
+        raise PermanentError(f"dynamodb://{parts.netloc} has no option {', '.join(unknown)}; known: {', '.join(_OPTIONS)}")
     if options.get("endpoint", "http://").partition("://")[0] not in ("http", "https"):
-        raise PermanentError(f"dynamodb://{parts.netloc}: the endpoint begins with http:// or https://")
+        raise PermanentError(f"dynamodb://{parts.netloc}: the endpoint must begin with http:// or https://")
     return parts.netloc, options
 
 

@@ -40,7 +40,7 @@ def history_key(run_id: str, version: int) -> Key:
     return history_of(run_id), f"EV#{version:012d}"
 
 
-def told_key(alert_key: str) -> Key:
+def sent_key(alert_key: str) -> Key:
     return f"TOLD#{alert_key}", "TOLD"
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from prime_train.adapters.store_dynamo import heartbeats as hot
 from prime_train.adapters.store_dynamo.calls import Calls
-from prime_train.adapters.store_dynamo.places import Action, changed, created, woken
-from prime_train.adapters.store_dynamo.rows import Head, head_of, heartbeat_text, is_head, run_of
-from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, told_key
+from prime_train.adapters.store_dynamo.item_values import Head, head_of, heartbeat_text, is_head, run_of
+from prime_train.adapters.store_dynamo.item_writes import Action, changed, created, woken
+from prime_train.adapters.store_dynamo.outbox_items import happened, outbox_items, put_actions, without
+from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, sent_key
 from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
-from prime_train.adapters.store_dynamo.telling import happened, tellings, told, without
-from prime_train.adapters.stored import dump, first_problem, load
+from prime_train.adapters.stored_json import dump, first_problem, load
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Commit, Heartbeat, Order, Verdict
@@ -55,7 +55,7 @@ class DynamoStore:
                 return False
             except Conflict:
                 pause(turn)
-        raise self._crowded(f"run {run.run_id}")
+        raise self._contention_error(f"run {run.run_id}")
 
     def load(self, run_id: str) -> RunRecord | None:
         for turn in range(TRIES_MAX):
@@ -68,7 +68,7 @@ class DynamoStore:
                 with self._parsing(f"run {run_id}"):
                     return RunRecord(run_of(own, head), head_of(head).lease)
             pause(turn)
-        raise self._crowded(f"run {run_id}")
+        raise self._contention_error(f"run {run_id}")
 
     def list_runs(self) -> list[Run]:
         owned = self._all(RUNS)
@@ -77,7 +77,7 @@ class DynamoStore:
         return sorted(runs, key=lambda run: (-run.created_s, run.run_id))
 
     def save(self, change: Change) -> bool:
-        run, text, alerts = change.run, dump(change.run), tellings(change.alerts)
+        run, text, alerts = change.run, dump(change.run), outbox_items(change.alerts)
         for turn in range(TRIES_MAX):
             item = self._find(run.run_id)
             if item is None or not _is_as_read(item, change):
@@ -87,14 +87,14 @@ class DynamoStore:
             after = _head(run, change.lease if change.lease is not None else before.lease)
             actions = changed(before, after, text, lease_version=change.lease_version if change.lease is not None else None)
             try:
-                self._transact([*told(alerts), *actions, *happened(change)])
+                self._transact([*put_actions(alerts), *actions, *happened(change)])
                 return True
             except Unmet as unmet:
                 # Alerts that were put into the outbox before are left out. If the run itself has changed, the next iteration notices it.
                 alerts = without(alerts, unmet.places)
             except Conflict:
                 pause(turn)
-        raise self._crowded(f"run {run.run_id}")
+        raise self._contention_error(f"run {run.run_id}")
 
     def wake(self, run_id: str, now_s: int) -> None:
         for turn in range(TRIES_MAX):
@@ -113,7 +113,7 @@ class DynamoStore:
                 return
             except (Unmet, Conflict):
                 pause(turn)
-        raise self._crowded(f"run {run_id}")
+        raise self._contention_error(f"run {run_id}")
 
     def due(self, now_s: int, limit: int) -> list[str]:
         items = self._all(LEASES, where=_DUE, show="SK, next_check_s", now=now_s, latest=now_s + CHECK_S_MAX)
@@ -152,25 +152,25 @@ class DynamoStore:
         with self._parsing(f"the history of run {run_id}"):
             return [load(HistoryEvent, text) for text in texts]
 
-    def tell(self, alert: Alert) -> None:
+    def enqueue_alert(self, alert: Alert) -> None:
         for turn in range(TRIES_MAX):
             try:
-                self._transact(told(tellings([alert])))
+                self._transact(put_actions(outbox_items([alert])))
                 return
             except Unmet:
                 return
             except Conflict:
                 pause(turn)
-        raise self._crowded(f"alert {alert.key}")
+        raise self._contention_error(f"alert {alert.key}")
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
-        asked: dict[str, Any] = {"where": _LACKING, "notifier": lacking} if lacking is not None else {}
-        texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit, **asked), limit)]
+        filters: dict[str, Any] = {"where": _LACKING, "notifier": lacking} if lacking is not None else {}
+        texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit, **filters), limit)]
         with self._parsing("an alert"):
             return [load(Alert, text) for text in texts]
 
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
-        known = self._table.get(told_key(key))
+        known = self._table.get(sent_key(key))
         place = (OUTBOX, known["place"]) if known is not None else None
         item = self._marked(place, notifier) if place is not None else None
         if place is None or item is None:
@@ -181,7 +181,7 @@ class DynamoStore:
         return False
 
     def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
-        known = self._table.get(told_key(key))
+        known = self._table.get(sent_key(key))
         if known is None:
             return False
         name = hashlib.sha256(notifier.encode()).hexdigest()[:CLAIM_NAME_CHARS]
@@ -194,7 +194,7 @@ class DynamoStore:
 
     def watch(self) -> Watch:
         item = self._table.get(WATCH_KEY)
-        with self._parsing("the memory of the watchers"):
+        with self._parsing("the shared state of the watchers"):
             return load(Watch, item["watch"]) if item is not None else Watch()
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:
@@ -207,7 +207,7 @@ class DynamoStore:
         return True
 
     def _marked(self, place: Key, notifier: str | None) -> dict[str, Any] | None:
-        """Return the alert at this place after adding the notifier to its mark; None if it no longer waits."""
+        """Record that the notifier is done with the alert at this place, and return the alert; None if it no longer waits."""
         if notifier is None:
             return self._table.get(place)
         try:
@@ -222,15 +222,15 @@ class DynamoStore:
             if item is None or is_head(item):
                 return item
             pause(turn)  # the run was woken between the two reads
-        raise self._crowded(f"run {run_id}")
+        raise self._contention_error(f"run {run_id}")
 
-    def _all(self, partitions: Sequence[str], **asked: Any) -> list[dict[str, Any]]:
-        return [item for partition in partitions for item in self._table.query(partition, **asked)]
+    def _all(self, partitions: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+        return [item for partition in partitions for item in self._table.query(partition, **options)]
 
     def _listed(self, own: dict[str, Any], head: dict[str, Any]) -> Run | None:
         if not _fit(own, head):
-            held = self.load(own["SK"])
-            return held.run if held is not None else None
+            record = self.load(own["SK"])
+            return record.run if record is not None else None
         with self._parsing(f"run {own['SK']}"):
             return run_of(own, head)
 
@@ -239,8 +239,8 @@ class DynamoStore:
             raise PermanentError(f"{self._table.url}: {len(actions)} items in one save; DynamoDB takes {ACTIONS_MAX}")
         self._table.transact(actions, token=str(uuid.uuid4()))
 
-    def _crowded(self, what: str) -> TemporaryError:
-        return TemporaryError(f"{self._table.url}: {what}: others have been writing it for {TRIES_MAX} tries; try again")
+    def _contention_error(self, what: str) -> TemporaryError:
+        return TemporaryError(f"{self._table.url}: {what}: others wrote it during all {TRIES_MAX} tries; try again")
 
     @contextmanager
     def _parsing(self, what: str) -> Iterator[None]:
@@ -248,7 +248,7 @@ class DynamoStore:
             yield
         except ValueError as error:
             problem = f"{what} cannot be read ({first_problem(error)})"
-            raise PermanentError(f"{self._table.url}: {problem}; was it written by another version of this program?") from error
+            raise PermanentError(f"{self._table.url}: {problem}; it may have been written by another version of prime-train") from error
 
 
 def _head(run: Run, lease: Lease) -> Head:
@@ -267,5 +267,5 @@ def _is_as_read(item: dict[str, Any], change: Change) -> bool:
     return lease_is and bool(item["run_version"] == change.run.version - 1)
 
 
-def _answer(told: hot.Told) -> Answer:
-    return Answer(Verdict(told.verdict), Order(told.order), told.reason, told.committed_step)
+def _answer(put_actions: hot.HeartbeatResult) -> Answer:
+    return Answer(Verdict(put_actions.verdict), Order(put_actions.order), put_actions.reason, put_actions.committed_step)

@@ -1,4 +1,4 @@
-"""Calls to the table with our values; unmet conditions and conflicts are separated from failures."""
+"""Calls to the table with the store's values; unmet conditions and conflicts are separated from failures."""
 
 import random
 import time
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from prime_train.adapters.store_dynamo.calls import UNMET, Calls, RequestRefused, Unable, Unreached
-from prime_train.adapters.store_dynamo.refusals import outside_error
+from prime_train.adapters.store_dynamo.refusals import external_error
 from prime_train.adapters.store_dynamo.schema import WATCH_KEY, Key, Value, packed, packed_key, unpacked
 from prime_train.clock import MeasuredClock, Reading, http_date_s
 from prime_train.core.errors import TemporaryError
@@ -22,7 +22,8 @@ PAGES_MAX = 10_000
 BATCHES_MAX = 20
 ACTIONS_MAX = 100
 COUNTED_S_MAX = 60.0
-"""Seconds counted on from a response's date: two heartbeats at the usual pace, so that a webhook with one run need not request the time."""
+"""Seconds for which the time is counted on from the date of a response: two heartbeats at the usual pace, so that a webhook with one run
+need not request the time."""
 
 
 _NONE: Mapping[str, Value] = MappingProxyType({})
@@ -42,7 +43,7 @@ class Conflict(Exception):
 
 
 class Write(NamedTuple):
-    """An update, a condition, and the values that both refer to as `:name`. Without an update, the item is put or deleted as a whole."""
+    """An update, a condition, and the values that both refer to as `:name`. Without an update, the complete item is put or deleted."""
 
     update: str = ""
     condition: str = ""
@@ -61,7 +62,7 @@ class Table:
 
     def __init__(self, calls: Calls, name: str) -> None:
         self.name, self.url, self._calls = name, f"dynamodb://{name}", calls
-        self.clock = MeasuredClock(self._asked_time_s, counted_s=COUNTED_S_MAX)
+        self.clock = MeasuredClock(self._read_server_time_s, counted_s=COUNTED_S_MAX)
         """DynamoDB's time in whole seconds, taken from the date of each response."""
 
     def get(self, key: Key) -> dict[str, Any] | None:
@@ -69,7 +70,7 @@ class Table:
         return unpacked(answer["Item"]) if "Item" in answer else None
 
     def get_all(self, keys: Sequence[Key]) -> dict[Key, dict[str, Any]]:
-        """Return the existing items by key; each is read at its own moment."""
+        """Return the existing items by key. They are read one after the other and do not form one snapshot."""
         wanted: Any = {self.name: {"Keys": [packed_key(key) for key in keys], "ConsistentRead": True}}
         found: dict[Key, dict[str, Any]] = {}
         for turn in range(BATCHES_MAX):
@@ -80,7 +81,7 @@ class Table:
             if not wanted:
                 return found
             pause(turn)
-        raise self.outside("batch_get_item", RequestRefused("ThrottlingException"))
+        raise self.external_error("batch_get_item", RequestRefused("ThrottlingException"))
 
     def query(
         self, partition: str, *, where: str = "", show: str = "", limit: int | None = None, **values: Value
@@ -101,7 +102,7 @@ class Table:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        raise self.outside("query", RequestRefused("", f"{partition} has more than {PAGES_MAX} pages"))
+        raise self.external_error("query", RequestRefused("", f"{partition} has more than {PAGES_MAX} pages"))
 
     def update(self, key: Key, write: Write) -> dict[str, Any]:
         """Return the item as it is after the write. `Unmet` holds the existing item."""
@@ -125,9 +126,9 @@ class Table:
         named = [{kind: {"TableName": self.name, **request}} for action in actions for kind, request in action.items()]
         self._call("transact_write_items", TransactItems=named, ClientRequestToken=token)
 
-    def outside(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
+    def external_error(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
         """Return the error to raise for a failed operation."""
-        return outside_error(f"{self.url}: {operation}", error)
+        return external_error(f"{self.url}: {operation}", error)
 
     def _ask(self, operation: str, **request: Any) -> Any:
         """Send a request about one item or one partition, and retry it on conflicts."""
@@ -136,14 +137,14 @@ class Table:
                 return self._call(operation, TableName=self.name, **request)
             except Conflict:
                 pause(turn)
-        raise self.outside(operation, RequestRefused("TransactionConflictException"))
+        raise self.external_error(operation, RequestRefused("TransactionConflictException"))
 
     def _call(self, operation: str, **request: Any) -> Any:
         for turn in range(TRIES_MAX):
             began = self.clock.begin()
             try:
                 answer = self._calls.ask(operation, request)
-                self._told_time(began, answer)
+                self._note_server_time(began, answer)
                 return answer
             except (RequestRefused, Unreached, Unable) as error:
                 passes = isinstance(error, Unreached) or (isinstance(error, RequestRefused) and error.is_passing)
@@ -152,17 +153,17 @@ class Table:
             pause(turn + 2)
         raise AssertionError("there is at least one try")
 
-    def _asked_time_s(self) -> float:
+    def _read_server_time_s(self) -> float:
         """Return the server's time in seconds since the epoch, by reading a small item, whether it exists or not."""
-        told_s = _date_s(self._ask("get_item", Key=packed_key(WATCH_KEY), ProjectionExpression="PK"))
-        if told_s is None:
-            raise TemporaryError(f"{self.url}: the answer has no date, so that nobody knows what time it is there")
-        return told_s
+        server_s = _date_s(self._ask("get_item", Key=packed_key(WATCH_KEY), ProjectionExpression="PK"))
+        if server_s is None:
+            raise TemporaryError(f"{self.url}: the answer has no Date header, so the store's time is not known")
+        return server_s
 
-    def _told_time(self, began: Reading, answer: Mapping[str, Any]) -> None:
-        told_s = _date_s(answer)
-        if told_s is not None:
-            self.clock.end(began, told_s)
+    def _note_server_time(self, began: Reading, answer: Mapping[str, Any]) -> None:
+        server_s = _date_s(answer)
+        if server_s is not None:
+            self.clock.end(began, server_s)
 
     def _judged(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
         """Return the error to raise: `Unmet` and `Conflict` for results that are not failures, or else an error of `ports`."""
@@ -174,7 +175,7 @@ class Table:
             case RequestRefused(code="TransactionCanceledException"):
                 return self._cancelled(operation, error)
             case _:
-                return self.outside(operation, error)
+                return self.external_error(operation, error)
 
     def _cancelled(self, operation: str, refused: RequestRefused) -> Exception:
         codes = [reason.get("Code", "None") for reason in refused.reasons]
@@ -183,12 +184,12 @@ class Table:
             return Unmet(places=unmet)
         if "TransactionConflict" in codes:
             return Conflict()
-        told = [
+        failures = [
             RequestRefused(reason["Code"], reason.get("Message") or "")
             for reason in refused.reasons
             if reason.get("Code", "None") != "None"
         ]
-        return self.outside(operation, told[0] if told else refused)
+        return self.external_error(operation, failures[0] if failures else refused)
 
 
 def _date_s(answer: Mapping[str, Any]) -> float | None:

@@ -30,7 +30,7 @@ from typing import Any
 from prime_train.adapters.store_sqlite.file import BUSY_S_MAX, File
 from prime_train.adapters.store_sqlite.rows import lease_of, lease_row, run_of
 from prime_train.adapters.store_sqlite.schema import migrate
-from prime_train.adapters.stored import dump, first_problem, load
+from prime_train.adapters.stored_json import dump, first_problem, load
 from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
@@ -49,14 +49,14 @@ _SAVE_LEASE = """UPDATE leases SET attempt = ?, open = ?, version = ?, seq = ?, 
     order_reason = ?, committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
 _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_s <> ?1"
 _HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
-_TOLD = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+_ENQUEUE_ALERT = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 _WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = ?2"
 # Two index searches; OR would scan the index.
 _DUE = """SELECT run_id FROM (
     SELECT next_check_s, run_id FROM runs WHERE next_check_s <= ?1
     UNION ALL SELECT next_check_s, run_id FROM runs WHERE next_check_s > ?2)
     ORDER BY next_check_s, run_id LIMIT ?3"""
-_VITALS = "SELECT run_id, attempt, heartbeat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
+_LEASE_STATUSES = "SELECT run_id, attempt, heartbeat_s, overdue_s FROM leases WHERE open = 1 ORDER BY run_id"
 _HEARTBEAT = """UPDATE leases SET version = version + 1, seq = ?1, heartbeat_s = ?2, heartbeat = ?3
     WHERE run_id = ?4 AND attempt = ?5 AND identity = ?6 AND open = 1 AND seq < ?1"""
 _ORDERS = """SELECT l.run_id, l.attempt, l.identity, l."order", l.order_reason, l.committed_step
@@ -138,7 +138,7 @@ class SqliteStore:
         run, lease = change.run, change.lease
         row = (run.version, run.state.value, run.next_check_s, dump(run), run.run_id, run.version - 1)
         leased = (*lease_row(lease), run.run_id, change.lease_version) if lease is not None else None
-        happenings = [(run.run_id, dump(happening)) for happening in change.happenings]
+        events = [(run.run_id, dump(event)) for event in change.events]
         alerts = [(alert.key, dump(alert)) for alert in change.alerts]
         with self._file.writing() as sql:
             if sql.execute(_SAVE_RUN, row).rowcount == 0:
@@ -147,8 +147,8 @@ class SqliteStore:
                 sql.execute("ROLLBACK")
                 return False
             sql.execute(_SAVE_OVERDUE, (run.spec.health.overdue_s, run.run_id))
-            sql.executemany(_HAPPENED, happenings)
-            sql.executemany(_TOLD, alerts)
+            sql.executemany(_HAPPENED, events)
+            sql.executemany(_ENQUEUE_ALERT, alerts)
             self._note_time(sql)
         return True
 
@@ -160,7 +160,7 @@ class SqliteStore:
         return [run_id for (run_id,) in self._file.read(_DUE, now_s, now_s + CHECK_S_MAX, limit)]
 
     def lease_statuses(self) -> list[LeaseStatus]:
-        return [LeaseStatus(*row) for row in self._file.read(_VITALS)]
+        return [LeaseStatus(*row) for row in self._file.read(_LEASE_STATUSES)]
 
     def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
         return self.heartbeats((heartbeat,), now_s)[0]
@@ -174,7 +174,7 @@ class SqliteStore:
         with self._file.writing() as sql:
             # RETURNING would double the cost of the write. The orders can be read afterwards, because heartbeats do not change them.
             accepted = [sql.execute(_HEARTBEAT, row).rowcount == 1 for row in rows]
-            orders = {tuple(whose): told for *whose, told in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))}
+            orders = {tuple(whose): order for *whose, order in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))}
             for heartbeat, is_new in zip(heartbeats, accepted, strict=True):
                 if heartbeat.news and is_new:
                     sql.execute(_WAKE, (now_s, heartbeat.run))
@@ -194,10 +194,10 @@ class SqliteStore:
         with self._parsing(f"the history of run {run_id}"):
             return [load(HistoryEvent, text) for (text,) in rows]
 
-    def tell(self, alert: Alert) -> None:
+    def enqueue_alert(self, alert: Alert) -> None:
         row = (alert.key, dump(alert))
         with self._file.writing() as sql:
-            sql.execute(_TOLD, row)
+            sql.execute(_ENQUEUE_ALERT, row)
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         rows = self._file.read(_OUTBOX, limit) if lacking is None else self._file.read(_LACKING, lacking, limit)
@@ -225,7 +225,7 @@ class SqliteStore:
 
     def watch(self) -> Watch:
         rows = self._file.read("SELECT watch FROM watch")
-        with self._parsing("the memory of the watchers"):
+        with self._parsing("the shared state of the watchers"):
             return load(Watch, rows[0][0]) if rows else Watch()
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:
@@ -260,7 +260,7 @@ class SqliteStore:
             yield
         except ValueError as error:
             problem = f"{what} cannot be read ({first_problem(error)})"
-            raise PermanentError(f"{self._file.path}: {problem}; was it written by another version of this program?") from error
+            raise PermanentError(f"{self._file.path}: {problem}; it may have been written by another version of prime-train") from error
 
 
 def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
@@ -271,10 +271,10 @@ def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
     return anchor, anchor == stored, last_s
 
 
-def _answer(is_new: bool, told: Sequence[Any] | None) -> Answer:
-    if told is None:
+def _answer(is_new: bool, row: Sequence[Any] | None) -> Answer:
+    if row is None:
         return Answer(Verdict.FENCED)
-    order, reason, committed_step = told
+    order, reason, committed_step = row
     return Answer(Verdict.OK if is_new else Verdict.REPEATED, Order(order), reason, committed_step)
 
 

@@ -25,9 +25,9 @@ CACHE_KIB = 16 * 1024
 LOG_KEPT_BYTES = 64 * 2**20
 """Size in bytes to which a log that grew during a long read is cut back."""
 SQLITE_MIN = (3, 35)
-"""The first version with RETURNING."""
+"""The first version of SQLite that supports RETURNING."""
 APPLICATION_ID = 0x50545253
-""""PTRS" in the file's header, which distinguishes it from other programs' databases."""
+"""Application id in the file's header ("PTRS" in ASCII), which distinguishes it from other programs' databases."""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -41,21 +41,21 @@ _ERRORS: dict[int, tuple[_Kind, str]] = {
     sqlite3.SQLITE_BUSY: (TemporaryError, "another process is writing; try again"),
     sqlite3.SQLITE_LOCKED: (TemporaryError, "another call is writing; try again"),
     sqlite3.SQLITE_PROTOCOL: (TemporaryError, "another process is writing; try again"),
-    sqlite3.SQLITE_FULL: (TemporaryError, "the disk is full; make room and try again"),
-    sqlite3.SQLITE_IOERR: (TemporaryError, "the disk failed a read or a write; look at its free space and at the system's log"),
+    sqlite3.SQLITE_FULL: (TemporaryError, "the disk is full; free some space and try again"),
+    sqlite3.SQLITE_IOERR: (TemporaryError, "a read or write on the disk failed; check its free space and the system log"),
     sqlite3.SQLITE_NOMEM: (TemporaryError, "the machine is out of memory"),
     sqlite3.SQLITE_INTERRUPT: (TemporaryError, "the call was interrupted; try again"),
     sqlite3.SQLITE_CORRUPT: (PermanentError, "the file is damaged; stop every process that uses it and restore it from a backup"),
-    sqlite3.SQLITE_NOTADB: (PermanentError, "the file is no SQLite database; choose another path or move the file away"),
+    sqlite3.SQLITE_NOTADB: (PermanentError, "the file is not a SQLite database; choose another path or move the file away"),
     sqlite3.SQLITE_CANTOPEN: (PermanentError, "check that its folder exists and that this user may write there"),
-    sqlite3.SQLITE_READONLY: (PermanentError, "it may not be written; check the owner and mode of the file and of its folder"),
+    sqlite3.SQLITE_READONLY: (PermanentError, "the file is not writable; check the owner and mode of the file and of its folder"),
     sqlite3.SQLITE_PERM: (PermanentError, "access was denied; check the owner and mode of the file and of its folder"),
 }
-_UNEXPECTED: tuple[_Kind, str] = (PermanentError, "this is not expected; please report it")
+_UNEXPECTED: tuple[_Kind, str] = (PermanentError, "this is an unexpected error; please report it")
 
 
 class File:
-    """Connections to one database file, each used by one call at a time. Errors leave as TemporaryError or PermanentError."""
+    """Connections to one database file, each used by one call at a time. SQLite's errors are raised as TemporaryError or PermanentError."""
 
     def __init__(self, path: Path, *, busy_s: float) -> None:
         self.path = path
@@ -95,7 +95,7 @@ class File:
             yield sql
         except sqlite3.Error as error:
             sql.close()
-            raise outside_error(error, self.path) from error
+            raise external_error(error, self.path) from error
         except BaseException:
             sql.close()
             raise
@@ -131,17 +131,17 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     try:
         sql = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
-        raise outside_error(error, path) from error
+        raise external_error(error, path) from error
     try:
         _refuse_foreign(sql, path)
         mode = sql.execute("PRAGMA journal_mode = WAL").fetchall()[0][0]
         for setting in _SETTINGS:
             sql.execute(setting)
         if mode != "wal":
-            raise PermanentError(f"{path}: no write-ahead log is possible there; use a local disk, no network file system")
+            raise PermanentError(f"{path}: a write-ahead log is not possible there; use a local disk, not a network file system")
     except sqlite3.Error as error:
         sql.close()
-        raise outside_error(error, path) from error
+        raise external_error(error, path) from error
     except PermanentError:
         sql.close()
         raise
@@ -173,14 +173,14 @@ def _take_from_others(path: Path) -> None:
 
 def _refuse_foreign(sql: sqlite3.Connection, path: Path) -> None:
     """Raise PermanentError before anything is written if the file belongs to another program. Tables are counted first, since another
-    process may be creating ours between the two queries."""
+    process may be creating prime-train's tables between the two queries."""
     ((tables,),) = sql.execute("SELECT count(*) FROM sqlite_master").fetchall()
     ((owner,),) = sql.execute("PRAGMA application_id").fetchall()
     if owner != APPLICATION_ID and (owner != 0 or tables > 0):
         raise PermanentError(f"{path}: this is another program's database; choose another path")
 
 
-def outside_error(error: sqlite3.Error, path: Path) -> TemporaryError | PermanentError:
+def external_error(error: sqlite3.Error, path: Path) -> TemporaryError | PermanentError:
     """Return the error to raise for an error of SQLite, with advice for the user."""
     code = getattr(error, "sqlite_errorcode", None)
     kind, advice = _ERRORS.get(code & 0xFF, _UNEXPECTED) if code is not None else _UNEXPECTED

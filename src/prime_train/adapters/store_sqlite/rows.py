@@ -1,8 +1,8 @@
-"""Conversion between our values and the rows of the tables."""
+"""Conversion between prime-train's values and the rows of the tables."""
 
 from dataclasses import replace
 
-from prime_train.adapters.stored import load, readable
+from prime_train.adapters.stored_json import load, readable
 from prime_train.core.run import Lease, Run
 from prime_train.core.wire import Heartbeat, Order
 

@@ -75,7 +75,7 @@ _V5 = (
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3, _V4, _V5)
-"""Statements that lead from each schema version to the next one. A released entry is never changed."""
+"""SQL statements that migrate each schema version to the next one. A released entry is never changed."""
 
 
 def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:

@@ -1,4 +1,4 @@
-"""Weights & Biases as an independent sign of life, queried through its SDK, or without it if it is not installed.
+"""Weights & Biases as an independent sign of life.
 
 W&B's data is late (delays of 20 to 30 minutes have been observed) and its state `crashed` comes minutes after the last heartbeat, so its
 heartbeat only proves that the run was alive at that moment. An old one proves nothing about a run whose agent sends heartbeats.
@@ -7,40 +7,25 @@ A run has the same id here and in W&B. `Run.mark_preempting` can only be called 
 """
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
-from prime_train.adapters.tracker_wandb.asking import Wandb
+from prime_train.adapters.tracker_wandb.client import WandbClient
 from prime_train.adapters.tracker_wandb.tracker import WandbTracker
-from prime_train.core.tracker.seen_run import RunSeen
+from prime_train.core.tracker.tracked_run import TrackerRun
 
 KEY = "WANDB_API_KEY"
 URL = "WANDB_BASE_URL"
 ENTITY = "WANDB_ENTITY"
 
-__all__ = ["ENTITY", "KEY", "URL", "RunSeen", "Wandb", "WandbTracker", "tracker_from", "wandb_from"]
+__all__ = ["ENTITY", "KEY", "URL", "TrackerRun", "WandbClient", "WandbTracker", "tracker_from", "wandb_from"]
 
 
 def tracker_from(environment: Mapping[str, str]) -> WandbTracker | None:
-    """Return the tracker, or None without an API key. Nothing is imported or requested before the first look."""
+    """Return the tracker, or None without an API key. Nothing is imported or requested before the first query."""
     wandb = wandb_from(environment)
     return WandbTracker(wandb) if wandb is not None else None
 
 
-def wandb_from(environment: Mapping[str, str]) -> Wandb | None:
+def wandb_from(environment: Mapping[str, str]) -> WandbClient | None:
     """Return a client for the account whose key is in the environment, or None if there is no key."""
     key, url, entity = (environment.get(name, "").strip() for name in (KEY, URL, ENTITY))
-    if not key:
-        return None
-    if _has_sdk():
-        from prime_train.adapters.tracker_wandb.sdk import SdkWandb
-
-        return SdkWandb(key, url=url, entity=entity)
-    from prime_train.adapters.tracker_wandb.plain import PlainWandb
-
-    return PlainWandb(key, url=url, entity=entity)
-
-
-def _has_sdk() -> bool:
-    """Return whether the SDK is installed. A folder named `wandb` does not count: W&B leaves one wherever something was trained."""
-    spec = find_spec("wandb")
-    return spec is not None and spec.origin is not None
+    return WandbClient(key, url=url, entity=entity) if key else None

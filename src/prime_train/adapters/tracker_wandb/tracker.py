@@ -1,7 +1,8 @@
 """The port `Tracker`: W&B's last heartbeat of a run, read without holding up the caller.
 
-Each query runs in a thread of its own. The caller waits a moment for it; if that is not enough, this look returns nothing and the next one
-gets the answer. While W&B does not answer, no query is sent for some time, so that a sweep over many runs waits once and not once per run.
+Each query runs in a thread of its own. The caller waits for it for a few seconds; if that is not enough, this call returns nothing and the
+next one returns the result. While W&B does not answer, no query is sent for some time, so that a sweep over many runs waits once and not
+once per run.
 """
 
 import logging
@@ -10,19 +11,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from prime_train.adapters.tracker_wandb.asking import Wandb
+from prime_train.adapters.tracker_wandb.client import WandbClient
 from prime_train.core.run import Attempt, Run
-from prime_train.core.tracker.pages import entity_of
-from prime_train.core.verdict import UNHEARD, TrackerSeen
+from prime_train.core.tracker.urls import entity_of
+from prime_train.core.verdict import UNHEARD, TrackerObserved
 from prime_train.ports import PermanentError, TemporaryError
 
 WAIT_S = 5.0
 FRESH_S = 20.0
 CLOSED_S = 30.0
 REFUSED_S = 300.0
-"""Seconds for which a refusal is kept: a retry does not help before somebody has changed something."""
+"""Seconds for which a refusal is kept, because a retry does not help until a person has changed something."""
 AHEAD_S_MAX = 300
-"""Seconds by which W&B's clock may be ahead of ours: a heartbeat further in the future would be a sign of life for ever."""
+"""Seconds by which W&B's clock may be ahead of this machine's. A heartbeat further in the future is not believed, because it would prove
+for ever that the run is alive."""
 KEPT_MAX = 1000
 
 log = logging.getLogger(__name__)
@@ -33,24 +35,24 @@ class _Look:
     begun_s: float
     serves_s: float
     done: threading.Event = field(default_factory=threading.Event)
-    seen: TrackerSeen | None = None
+    seen: TrackerObserved | None = None
 
 
 @dataclass
 class _Mark:
-    """One request to mark an attempt's run as failed. `settled`: no further request is needed."""
+    """A request to mark an attempt's run as failed in W&B. `settled`: no further request is needed."""
 
     settled: bool = False
     done: threading.Event = field(default_factory=threading.Event)
 
 
 class WandbTracker:
-    """A `Tracker` and `Marking` on W&B. All times are in seconds: `wait_s` is how long a look waits for an answer, `fresh_s` how long an
-    answer is reused, `closed_s` the pause after a failure of W&B. `clock` is monotonic; `now` is the time of day."""
+    """A `Tracker` and `Marking` on W&B. All times are in seconds: `wait_s` is how long a call waits for the result of its query, `fresh_s`
+    how long a result is reused, `closed_s` the pause after a failure of W&B. `clock` is monotonic; `now` is the time of day."""
 
     def __init__(
         self,
-        wandb: Wandb,
+        wandb: WandbClient,
         *,
         wait_s: float = WAIT_S,
         fresh_s: float = FRESH_S,
@@ -64,22 +66,23 @@ class WandbTracker:
         self._lock = threading.Lock()
         self._looks: dict[str, _Look] = {}
         self._marks: dict[tuple[str, int], _Mark] = {}
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
 
-    def look(self, run: Run) -> TrackerSeen | None:
-        """Return W&B's last heartbeat and step of the run, or None if there is nothing to use; `trouble` then says why. Never raises."""
+    def look(self, run: Run) -> TrackerObserved | None:
+        """Return W&B's last heartbeat and step of the run, or None if they are not available; `problem` then gives the reason. Never
+        raises."""
         if run.spec.wandb is None:
             return None
         look, begun = self._current(run)
         return look.seen if look is not None and self._is_done(look.done, run, begun=begun) else None
 
-    def trouble(self, run_id: str) -> str:
-        """Return why the last look at this run returned nothing, or an empty string if it succeeded."""
-        return self._troubles.get(run_id, "")
+    def problem(self, run_id: str) -> str:
+        """Return why the last query about this run had no result, or an empty string if it succeeded."""
+        return self._problems.get(run_id, "")
 
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
-        """Mark the fenced attempt's run as failed. Return whether that is settled; if not, `trouble` says why. Never raises, and waits no
-        longer than a look."""
+        """Mark the fenced attempt's run as failed. Return whether no further call is needed; if one is, `problem` says why. Never raises,
+        and waits at most `wait_s`."""
         mark, begun = self._marking(run, attempt)
         return mark is not None and self._is_done(mark.done, run, begun=begun) and mark.settled
 
@@ -91,7 +94,8 @@ class WandbTracker:
         return False
 
     def _marking(self, run: Run, attempt: Attempt) -> tuple[_Mark | None, bool]:
-        """Return the mark under way or settled, or a new one, and whether it is new; (None, False) while W&B is not queried."""
+        """Return the request for this attempt that is in progress or settled, or else a new one, and whether it is new. Return (None,
+        False) during a pause after a failure of W&B."""
         key = run.run_id, attempt.number
         with self._lock:
             mark = self._marks.get(key)
@@ -106,17 +110,17 @@ class WandbTracker:
         return mark, True
 
     def _mark(self, run: Run, attempt: Attempt, mark: _Mark) -> None:
-        """Mark the run as failed unless it sent something after the fence: then it is a newer attempt, or still alive, and is left as it
-        is."""
+        """Mark the run as failed, unless it has reported something since the attempt was fenced: then a newer attempt writes to it, or the
+        old one is still alive, and it is left as it is."""
         assert run.spec.wandb is not None
         assert attempt.fenced_s is not None
         tracked = run.spec.wandb
         try:
-            marked = self._wandb.mark_failed(tracked.project, run.run_id, entity=entity_of(run), heard_by_s=attempt.fenced_s)
-            log.info("run %s: its tracker %s", run.run_id, "calls it failed now" if marked else "needed no word of its loss")
+            marked = self._wandb.mark_failed(tracked.project, run.run_id, entity=entity_of(run), received_by_s=attempt.fenced_s)
+            log.info("run %s: its tracker %s", run.run_id, "now shows it as failed" if marked else "already showed that it had ended")
             mark.settled = True
         except PermanentError as error:
-            self._tell(run.run_id, str(error))
+            self._warn(run.run_id, str(error))
             mark.settled = True
         except TemporaryError as error:
             self._fail(run.run_id, str(error))
@@ -124,19 +128,20 @@ class WandbTracker:
             mark.done.set()
 
     def _current(self, run: Run) -> tuple[_Look | None, bool]:
-        """Return the look under way or still fresh, or a new one, and whether it is new; (None, False) while W&B is not queried."""
+        """Return the query for this run that is in progress or recent enough, or else a new one, and whether it is new. Return (None,
+        False) during a pause after a failure of W&B."""
         with self._lock:
             look = self._looks.get(run.run_id)
             if look is not None and (not look.done.is_set() or self._clock() - look.begun_s < look.serves_s):
                 return look, False
             if self._clock() < self._closed_until_s:
-                self._troubles.setdefault(run.run_id, "W&B is left alone for a while: it did not answer")
+                self._problems.setdefault(run.run_id, "W&B is not queried for a while because it did not answer")
                 return None, False
             look = self._looks[run.run_id] = _Look(self._clock(), self._fresh_s)
             while len(self._looks) > KEPT_MAX:
                 oldest = next(iter(self._looks))
                 self._looks.pop(oldest)
-                self._troubles.pop(oldest, None)
+                self._problems.pop(oldest, None)
         threading.Thread(target=self._ask, args=(run, look), name=f"wandb-{run.run_id}", daemon=True).start()
         return look, True
 
@@ -145,30 +150,30 @@ class WandbTracker:
             look.seen = self._answer(run)
         except PermanentError as error:  # this run only: the key may have access to the projects of other runs
             look.serves_s = max(look.serves_s, REFUSED_S)
-            self._tell(run.run_id, str(error))
+            self._warn(run.run_id, str(error))
         except TemporaryError as error:
             self._fail(run.run_id, str(error))
         finally:
             look.done.set()
 
-    def _answer(self, run: Run) -> TrackerSeen | None:
+    def _answer(self, run: Run) -> TrackerObserved | None:
         assert run.spec.wandb is not None
         found = self._wandb.run(run.spec.wandb.project, run.run_id, entity=entity_of(run))
-        if found is None or not found.heard_s:
-            self._tell(run.run_id, "W&B has heard nothing of it", logging.INFO)  # normal until the run's trainer starts
+        if found is None or not found.received_s:
+            self._warn(run.run_id, "W&B has received no data from it", logging.INFO)  # normal until the run's trainer starts
             return UNHEARD
-        if found.heard_s > self._now() + AHEAD_S_MAX:
-            self._tell(run.run_id, f"its last word is {found.heard_s - self._now():.0f} s in the future: a clock is wrong")
+        if found.received_s > self._now() + AHEAD_S_MAX:
+            self._warn(run.run_id, f"its last update is {found.received_s - self._now():.0f} s in the future: a clock is wrong")
             return None
-        self._troubles.pop(run.run_id, None)
-        return TrackerSeen(found.step or 0, found.heard_s)
+        self._problems.pop(run.run_id, None)
+        return TrackerObserved(found.step or 0, found.received_s)
 
     def _fail(self, run_id: str, why: str) -> None:
         self._closed_until_s = self._clock() + self._closed_s
-        self._tell(run_id, why)
+        self._warn(run_id, why)
 
-    def _tell(self, run_id: str, why: str, level: int = logging.WARNING) -> None:
+    def _warn(self, run_id: str, why: str, level: int = logging.WARNING) -> None:
         """Store the reason, and log it only when it has changed."""
-        if self._troubles.get(run_id) != why:
-            self._troubles[run_id] = why
-            log.log(level, "run %s: its tracker says nothing: %s", run_id, why)
+        if self._problems.get(run_id) != why:
+            self._problems[run_id] = why
+            log.log(level, "run %s: its tracker cannot be queried: %s", run_id, why)

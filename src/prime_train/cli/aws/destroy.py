@@ -1,18 +1,15 @@
 """`prime-train destroy`: delete the control plane from AWS, but keep what was trained."""
 
-import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 
-from prime_train.cli.aws.stack import STACK, Region, StackName
+from prime_train.cli.aws.stack import Region, StackName, selected
 from prime_train.cli.confirm import confirm
-from prime_train.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from prime_train.adapters.aws_deploy import Account, Stack
-
-NAMED_MAX = 5
+from prime_train.operations.aws.deployment import STACK
+from prime_train.operations.aws.destroy import Retained
+from prime_train.operations.aws.destroy import destroy as destroy_deployment
 
 
 def destroy(
@@ -20,53 +17,27 @@ def destroy(
     region: Region = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
 ) -> None:
-    """Take the control plane off AWS.
+    """Remove the control plane from AWS.
 
-    UsageError while a run is not done: nobody would give its machine back. The table and the bucket stay, with all that was trained.
+    Refused while a run has not ended, because nothing would terminate its machine. The table and the bucket stay, with all that was
+    trained.
     """
-    from prime_train.cli.aws import stack as aws_place
-
-    account = aws_place.account(region)
-    stack = aws_place.stack(account, name)
-    if not stack.state():
-        raise UsageError(f"there is no stack {name} in account {account.number}, region {account.region}")
-    kept = _kept(account, stack)
-    confirm(f"Delete stack {name} in account {account.number}, region {account.region}?", yes=yes)
-    stack.delete(typer.echo)
-    aws_place.forget(name)
-    typer.echo(f"stack {name} is gone")
-    for line in kept:
+    deployed = selected(name, region)
+    place = f"account {deployed.account.number}, region {deployed.account.region}"
+    retained = destroy_deployment(deployed, approve=lambda: confirm(f"Delete stack {name} in {place}?", yes=yes), progress=typer.echo)
+    typer.echo(f"stack {name} was deleted")
+    for line in _lines(retained, deployed.account.region) if retained is not None else ():
         typer.echo(line)
 
 
-def _kept(account: "Account", stack: "Stack") -> list[str]:
-    """Return lines that describe what stays, and how to delete or restore it. Raises UsageError if a run is still active or its machines
-    are not gone yet, because nobody would look after it."""
-    from prime_train.adapters.store_dynamo.opening import open_dynamo
-    from prime_train.ports import PermanentError
-
-    try:
-        outputs = stack.outputs()
-    except PermanentError:
-        outputs = {}
-    if "Table" not in outputs:
-        return []
-    store = open_dynamo(f"dynamodb://{outputs['Table']}?region={account.region}", os.environ)
-    # A pending clean-up of the bucket does not count, because the bucket stays.
-    awake = [run.run_id for run in store.list_runs() if not run.is_at_rest]
-    if awake:
-        shown = ", ".join(awake[:NAMED_MAX])
-        raise UsageError(
-            f"{len(awake)} runs are not done: {shown}", fix="prime-train stop RUN for each, and wait until its machine has gone"
-        )
-    where = f"--region {account.region}"
-    return [
-        f"kept: bucket {outputs['Bucket']}, with what was trained; this deletes it for good:",
-        f"  aws s3 rb --force s3://{outputs['Bucket']} {where}",
-        f"kept: table {outputs['Table']}, with the runs; this deletes it for good:",
-        f"  aws dynamodb delete-table --table-name {outputs['Table']} {where}",
-        f"kept: bucket {account.code_bucket}, with code, of other stacks too; this deletes it:",
-        f"  aws s3 rb --force s3://{account.code_bucket} {where}",
-        f"kept for 30 days: secret {outputs['Secret']}; this brings it back:",
-        f"  aws secretsmanager restore-secret --secret-id {outputs['Secret']} {where}",
-    ]
+def _lines(retained: Retained, region: str) -> Iterator[str]:
+    """Yield what stays, and AWS's own commands that delete or restore it."""
+    where = f"--region {region}"
+    yield f"kept: bucket {retained.bucket}, which holds the checkpoints; to delete it permanently:"
+    yield f"  aws s3 rb --force s3://{retained.bucket} {where}"
+    yield f"kept: table {retained.table}, which holds the runs; to delete it permanently:"
+    yield f"  aws dynamodb delete-table --table-name {retained.table} {where}"
+    yield f"kept: bucket {retained.code_bucket}, which holds code, also of other stacks; to delete it:"
+    yield f"  aws s3 rb --force s3://{retained.code_bucket} {where}"
+    yield f"kept for 30 days: secret {retained.secret}; to restore it:"
+    yield f"  aws secretsmanager restore-secret --secret-id {retained.secret} {where}"

@@ -1,32 +1,14 @@
 """`prime-train checkpoints RUN [COMMAND]`: list and manage the checkpoints in the bucket."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from prime_train.cli.checkpoints.export import export
-from prime_train.cli.checkpoints.listing import list_
-from prime_train.cli.checkpoints.pin import pin, unpin
-from prime_train.cli.checkpoints.prune import prune
-from prime_train.cli.checkpoints.restore import restore
-from prime_train.cli.checkpoints.verify import verify
-from prime_train.cli.help.examples import epilog
-from prime_train.exits import guarded
-
 DEFAULT = "list"
-VERBS: Mapping[str, Callable[..., object]] = {
-    DEFAULT: list_,
-    "verify": verify,
-    "restore": restore,
-    "prune": prune,
-    "export": export,
-    "pin": pin,
-    "unpin": unpin,
-}
 _HELP = frozenset(("-h", "--help"))
-_WITH_VALUE = ("--bucket",)
+_WITH_VALUE = ("--bucket", "--attempt", "--step", "--only")
 """Options with a value that may precede the command, so that their value is not taken for the run or the command."""
 
 
@@ -74,16 +56,13 @@ class AfterRun(TyperCommand):
 
 
 checkpoints = typer.Typer(
-    name="checkpoints", cls=RunFirst, no_args_is_help=True, subcommand_metavar="RUN [COMMAND] [ARGS]...", rich_markup_mode=None
+    add_completion=False, cls=RunFirst, no_args_is_help=True, subcommand_metavar="RUN [COMMAND] [ARGS]...", rich_markup_mode=None
 )
-
-for _name, _verb in VERBS.items():
-    checkpoints.command(_name, cls=AfterRun, epilog=epilog(f"checkpoints {_name}"))(guarded(_verb))
 
 
 @checkpoints.callback()
 def options() -> None:
-    """List, verify, restore a run's checkpoints.
+    """List, verify, restore and prune a run's checkpoints.
 
     RUN is the run, or the start of its id; with --bucket, a whole id is enough, and nothing else is needed. Without a command, its
     checkpoints are listed.

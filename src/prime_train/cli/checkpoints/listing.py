@@ -1,13 +1,15 @@
 """`prime-train checkpoints RUN`: list the checkpoints in the bucket, whether each is complete, and why it is kept."""
 
-from typing import TYPE_CHECKING
+import json
 
 import typer
+from rich.text import Text
 
-from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId
-
-if TYPE_CHECKING:
-    from prime_train.operations.checkpoints import Row
+from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId, found_run
+from prime_train.cli.columns import Column, Fitting
+from prime_train.console import console
+from prime_train.core.text.formatting import size, span
+from prime_train.operations.checkpoints.lookup import Row, rows_of
 
 
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -15,11 +17,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
 
     Newest first: whether each is complete (all it consists of is there), and why it is kept.
     """
-    import json
-
-    from prime_train.operations.checkpoints import look, rows_of
-
-    found = look(run, bucket)
+    found = found_run(run, bucket)
     rows = rows_of(found)
     for key in found.catalog.unread:
         typer.echo(f"warning: {key} cannot be read", err=True)
@@ -31,13 +29,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
 
-def _print(rows: "list[Row]", now_s: int) -> None:
-    from rich.text import Text
-
-    from prime_train.cli.columns import Column, Fitting
-    from prime_train.core.text.formatting import size, span
-    from prime_train.output import console
-
+def _print(rows: list[Row], now_s: int) -> None:
     columns = {
         "step": (0, [f"{row['step']:,}" for row in rows]),
         "attempt": (4, [str(row["attempt"]) for row in rows]),
@@ -53,17 +45,15 @@ def _print(rows: "list[Row]", now_s: int) -> None:
     console().print(Fitting(shown))
 
 
-def _stored(row: "Row") -> str:
+def _stored(row: Row) -> str:
     """Return the stored size if it is less than the checkpoint's size, else "" (an empty string)."""
-    from prime_train.core.text.formatting import size
-
     less = row["stored_bytes"] < row["size_bytes"]
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""
 
 
-def _kept(row: "Row") -> str:
+def _kept(row: Row) -> str:
     return row["kept"] or ("pinned" if row["pinned"] else "")
 
 
-def _marks(row: "Row") -> str:
-    return ", ".join(word for word, said in (("latest", row["latest"]), ("not committed", row["committed"] is False)) if said)
+def _marks(row: Row) -> str:
+    return ", ".join(word for word, applies in (("latest", row["latest"]), ("not committed", row["committed"] is False)) if applies)

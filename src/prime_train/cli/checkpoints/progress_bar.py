@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from prime_train.checkpoints.restore import Reported, unreported
-from prime_train.output import console as open_console
+from prime_train.console import console as open_console
 
 
 @contextmanager

@@ -1,40 +1,28 @@
 """`prime-train config save CONFIG`: save the current state of a config as a new version."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from prime_train.core.errors import UsageError
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-
-NOTE_CHARS_MAX = 200
+from prime_train.operations.configs.save_version import save_version
 
 
 def save(
     config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
-    note: Annotated[str, typer.Option("--note", "-m", help="Why it is as it is.")] = "",
+    note: Annotated[str, typer.Option("--note", "-m", help="Note about this version.")] = "",
 ) -> Exit:
-    """Keep the config as it is now, and the trainer's file with it."""
-    from prime_train.adapters.config_yaml import masked
-    from prime_train.operations.config_versions import spec_of, trainer_file, versions_of
-
-    versions = versions_of(config)
-    texts = versions.now()
-    for text in (texts.config, texts.trainer or ""):
-        if masked(text) != text:
-            raise UsageError(
-                f"{config} has a secret spelled out: that is not kept", fix="put it into the environment, and its name under secrets"
-            )
-    saved = versions.all()
-    if saved and saved[-1].texts == texts:
-        typer.echo(f"nothing changed since {saved[-1].title}")
+    """Save the current config, together with the trainer's file."""
+    saved = save_version(Home.of(os.environ), config, note)
+    if not saved.is_new:
+        typer.echo(f"nothing has changed since {saved.version.title}")
         return Exit.OK
-    version = versions.add(texts, "".join(char for char in note if char.isprintable())[:NOTE_CHARS_MAX])
-    typer.echo(f"{version.title} of {config.stem} is saved, in {versions.folder}")
-    beside = trainer_file(texts.config)
-    if beside is not None and texts.trainer is None:
-        typer.echo(f"without its trainer's file: there is no {beside}, seen from here", err=True)
-    if spec_of(texts.config) is None:
-        typer.echo(f"it cannot be launched as it is: prime-train validate {config}", err=True)
+    typer.echo(f"saved {saved.version.title} of {config.stem} in {saved.folder}")
+    if saved.missing_file is not None:
+        typer.echo(f"the trainer's file was not saved with it: {saved.missing_file} does not exist in this folder", err=True)
+    if not saved.is_valid:
+        typer.echo(f"this version has errors and cannot be launched; to see them: prime-train validate {config}", err=True)
     return Exit.OK

@@ -3,71 +3,27 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.adapters.config_yaml import masked
-from prime_train.configs import changes as config_changes
-from prime_train.core.errors import UsageError
-from prime_train.operations.config_runs import used_by
+from prime_train.configs.changes import Change
+from prime_train.operations.configs.compare_versions import Comparison, Row, Side
+from prime_train.operations.configs.version_users import used_by
 
-if TYPE_CHECKING:
-    from prime_train.core.run import Run
-    from prime_train.operations.config_versions import Texts
-
-CONTEXT_LINES = 3
-LINES_MAX = 5000
 TAB = 4
 _WORDS = re.compile(r"\w+|\W")
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of the two sides. `runs`: None if it is the current file and not a version, so that no run can have used it."""
-
-    title: str
-    texts: "Texts"
-    runs: "tuple[Run, ...] | None" = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the comparison. `left` and `right`: line number and text, None if that side has no such line. `mark`: shows the kind of
-    change without colours: `<`, `>`, `|` or nothing."""
-
-    left: tuple[int, str] | None
-    mark: str
-    right: tuple[int, str] | None
-
-
-def picture(name: str, before: Side, after: Side) -> RenderableType:
+def render(found: Comparison) -> RenderableType:
     """Return the comparison of two sides that differ."""
     parts: list[RenderableType] = []
-    for title, old, new, changes in _files(name, before, after):
-        if old == new:
-            continue
-        parts += [Text(title, style="bold"), table(rows(old, new), before.title, after.title), Text()]
-        parts += [*_words(changes), Text()] if changes else []
-    return Group(*parts, *_used(before), *_used(after))
-
-
-def rows(before: str, after: str) -> list[Row]:
-    """Return the changed lines with their context; a row without sides stands for omitted lines. Raises UsageError above `LINES_MAX`
-    lines."""
-    first, second = (text.splitlines() for text in (before, after))
-    if max(len(first), len(second)) > LINES_MAX:
-        raise UsageError(f"more than {LINES_MAX:,} lines", fix="compare them with diff")
-    found: list[Row] = []
-    for number, group in enumerate(difflib.SequenceMatcher(None, first, second, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)):
-        found += [Row(None, "", None)] if number or group[0][1] or group[0][3] else []
-        for kind, start, end, other_start, other_end in group:
-            found += _pairs(kind, list(enumerate(first, 1))[start:end], list(enumerate(second, 1))[other_start:other_end])
-    return found
+    for file in found.files:
+        parts += [Text(file.title, style="bold"), table(file.rows, found.before.title, found.after.title), Text()]
+        parts += [*_words(file.changes), Text()] if file.changes else []
+    return Group(*parts, *_used(found.before), *_used(found.after))
 
 
 def table(found: Sequence[Row], before: str, after: str) -> RenderableType:
@@ -85,22 +41,6 @@ def table(found: Sequence[Row], before: str, after: str) -> RenderableType:
         numbers = [str(side[0]) if side else "" for side in (row.left, row.right)]
         made.add_row(numbers[0], left, Text(row.mark, style="bold"), numbers[1], right)
     return made
-
-
-def _files(name: str, before: Side, after: Side) -> Iterator[tuple[str, str, str, tuple[config_changes.Change, ...] | None]]:
-    old, new = masked(before.texts.config), masked(after.texts.config)
-    yield name, old, new, config_changes.of_config(old, new)
-    old, new = masked(before.texts.trainer or ""), masked(after.texts.trainer or "")
-    yield "the trainer's file", old, new, config_changes.of_trainer(old, new)
-
-
-def _pairs(kind: str, left: list[tuple[int, str]], right: list[tuple[int, str]]) -> Iterator[Row]:
-    """Yield rows with the lines side by side; if one side of a change has more lines, the rest follow alone."""
-    both = min(len(left), len(right))
-    mark = "" if kind == "equal" else "|"
-    yield from (Row(old, mark, new) for old, new in zip(left[:both], right[:both], strict=True))
-    yield from (Row(old, "<", None) for old in left[both:])
-    yield from (Row(None, ">", new) for new in right[both:])
 
 
 def _halves(row: Row) -> tuple[Text, Text]:
@@ -124,13 +64,13 @@ def _mark_words(left: Text, right: Text) -> None:
             right.stylize("bold reverse green", other_starts[other_start], other_starts[other_end])
 
 
-def _words(changes: tuple[config_changes.Change, ...]) -> Iterator[RenderableType]:
+def _words(changes: tuple[Change, ...]) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", overflow="fold")
     grid.add_column(overflow="fold")
     for change in changes:
-        said = Text(change.said)
-        grid.add_row(change.key, Text("\n").join([said, Text(change.meaning, style="dim")]) if change.meaning else said)
+        text = Text(change.text)
+        grid.add_row(change.key, Text("\n").join([text, Text(change.meaning, style="dim")]) if change.meaning else text)
     yield grid
 
 

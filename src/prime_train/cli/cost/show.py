@@ -6,18 +6,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prime_train.console import console
 from prime_train.core.text.formatting import usd
 from prime_train.estimate.cost.bill import Bill
-from prime_train.output import console
-from prime_train.reports.cost.report import Priced, Told
-from prime_train.reports.find.words import time_range, usd_range
+from prime_train.reports.cost.report import CostReport, Priced
+from prime_train.reports.find.formatting import time_range, usd_range
 
 
-def show(found: Told) -> None:
-    console().print(picture(found))
+def show(found: CostReport) -> None:
+    console().print(render(found))
 
 
-def picture(found: Told) -> RenderableType:
+def render(found: CostReport) -> RenderableType:
     best = found.cheapest
     assert best is not None
     hardware = f"{best.machine.count} GPUs" if best.machine.count > 1 else "1 GPU"
@@ -53,10 +53,10 @@ def _bill(bill: Bill) -> Table:
     return table
 
 
-def _words(found: Told, best: Priced) -> Iterator[str]:
+def _words(found: CostReport, best: Priced) -> Iterator[str]:
     if best.smoke is not None:
         yield f"Smoke run alone: {time_range(best.smoke.time)}, {usd_range(best.smoke.usd)}."
     budget = found.spec.budget
     yield f"Budget: {best.full.budget_says(budget.usd, budget.hours)}."
     if found.unknown:
-        yield f"Left out, as the speed of their GPUs is not known: {', '.join(found.unknown)}."
+        yield f"Left out, because the speed of their GPUs is unknown: {', '.join(found.unknown)}."

@@ -14,32 +14,32 @@ from prime_train.ports import RunRecord
 from prime_train.reports.charts import Point
 from prime_train.reports.charts.facts import TAKEN
 from prime_train.reports.charts.svg import colour_of
-from prime_train.reports.run_status import Standing, standing
+from prime_train.reports.run_status import RunStatus, status_of
 
 LINES_SHOWN = 14
 BAR_WIDTH = 64
 
 
-def view(held: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
+def view(record: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
     """Return one frame of the live view."""
-    one = standing(held, now_s)
-    return Group(Text(), _facts(one, now_s), Text(), _bars(held, points), Text(), lines(_marked(history), one.created_s))
+    one = status_of(record, now_s)
+    return Group(Text(), _facts(one, now_s), Text(), _bars(record, points), Text(), lines(_marked(history), one.created_s))
 
 
-def _facts(one: Standing, now_s: int) -> RenderableType:
+def _facts(one: RunStatus, now_s: int) -> RenderableType:
     grid = Table.grid(padding=(0, 3))
     doing = f"  {one.phase}" if one.phase else ""
     grid.add_row("state", Text.assemble(state_text(one.state), doing), "time", span(now_s - one.created_s))
-    grid.add_row("step", one.figures.steps_said, "spent", one.money)
+    grid.add_row("step", one.figures.steps_text, "spent", one.money)
     grid.add_row("last heartbeat", one.heartbeat, "restarts", one.causes)
     return grid
 
 
-def _bars(held: RunRecord, points: Sequence[Point]) -> RenderableType:
+def _bars(record: RunRecord, points: Sequence[Point]) -> RenderableType:
     """Return one bar for each attempt, in the colours of the chart."""
-    total = held.run.spec.trainer.steps or 1
+    total = record.run.spec.trainer.steps or 1
     grid = Table.grid(padding=(0, 2))
-    for attempt in held.run.attempts:
+    for attempt in record.run.attempts:
         step = max([attempt.last_step, *(p.step for p in points if p.attempt == attempt.number)])
         colour = colour_of(attempt.number)
         bar = ProgressBar(total=total, completed=step, width=BAR_WIDTH, complete_style=colour, finished_style=colour)

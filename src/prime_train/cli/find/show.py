@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
+from prime_train.console import console
 from prime_train.estimate.memory.phases import Method
-from prime_train.estimate.placement import Candidate, Choice, Fit, Job, Wishes
-from prime_train.output import console
+from prime_train.estimate.placement import Candidate, Fit, Job, MachineConstraints, Placement
+from prime_train.reports.find.formatting import large, time_range, usd_range
 from prime_train.reports.find.recommendation import advice, machine, needed
-from prime_train.reports.find.words import large, time_range, usd_range
 
 PLACE_CHARS = 9
 _COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}
@@ -19,27 +19,27 @@ _STYLES = {"take": "bold", "assumed": "dim"}
 _STOCK = {"available": "yes", "medium": "mid"}
 
 
-def show(choice: Choice, job: Job, wishes: Wishes, *, title: str, limit: int) -> None:
-    console().print(picture(choice, job, wishes, title=title, limit=limit))
+def show(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int) -> None:
+    console().print(render(placement, job, constraints, title=title, limit=limit))
 
 
-def picture(choice: Choice, job: Job, wishes: Wishes, *, title: str, limit: int) -> RenderableType:
+def render(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(job, title)), Text()]
-    if choice.able:
-        parts += [table(choice.able[:limit]), Text()]
+    if placement.able:
+        parts += [table(placement.able[:limit]), Text()]
     words = Table.grid(padding=(0, 2))
     words.add_column(no_wrap=True, style="bold")
     words.add_column()
-    for name, said in advice(choice, job, wishes, limit=limit):
-        words.add_row(name, Text(said, style=_STYLES.get(name, "")))
+    for name, text in advice(placement, job, constraints, limit=limit):
+        words.add_row(name, Text(text, style=_STYLES.get(name, "")))
     return Group(*parts, words)
 
 
 def headline(job: Job, title: str) -> str:
     model = job.model
-    size = f"{large(model.params)} parameters" + (f", {large(model.active)} of them used by a token" if model.is_moe else "")
+    size = f"{large(model.params)} parameters" + (f", {large(model.active)} of them active per token" if model.is_moe else "")
     how = "full fine-tuning" if job.training.method is Method.FULL else f"LoRA of rank {job.training.lora_rank}"
-    what = f"{how} by RL, roll-outs on half of the GPUs" if job.rl else how
+    what = f"{how} by RL, with rollouts on half of the GPUs" if job.rl else how
     return f"{title}: {size}; {what}; {large(job.tokens)} tokens in sequences of {job.training.seq_len:,}"
 
 

@@ -9,8 +9,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.text.redaction import HIDDEN, masked
+from prime_train.core.text.commands import worded
+from prime_train.core.text.redaction import masked
 from prime_train.output import print_coloured
+from prime_train.reports.findings.see_also import SEE_ALSO
 
 LINE_CHARS_MAX = 160
 INDENT = " " * 7
@@ -38,13 +40,15 @@ def text(finding: Finding, lines: Sequence[str]) -> str:
     # What was set over a file, by an option say, has no line.
     place = f":{finding.line}:{finding.column}" if finding.line else ""
     where, what = f"{_shown(finding.file)}{place}: ", f"{finding.severity.value} {finding.code}"
-    said = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
-    parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {said}"]
+    wrapped = _wrapped(_shown(finding.message), len(where) + len(what) + 2, INDENT)
+    parts = [f"{where}{_styled(what, _BOLD, _COLOURS[finding.severity])}: {wrapped}"]
     # The line of a secret is not shown, because output ends up in logs.
-    if 0 < finding.line <= len(lines) and finding.code != "PT020" and finding.value != HIDDEN:
+    if 0 < finding.line <= len(lines) and not finding.is_about_secret:
         parts += _marked(lines[finding.line - 1], finding)
     if finding.fix:
         parts.append(f"{INDENT}{_styled('fix:', _BOLD)} {_wrapped(_shown(finding.fix), len(INDENT) + 5, INDENT + ' ' * 5)}")
+    if finding.code in SEE_ALSO:
+        parts.append(f"{INDENT}{_styled('see:', _BOLD)} {worded(SEE_ALSO[finding.code])}")
     return "\n".join(parts)
 
 
@@ -61,8 +65,8 @@ def _marked(line: str, finding: Finding) -> list[str]:
     first = max(0, start - LINE_CHARS_MAX)
     shown = _shown(masked(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
     number = f"{finding.line:>6}"
-    room = " " * _cells(shown[: finding.column - 1 - start])
-    return [f"{number} | {shown}", f"{INDENT}| {room}{_styled('^', _BOLD)}"]
+    padding = " " * _cells(shown[: finding.column - 1 - start])
+    return [f"{number} | {shown}", f"{INDENT}| {padding}{_styled('^', _BOLD)}"]
 
 
 def _wrapped(text: str, used: int, indent: str) -> str:

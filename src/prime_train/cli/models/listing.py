@@ -1,54 +1,44 @@
 """`prime-train models list [SEARCH]`: list the models of the registry, and what is known of each."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
+from prime_train.cli.arguments import print_json
+from prime_train.cli.columns import Column, Fitting
+from prime_train.cli.tables import texts
+from prime_train.console import console
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from prime_train.estimate.models.registry import Entry
+from prime_train.estimate.models.registry import Entry
+from prime_train.operations.models import models_with, registry, works
+from prime_train.reports.find.formatting import large
 
 _KINDS = {"text": "text", "vision-language": "VL"}
 
 
 def list_(
-    search: Annotated[str, typer.Argument(help="Only models whose id has this in it.", show_default=False)] = "",
+    search: Annotated[str, typer.Argument(help="Show only models whose id contains this.", show_default=False)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
-    """List models, and what is known to work with them."""
-    from prime_train.operations.models import registry
-
-    known = registry()
-    found = tuple(entry for entry in known.models if search.lower() in entry.id.lower())
+    """List models and the trainers they are known to work with."""
+    found = models_with(search)
     if as_json:
-        import json
-
-        print(json.dumps({"date": known.date, "models": [entry.model_dump(mode="json") for entry in found]}, indent=2))
+        print_json({"date": found.date, "models": [entry.model_dump(mode="json") for entry in found.models]})
         return Exit.OK
-    if not found:
-        near = known.near(search)
-        fix = f"did you mean {', '.join(near)}?" if near else "prime-train models list shows them all"
-        raise UsageError(f"no model has {search} in its id", fix=f"{fix} Any other: prime-train verify-model ID --hub")
-    from prime_train.output import console
+    if not found.models:
+        similar = registry().similar(search)
+        fix = f"did you mean {', '.join(similar)}?" if similar else "prime-train models list shows them all"
+        raise UsageError(f"no model's id contains {search}", fix=f"{fix} Any other: prime-train verify-model ID --hub")
 
-    console().print(_picture(found, known.date))
+    console().print(_chart(found.models, found.date))
     return Exit.OK
 
 
-def _picture(found: "tuple[Entry, ...]", date: str) -> "RenderableType":
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    from prime_train.cli.columns import Column, Fitting
-    from prime_train.cli.tables import texts
-    from prime_train.operations.models import works
-    from prime_train.reports.find.words import large
-
+def _chart(found: tuple[Entry, ...], date: str) -> RenderableType:
     table = Fitting(
         (
             Column("model", texts(entry.id for entry in found)),
@@ -59,7 +49,7 @@ def _picture(found: "tuple[Entry, ...]", date: str) -> "RenderableType":
             Column("gated", texts(entry.gated for entry in found), 2),
             Column("vLLM from", texts(entry.vllm or "-" for entry in found), 3),
             Column("architecture", texts(entry.architecture for entry in found), 5),
-            Column("seen to work with", texts(works(entry) or "-" for entry in found), 4),
+            Column("known to work with", texts(works(entry) or "-" for entry in found), 4),
         )
     )
     issues = Table.grid(padding=(0, 2))

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prime_train.operations.profile import StepProfile
+from prime_train.trainers.prime_rl.profile import Profile
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bound, Certainty, Critical, percent, seconds
 from prime_train.trainers.prime_rl.profile.metric_keys import Part
-
-if TYPE_CHECKING:
-    from prime_train.trainers.prime_rl.profile import Profile
-    from prime_train.trainers.prime_rl.profile.recommendations import Recommendation
-    from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
-    from prime_train.trainers.prime_rl.profile.times import Times
+from prime_train.trainers.prime_rl.profile.recommendations import Recommendation
+from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
+from prime_train.trainers.prime_rl.profile.times import Times
 
 BAR_MIN, BAR_MAX = 10, 40
 GAP = 2
@@ -31,35 +29,36 @@ NAMES = {
     Part.OTHER: "unaccounted",
 }
 _COLOURS = {Part.WAIT: "yellow", Part.TRAIN: "green", Part.BROADCAST: "magenta", Part.SAVE: "blue"}
-_CERTAINTY = {Certainty.SURE: "sure", Certainty.LIKELY: "likely, not sure", Certainty.UNKNOWN: "nothing can be concluded"}
+_CERTAINTY = {Certainty.SURE: "sure", Certainty.LIKELY: "likely, but not certain", Certainty.UNKNOWN: "no conclusion is possible"}
 _BOUND = {
-    Bound.LATENCY: "latency-bound: more of the same machines would not help",
-    Bound.THROUGHPUT: "throughput-bound: it computes all the time",
-    Bound.OVERHEAD: "neither latency- nor throughput-bound: time goes to what is not training",
-    Bound.UNKNOWN: "whether latency- or throughput-bound is not known",
+    Bound.LATENCY: "latency-bound: more machines of the same kind would not help",
+    Bound.THROUGHPUT: "throughput-bound: it computes without pauses",
+    Bound.OVERHEAD: "neither latency- nor throughput-bound: time is spent on other things than training",
+    Bound.UNKNOWN: "it is unknown whether it is latency- or throughput-bound",
 }
 
 
-def page(found: "Profile", name: str, source: str) -> RenderableType:
-    parts: list[RenderableType] = [_head(found, name, source)]
+def page(of: StepProfile) -> RenderableType:
+    found = of.profile
+    parts: list[RenderableType] = [_head(found, of.name, of.source)]
     if found.times is not None:
-        parts += [Text(), _Bars(found.times), *_beside(found.times)]
+        parts += [Text(), _Bars(found.times), *_side_notes(found.times)]
     parts += [Text(), _diagnosis(found)]
     if found.advice:
         parts += [Text(), Text("what to change", style="bold"), *(_advice(place, one) for place, one in enumerate(found.advice, start=1))]
     if found.times is not None and found.times.missing:
-        parts += [Text(), _listed("not told", [f"{key}" for key in found.times.missing])]
+        parts += [Text(), _listed("missing metrics", [f"{key}" for key in found.times.missing])]
     return Group(*parts)
 
 
-def record(found: "Profile", name: str, source: str) -> dict[str, object]:
-    """Return the whole profile for JSON output."""
-    told = asdict(found)
-    told["diagnosis"]["title"] = found.diagnosis.title
-    return {"run": name, "source": source, **told}
+def record(of: StepProfile) -> dict[str, object]:
+    """Return the complete profile for JSON output."""
+    values = asdict(of.profile)
+    values["diagnosis"]["title"] = of.profile.diagnosis.title
+    return {"run": of.name, "source": of.source, **values}
 
 
-def _head(found: "Profile", name: str, source: str) -> RenderableType:
+def _head(found: Profile, name: str, source: str) -> RenderableType:
     lines = [Text.assemble((name, "bold"), f", from {source}" if source != name else "")]
     times = found.times
     if times is not None:
@@ -74,7 +73,7 @@ class _Bars:
     """A line for each part of the step: name, bar, median, slow end (p90) and share of the total time. Bars that would be too short are
     left out."""
 
-    def __init__(self, times: "Times") -> None:
+    def __init__(self, times: Times) -> None:
         self._times = times
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -85,16 +84,16 @@ class _Bars:
         headings = ("a step", "median", "p90", "share")
         cells = [(row[0], *row[2:]) for row in rows]
         figures = sum(max(map(len, column)) + GAP for column in zip(headings, *cells, strict=True))
-        room = min(BAR_MAX, options.max_width - figures)
+        bar_width = min(BAR_MAX, options.max_width - figures)
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
         table.add_column(headings[0], no_wrap=True)
-        if room >= BAR_MIN:
-            table.add_column("", width=room, no_wrap=True)
+        if bar_width >= BAR_MIN:
+            table.add_column("", width=bar_width, no_wrap=True)
         for name in headings[1:]:
             table.add_column(name, justify="right", no_wrap=True)
-        for name, part, *told in rows:
-            bar = [_bar(self._times.parts[part].share, room, _COLOURS.get(part, "white"))] if room >= BAR_MIN else []
-            table.add_row(name, *bar, *told)
+        for name, part, *texts in rows:
+            bar = [_bar(self._times.parts[part].share, bar_width, _COLOURS.get(part, "white"))] if bar_width >= BAR_MIN else []
+            table.add_row(name, *bar, *texts)
         yield table
 
 
@@ -104,16 +103,16 @@ def _bar(share: float, width: int, colour: str) -> Text:
     return Text("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8], style=colour)
 
 
-def _beside(times: "Times") -> Iterator[RenderableType]:
+def _side_notes(times: Times) -> Iterator[RenderableType]:
     lines = [*(_of_rollouts(times.rollouts) if times.rollouts is not None else ()), *(_of_engines(times.engines) if times.engines else ())]
     if lines:
         yield Text()
         yield _listed("beside it", lines)
 
 
-def _of_rollouts(rollouts: "Rollouts") -> Iterator[str]:
-    held = f", {seconds(rollouts.held_s)} of it held back for the trainer" if rollouts.held_s is not None else ""
-    yield f"a batch every {seconds(rollouts.batch_s)}{held}"
+def _of_rollouts(rollouts: Rollouts) -> Iterator[str]:
+    held_text = f", {seconds(rollouts.held_back_s)} of it held back for the trainer" if rollouts.held_back_s is not None else ""
+    yield f"a batch every {seconds(rollouts.batch_s)}{held_text}"
     if rollouts.rollout_s is None:
         return
     made = ""
@@ -123,14 +122,14 @@ def _of_rollouts(rollouts: "Rollouts") -> Iterator[str]:
     yield f"a rollout takes {seconds(rollouts.rollout_s)}{made}{longest}"
 
 
-def _of_engines(engines: "Engines") -> Iterator[str]:
+def _of_engines(engines: Engines) -> Iterator[str]:
     figures = [("requests run", engines.running), ("wait", engines.waiting), ("rollouts in flight", engines.inflight)]
-    told = [f"{value:.0f} {what}" for what, value in figures if value is not None]
-    told += [f"cache {percent(engines.cache)} full"] if engines.cache is not None else []
-    yield f"engines: {', '.join(told)}"
+    parts = [f"{value:.0f} {what}" for what, value in figures if value is not None]
+    parts += [f"cache {percent(engines.cache)} full"] if engines.cache is not None else []
+    yield f"engines: {', '.join(parts)}"
 
 
-def _diagnosis(found: "Profile") -> RenderableType:
+def _diagnosis(found: Profile) -> RenderableType:
     diagnosis = found.diagnosis
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True, style="bold")
@@ -145,8 +144,8 @@ def _diagnosis(found: "Profile") -> RenderableType:
     return rows
 
 
-def _path(found: "Profile") -> str:
-    """Return the critical path, and what runs beside it and so takes no time of its own."""
+def _path(found: Profile) -> str:
+    """Return the critical path, and the parts that run in parallel with it and so add no time."""
     times, path = found.times, found.diagnosis.critical_path
     if times is None:
         return path.value
@@ -158,8 +157,8 @@ def _path(found: "Profile") -> str:
     return path.value
 
 
-def _advice(place: int, advice: "Recommendation") -> RenderableType:
-    gain = f"at most {advice.gain:.1f}x as fast" if advice.gain is not None else "gain not known beforehand"
+def _advice(place: int, advice: Recommendation) -> RenderableType:
+    gain = f"at most {advice.gain:.1f}x as fast" if advice.gain is not None else "the gain cannot be predicted"
     row = Table.grid(padding=(0, 1))
     row.add_column(no_wrap=True)
     row.add_column()

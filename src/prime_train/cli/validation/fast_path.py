@@ -6,19 +6,20 @@ left to Typer.
 
 import gc
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from prime_train.cli.findings.formats import Format
-from prime_train.exits import guarded
+from prime_train.exits import reported
 
 FAST = "lint"
 
 
 def quick(words: Sequence[str]) -> None:
     """Run the command and exit. Returns if the arguments have to be parsed by Typer."""
-    asked = _asked(words[1:])
-    if asked is None:
+    parsed = _parsed(words[1:])
+    if parsed is None:
         return
     # Pydantic's search for plugins reads the metadata of every installed package; no plugin is needed here.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -26,11 +27,14 @@ def quick(words: Sequence[str]) -> None:
     gc.disable()
     from prime_train.cli.findings.check import check
 
-    paths, form = asked
-    guarded(check)(paths, form, fast=words[0] == FAST)
+    paths, form = parsed
+    with reported():
+        code = check(paths, form, fast=words[0] == FAST)
+        sys.stdout.flush()
+    sys.exit(code)
 
 
-def _asked(words: Sequence[str]) -> tuple[list[Path], Format] | None:
+def _parsed(words: Sequence[str]) -> tuple[list[Path], Format] | None:
     form, paths, at = Format.TEXT, [], 0
     while at < len(words):
         word = words[at]

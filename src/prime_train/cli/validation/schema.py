@@ -9,7 +9,7 @@ from prime_train.configs.schema import schema_text
 
 
 def schema(
-    out: Annotated[Path | None, typer.Option(help="File to write; without it, standard output.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output.", show_default=False)] = None,
 ) -> None:
     """Print the JSON schema of configs, for editors."""
     text = schema_text()

@@ -1,14 +1,18 @@
 """`prime-train validate PATHS...`: report all mistakes in configs."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from prime_train.cli.findings.check import check
 from prime_train.cli.findings.formats import Format
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.operations.configs.deep_validation import DeepValidation
 
 DEEP_TRUST = "--deep-trust"
 
@@ -17,34 +21,36 @@ class WithDeepTrust(TyperCommand):
     """Accepts `--deep=trust` as well, because Typer does not support an option with an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        odd = next((word for word in args if word.startswith("--deep=") and word != "--deep=trust"), None)
-        if odd is not None:
-            raise typer.BadParameter(f"{odd[:60]}: write --deep, or --deep=trust", ctx)
+        invalid = next((word for word in args if word.startswith("--deep=") and word != "--deep=trust"), None)
+        if invalid is not None:
+            raise typer.BadParameter(f"{invalid[:60]}: write --deep, or --deep=trust", ctx)
         return super().parse_args(ctx, [DEEP_TRUST if word == "--deep=trust" else word for word in args])
 
 
 def validate(
     paths: Annotated[list[Path], typer.Argument(help="Configs, or folders of them, such as configs.", show_default=False)],
-    form: Annotated[Format, typer.Option("--format", help="How findings are printed.")] = Format.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="As --format json: a list of findings.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Ask prime-rl's own validators too, at the run's commit.")] = False,
-    deep_trust: Annotated[bool, typer.Option(DEEP_TRUST, help="As --deep=trust: run them with all that is yours.", hidden=True)] = False,
-    prime_rl_ref: Annotated[str, typer.Option("--prime-rl-ref", help="With --deep: the commit for configs that no run names.")] = "",
+    form: Annotated[Format, typer.Option("--format", help="Format of the findings.")] = Format.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json: a list of findings.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also run prime-rl's own validators, at the run's commit.")] = False,
+    deep_trust: Annotated[
+        bool, typer.Option(DEEP_TRUST, help="Same as --deep=trust: run them without isolation, with access to all your files.", hidden=True)
+    ] = False,
+    prime_rl_ref: Annotated[str, typer.Option("--prime-rl-ref", help="With --deep: the commit for configs that do not name one.")] = "",
 ) -> Exit:
-    """Check configs: all mistakes at once.
+    """Check configs and list all their errors.
 
-    A trainer's own config is checked with the run that names it, or by itself. --deep runs code of the commit behind walls (bubblewrap);
+    A trainer's own config is checked with the run that names it, or by itself. --deep runs code of the commit in a sandbox (bubblewrap);
     where these cannot be had, it is refused, unless you trust the commit with all that is yours: --deep=trust.
     """
-    from prime_train.cli.findings.check import check
-
     shape = Format.JSON if as_json else form
     if not (deep or deep_trust):
         if prime_rl_ref:
-            raise UsageError("--prime-rl-ref is about --deep alone", fix="add --deep")
+            raise UsageError("--prime-rl-ref needs --deep", fix="add --deep")
         return check(paths, shape)
-    from prime_train.cli.validation.deep import Asking
+    validators = DeepValidation(os.environ, _print, prime_rl_ref, trusted=deep_trust)
+    done = check(paths, shape, extend=validators.extend)
+    return validators.code if done is Exit.OK else done
 
-    asking = Asking(prime_rl_ref, trusted=deep_trust)
-    done = check(paths, shape, ask=asking.about)
-    return asking.code if done is Exit.OK else done
+
+def _print(line: str) -> None:
+    print(f"prime-train: {line}", file=sys.stderr, flush=True)

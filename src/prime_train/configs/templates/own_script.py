@@ -12,8 +12,8 @@ NAME_CHARS_MAX = 32
 SAVE_EVERY = 50
 
 
-class Kind(StrEnum):
-    """What trains: prime-rl, or a script started directly, with torchrun, or with a Hugging Face Trainer."""
+class ScriptKind(StrEnum):
+    """The kind of training program: prime-rl, or a script started directly, with torchrun, or with a Hugging Face Trainer."""
 
     PRIME_RL = "prime_rl"
     COMMAND = "command"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 class Own:
     """The user's choices for a run with a script. `gpu` is a kind such as H100_80GB, or empty if no GPU is requested."""
 
-    kind: Kind
+    kind: ScriptKind
     command: str
     steps: int
     usd: float
@@ -35,27 +35,27 @@ class Own:
 
 
 DEFAULT_COMMANDS = {
-    Kind.COMMAND: "python train.py",
-    Kind.TORCHRUN: "train.py",
-    Kind.HF: f"python train.py --output_dir output --save_strategy steps --save_steps {SAVE_EVERY}",
+    ScriptKind.COMMAND: "python train.py",
+    ScriptKind.TORCHRUN: "train.py",
+    ScriptKind.HF: f"python train.py --output_dir output --save_strategy steps --save_steps {SAVE_EVERY}",
 }
 
 _RESUMES = {
-    Kind.COMMAND: ("--resume-step {step}", "is added when a checkpoint was restored; {checkpoint} is its folder"),
-    Kind.TORCHRUN: ("--resume-step {step}", "is added when a checkpoint was restored; {checkpoint} is its folder"),
-    Kind.HF: ("--resume_from_checkpoint {checkpoint}", "trainer.train(resume_from_checkpoint=...) must be given it"),
+    ScriptKind.COMMAND: ("--resume-step {step}", "appended when a checkpoint was restored; {checkpoint} is its folder"),
+    ScriptKind.TORCHRUN: ("--resume-step {step}", "appended when a checkpoint was restored; {checkpoint} is its folder"),
+    ScriptKind.HF: ("--resume_from_checkpoint {checkpoint}", "the script must pass it to trainer.train(resume_from_checkpoint=...)"),
 }
 _CHECKPOINTS = {
-    Kind.COMMAND: """\
-  folder: checkpoints       # where the script saves, seen from the working tree
-  pattern: step_{step}      # one folder a checkpoint; {step} is its number""",
-    Kind.HF: """\
+    ScriptKind.COMMAND: """\
+  folder: checkpoints       # where the script saves, relative to the working tree
+  pattern: step_{step}      # one folder per checkpoint; {step} is its step number""",
+    ScriptKind.HF: """\
   folder: {folder}  # as --output_dir
   pattern: checkpoint-{step}
   marker: trainer_state.json""",
 }
 _OUTPUT_DIR = re.compile(r"(?:^|\s)--output[_-]dir(?:=|\s+)([\w./-]+)(?=\s|$)")
-_CHECKPOINTS[Kind.TORCHRUN] = _CHECKPOINTS[Kind.COMMAND]
+_CHECKPOINTS[ScriptKind.TORCHRUN] = _CHECKPOINTS[ScriptKind.COMMAND]
 _TEXT = """\
 # {title}
 name: {name}
@@ -63,9 +63,9 @@ name: {name}
 trainer:
   kind: {kind}
   command: {command}{workers}
-  steps: {steps}  # the last one: success is judged by it
+  steps: {steps}  # the last step; reaching it means success
   resume: {resume}  # {resumed}
-  # The script tells its step by a line of JSON that it prints, such as {{"step": 10, "loss": 2.1}}, or appends to a file:
+  # The script reports its step by printing a line of JSON, such as {{"step": 10, "loss": 2.1}}, or by appending it to a file:
   # progress: {{file: progress.jsonl}}
 
 checkpoints:
@@ -86,16 +86,16 @@ budget:
 def checked_command(text: str) -> str:
     """Return the command without surrounding spaces. Raises UsageError if it is empty or not printable."""
     if not text.strip() or not text.isprintable():
-        raise UsageError(f"{text[:60]!r} is no command", fix="write it as on the command line, such as python train.py --lr 1e-4")
+        raise UsageError(f"{text[:60]!r} is not a command", fix="write it as you would in a shell, such as python train.py --lr 1e-4")
     return text.strip()
 
 
-def checked_kind(text: str) -> Kind:
+def checked_kind(text: str) -> ScriptKind:
     """Return the kind of trainer that the text names. Raises UsageError if it is not a known one."""
     try:
-        return Kind(text.strip().lower().replace("-", "_"))
+        return ScriptKind(text.strip().lower().replace("-", "_"))
     except ValueError:
-        raise UsageError(f"{text[:60]!r} is no trainer that is known", fix=f"write one of {', '.join(Kind)}") from None
+        raise UsageError(f"{text[:60]!r} is not a known trainer", fix=f"write one of {', '.join(ScriptKind)}") from None
 
 
 def name_of(own: Own) -> str:
@@ -118,11 +118,11 @@ def _plain(text: str, chars_max: int) -> str:
 def config(own: Own) -> str:
     """Return the YAML config; the run is launched from the folder that the script's path is relative to."""
     resume, resumed = _RESUMES[own.kind]
-    workers = f"\n  workers: {own.gpus}  # processes: one for each GPU" if own.kind is Kind.TORCHRUN else ""
+    workers = f"\n  workers: {own.gpus}  # processes, one per GPU" if own.kind is ScriptKind.TORCHRUN else ""
     return _TEXT.format(
-        title=f"{own.command[:80]}, from the folder that this is launched in",
+        title=f"{own.command[:80]}, run in the folder that it is launched from",
         name=name_of(own),
-        kind="torchrun" if own.kind is Kind.TORCHRUN else "command",
+        kind="torchrun" if own.kind is ScriptKind.TORCHRUN else "command",
         command=json.dumps(own.command, ensure_ascii=False),
         workers=workers,
         steps=own.steps,
@@ -138,11 +138,11 @@ def config(own: Own) -> str:
 def _output(command: str) -> str:
     """Return the output folder from the command's --output_dir as a YAML value. A Hugging Face Trainer has no reliable default of its
     own."""
-    said = _OUTPUT_DIR.findall(command)
-    return json.dumps(said[-1]) if said else "output"
+    folders = _OUTPUT_DIR.findall(command)
+    return json.dumps(folders[-1]) if folders else "output"
 
 
 def _hardware(own: Own) -> str:
     if not own.gpu:
-        return "  disk_gib: 20  # gpus: [H100_80GB] and count: 1 ask for a GPU of a rented machine\n"
+        return "  disk_gib: 20  # to rent a machine, write gpus: [H100_80GB] and count: 1\n"
     return f"  gpus: [{own.gpu}]\n  count: {own.gpus}\n  spot: prefer\n  disk_gib: 100\n"

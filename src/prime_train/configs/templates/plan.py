@@ -17,18 +17,21 @@ from prime_train.estimate.memory.phases import (
     trained_params,
     training_need,
 )
+from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import Preset
-from prime_train.estimate.models.table import Model
 from prime_train.estimate.placement import Fit, fit
+from prime_train.rules.prime_rl.renderers import renderers
 
 GPUS = (2, 4, 8)
-"""The trainer and the inference server of prime-rl each need GPUs of their own."""
+"""Numbers of GPUs that can be chosen for prime-rl: at least two, because its trainer and its inference server each need GPUs of their
+own.
+"""
 SEQ_LENS = (8192, 4096, 2048)
 SEQ_LEN_MIN = SEQ_LENS[-1]
 KEPT = 2
 MASTER_BYTES = 12
 """Bytes per trained parameter in a checkpoint: the 32-bit weight and both AdamW states."""
-DISK_SPARE_GIB = 40
+DISK_MARGIN_GIB = 40
 NAME_CHARS_MAX = 32
 
 
@@ -73,7 +76,7 @@ class Settings:
 
     @property
     def completion(self) -> int:
-        """Return the most tokens of a completion: half of the sequence, as the other half is for the prompt."""
+        """Return the largest number of tokens of a completion: half of the sequence, because the other half is for the prompt."""
         return self.seq_len // 2
 
     @property
@@ -83,8 +86,6 @@ class Settings:
     @property
     def needs_renderer(self) -> bool:
         """Return whether a renderer must be set: `auto` recognises only some models, by their exact ids."""
-        from prime_train.rules.prime_rl.renderers import renderers
-
         return self.wanted.model_id not in renderers()
 
 
@@ -117,11 +118,11 @@ def _settings(wanted: Wanted, method: Method, division: tuple[int, int, int], le
     train, infer, parallel = division
     training, serving = _training(method, length), Serving(length)
     reasons = (
-        ("GPUs", f"{train} train, {infer} generate" + (f", {parallel} together on one copy" if parallel > 1 else "")),
+        ("GPUs", f"{train} for training, {infer} for generation" + (f", {parallel} per copy of the model" if parallel > 1 else "")),
         ("method", _why(wanted, method)),
-        ("sequence", f"{length:,} tokens: the longest of {', '.join(f'{one:,}' for one in reversed(SEQ_LENS))} that fits"),
-        ("trainer", _room(training_need(wanted.shape, training, train), wanted)),
-        ("inference", _room(serving_need(wanted.shape, serving, parallel), wanted)),
+        ("sequence", f"{length:,} tokens, the longest of {', '.join(f'{one:,}' for one in reversed(SEQ_LENS))} that fits"),
+        ("trainer", _memory_text(training_need(wanted.shape, training, train), wanted)),
+        ("inference", _memory_text(serving_need(wanted.shape, serving, parallel), wanted)),
         ("disk", f"{disk_gib(wanted.shape, training)} GiB: the model, {KEPT} checkpoints and the one being written"),
     )
     name = name_of(wanted, method)
@@ -133,7 +134,7 @@ def disk_gib(model: Model, training: Training) -> int:
     trained = trained_params(model, training)
     broadcasts = 4 * (model.params if training.method is Method.FULL else trained)
     needed = (2 * model.params + broadcasts + (KEPT + 1) * MASTER_BYTES * trained) / GIB
-    return -int(-(needed * 1.15 + DISK_SPARE_GIB) // 10) * 10
+    return -int(-(needed * 1.15 + DISK_MARGIN_GIB) // 10) * 10
 
 
 def _training(method: Method, length: int) -> Training:
@@ -151,11 +152,15 @@ def _serves(wanted: Wanted, length: int, gpus: int) -> bool:
 
 def _why(wanted: Wanted, method: Method) -> str:
     if wanted.how is not How.AUTO:
-        return f"{method.value}, as you wish"
-    return "full: all weights are trained, for they fit" if method is Method.FULL else "LoRA: all weights do not fit, adapters do"
+        return f"{method.value}, as requested"
+    return (
+        "full: all weights are trained, because they fit"
+        if method is Method.FULL
+        else "LoRA: training all weights does not fit, adapters do"
+    )
 
 
-def _room(need: Need, wanted: Wanted) -> str:
+def _memory_text(need: Need, wanted: Wanted) -> str:
     return f"{need.low / GIB:.0f} to {need.high / GIB:.0f} of {wanted.preset.gb} GB on each GPU"
 
 

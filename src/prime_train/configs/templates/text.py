@@ -12,13 +12,13 @@ KNOWN_REF = "559b4477"
 LORA_RANK, LORA_ALPHA = 32, 64
 BATCH, GROUP = 128, 16
 INCLUDED = "reverse-text"
-"""The environment that is part of prime-rl."""
+"""Name of the environment that is part of prime-rl."""
 
 _UV = 'env PATH="$HOME/.local/bin:$PATH" uv run --no-sync --project ../prime-rl'
 
 _OVER_PCIE = """\
 environment:
-  NCCL_IB_DISABLE: "1"  # these GPUs talk over PCIe; it is not searched for InfiniBand"""
+  NCCL_IB_DISABLE: "1"  # these GPUs communicate over PCIe; NCCL must not look for InfiniBand"""
 
 
 def config(settings: Settings, folder: str) -> str:
@@ -32,20 +32,20 @@ def config(settings: Settings, folder: str) -> str:
     secrets = "\nsecrets: [HF_TOKEN]  # the model is gated\n" if wanted.gated else ""
     return f"""\
 # {wanted.model_id} by RL with prime-rl: {how}, on {wanted.gpus} x {wanted.preset.kind}.
-# The folder below is seen from where it is launched.
+# The folder below is relative to where the run is launched.
 name: {settings.name}
 
 trainer:
   kind: prime_rl
   steps: {wanted.steps}
-  tree: {{folder: {json.dumps(folder)}}}  # all that the machine gets
+  tree: {{folder: {json.dumps(folder)}}}  # the only folder that is copied
   prime_rl:
     config: rl.toml
     ref: "{wanted.ref}"{written_for}
 
 hardware:
   gpus: [{wanted.preset.kind}]
-  count: {wanted.gpus}  # {settings.train_gpus} train, {settings.infer_gpus} generate
+  count: {wanted.gpus}  # {settings.train_gpus} for training, {settings.infer_gpus} for generation
   spot: prefer
   disk_gib: {settings.disk_gib}
 
@@ -53,7 +53,8 @@ checkpoints:
   every_steps: {SAVE_EVERY}
   keep: 3
 
-# Before the model is downloaded: are all GPUs there, can both halves be loaded?
+# Before the model is downloaded, check that all GPUs exist,
+# and that torch and vLLM can be imported.
 smoke:
   command: >-
     {_UV}
@@ -99,7 +100,7 @@ batch_size = {BATCH}
 group_size = {GROUP}  # answers to one prompt, compared with one another
 
 [orchestrator.train.sampling]
-max_completion_tokens = {settings.completion}  # the rest of seq_len is the prompt's
+max_completion_tokens = {settings.completion}  # the rest of seq_len is for the prompt
 
 [[orchestrator.train.source]]
 name = "{wanted.environment}"
@@ -109,7 +110,7 @@ env.agent.runtime = {{ type = "subprocess" }}
 """
     )
     if settings.needs_renderer:
-        parts.append('[orchestrator.renderer]\nname = "default"  # auto knows only some models, by their exact ids\n')
+        parts.append('[orchestrator.renderer]\nname = "default"  # "auto" supports only some models, by their exact ids\n')
     parallel = f"tensor_parallel_size = {settings.tensor_parallel}\n" if settings.tensor_parallel > 1 else ""
     parts.append(f"[inference.vllm]\nmax_model_len = {settings.seq_len}\n{parallel}gpu_memory_utilization = 0.9\n")
     return "\n".join(parts)

@@ -11,7 +11,7 @@ from prime_train.core.breaker import Hearing
 from prime_train.core.funds import Funds
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.verdict import Pod
-from prime_train.ports import Account, Bucket, Canary, Notifier, NoTracker, OutsideError, Pods, RunRecord, Store, Tracker, Watched
+from prime_train.ports import Account, Bucket, Canary, ExternalError, Notifier, NoTracker, Pods, RunRecord, Store, Tracker, Watched
 
 NAMED_MAX = 10
 """The most runs named in an error."""
@@ -39,25 +39,25 @@ class Context:
     providers: Container[str] | None = None
     """Providers whose pods this control plane can list; None: all."""
     shared: Container[str] = frozenset()
-    """Those of the providers on which other control planes may have machines with our mark."""
+    """Providers at which pods with this control plane's mark may belong to another control plane."""
     account: Account | None = None
     is_guest: bool = False
     """Whether other watchers serve the control plane; they get the runs whose provider is not visible from here."""
     delivers: bool = True
-    """Whether this watcher sends the alerts in the outbox; one that lacks the notifiers of others must not."""
+    """Whether this watcher sends the alerts in the outbox. A watcher that lacks notifiers of other watchers must not."""
     new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)
-    """Returns a new attempt identity: sixteen random hex digits."""
+    """A function that returns a new attempt identity: sixteen random hex digits."""
     owner: str = field(default_factory=lambda: token_hex(8), compare=False)
     """Identifier of this watcher, with which it claims an alert before sending it."""
-    told: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
+    notified: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
     """Alerts (by key and notifier) that this process has sent but not yet marked in the store; and, with an empty notifier, those that it
     has put into the outbox without a change of a run."""
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """When this process last refreshed the display of a run's state."""
+    """The time of this process's last refresh of each run's display, by run."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """When this process last read the tracker for a healthy run."""
+    """The time of this process's last reading of the tracker for each healthy run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
-    """When this process fenced an attempt, by run and attempt, until it is marked in the tracker."""
+    """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
 
 
 @dataclass
@@ -78,30 +78,30 @@ class Failures:
             return store.load(run_id)
         except Exception as error:
             self.unread[run_id] = error
-            self.keep(error, run_id)
+            self.collect(error, run_id)
             return None
 
     @contextmanager
-    def kept(self, run_id: str = "") -> Iterator[None]:
+    def collected(self, run_id: str = "") -> Iterator[None]:
         """Catch and collect an exception of this block, which ends only the block."""
         try:
             yield
         except Exception as error:
-            self.keep(error, run_id)
+            self.collect(error, run_id)
 
-    def keep(self, error: Exception, run_id: str = "") -> None:
-        """Collect a failure of a run, or of none; the same failure is collected once."""
+    def collect(self, error: Exception, run_id: str = "") -> None:
+        """Collect a failure, of a run if `run_id` is given; the same failure is collected once."""
         known = self.of_runs.setdefault(run_id, []) if run_id else self.others
         if repr(error) not in map(repr, known):
             if run_id:
-                error.add_note(f"while looking at run {run_id}")
+                error.add_note(f"while checking run {run_id}")
             known.append(error)
 
     def raised(self) -> None:
         """Raise the collected failures. If only external services failed and no run is involved, the first failure is raised unchanged,
         with the later ones as notes."""
         first = self.others[:1]
-        if first and not self.of_runs and (len(self.others) == 1 or all(isinstance(error, OutsideError) for error in self.others)):
+        if first and not self.of_runs and (len(self.others) == 1 or all(isinstance(error, ExternalError) for error in self.others)):
             for error in self.others[1:]:
                 first[0].add_note(f"and then: {error}")
             raise first[0]
@@ -109,7 +109,7 @@ class Failures:
         if every:
             more = len(self.of_runs) - NAMED_MAX
             names = ", ".join(list(self.of_runs)[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-            raise ExceptionGroup(f"could not be looked at: {names}" if names else "the sweep failed", every)
+            raise ExceptionGroup(f"could not be checked: {names}" if names else "the sweep failed", every)
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Facts gathered once in a sweep for all runs: the provider's list, and what silence may mean."""
+    """Facts gathered once in a sweep for all runs: the provider's list, and what may be concluded from missing heartbeats."""
 
     listed: Sequence[Pod] | str
     """The pods, or the reason why the provider could not be read."""
     hearing: Hearing = field(default_factory=Hearing)
     funds: Funds | None = None
     listed_s: int | None = None
-    """When the list was requested; None: now."""
+    """When the list was requested; None means that it is still current."""
     listened_s: int | None = None
-    """When the meaning of silence was determined; None: now."""
+    """When `hearing` was determined; None means that it is still current."""
 
     @cached_property
     def pods_by_run(self) -> Mapping[str, Sequence[Pod]]:

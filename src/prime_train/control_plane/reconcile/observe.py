@@ -1,28 +1,31 @@
-"""Gathers facts for a watcher: the provider's list, the wallet, what silence may mean, and the evidence on one run."""
+"""Gathers facts for a watcher: the provider's list, the wallet, what may be concluded from missing heartbeats, and the evidence on one
+run.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot
-from prime_train.control_plane.reconcile.outbox import tell
+from prime_train.control_plane.reconcile.outbox import enqueue
 from prime_train.core import decide as d
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.breaker import Hearing, listen
 from prime_train.core.funds import Funds
 from prime_train.core.run import Alert, Run, Severity
-from prime_train.core.verdict import Evidence, Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
-from prime_train.ports import OutsideError, RunRecord, Store, TemporaryError
+from prime_train.core.verdict import Evidence, Pod, PodsObserved, PodStatus, PodsUnknown, PodsView
+from prime_train.ports import ExternalError, RunRecord, Store, TemporaryError
 
-SIGHT_S_MAX = 120
-"""Facts older than this many seconds are gathered again before a decision."""
+SNAPSHOT_S_MAX = 120
+"""Seconds for which gathered facts may be used for decisions; after that they must be gathered again."""
 SAVES_MAX = 20
 
 
 def look(context: Context, now_s: int | None = None) -> Snapshot:
-    """Return the provider's list and the wallet as of `now_s`, by the clock that also times decisions; None: they are used at once. The
-    result does not tell what silence may mean: see `see`."""
+    """Return the provider's list and the wallet. `now_s`: the time at which they were read, by the clock that also times decisions; None:
+    they are used at once, so that their age does not matter. What may be concluded from missing heartbeats is not included: see `see`."""
     try:
         listed: Sequence[Pod] | str = context.pods.list()
-    except OutsideError as error:
+    except ExternalError as error:
         listed = f"the provider's list failed: {error}"
     return Snapshot(listed, funds=_funds(context), listed_s=now_s)  # after the list, which tells what the pods cost
 
@@ -33,29 +36,31 @@ def _funds(context: Context) -> Funds | None:
         return None
     try:
         return context.account.funds()
-    except OutsideError as error:
+    except ExternalError as error:
         context.watched("", "FundsUnknown", f"{context.account.provider}: {error}")
         return None
 
 
 def see(context: Context, now_s: int) -> Snapshot:
-    """Return the facts for a single step outside a sweep, with what silence may mean: without that, it proves nothing."""
+    """Return the facts for a single step outside a sweep. They include what may be concluded from missing heartbeats; without that, a
+    snapshot allows no conclusion from them."""
     snapshot = look(context, now_s)
     hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
     return replace(snapshot, hearing=hearing, listened_s=now_s)
 
 
 def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
-    """Return what silence may mean now. All watchers share the state; a failed save is harmless, because another one's is stored then."""
+    """Return what may be concluded from silence now, and save the state that all watchers share. A failed save is harmless, because another
+    watcher has saved the state then."""
     watch = context.store.watch()
     lease_statuses = context.store.lease_statuses()
     active = {lease_status.run_id: lease_status.heartbeat_s for lease_status in lease_statuses if lease_status.heartbeat_s is not None}
     silent = {v.run_id: now_s - v.heartbeat_s for v in lease_statuses if v.heartbeat_s is not None and now_s - v.heartbeat_s > v.overdue_s}
-    sings = context.canary.sings(now_s) if context.canary is not None else True
-    after, hearing = listen(watch, canary=sings, silent_s=silent, active=active, now_s=now_s, provider=provider)
+    is_answering = context.canary.is_answering(now_s) if context.canary is not None else True
+    after, hearing = listen(watch, canary=is_answering, silent_s=silent, active=active, now_s=now_s, provider=provider)
     context.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
     if hearing.overruled_since_s is not None:
-        tell(context, _closed_way(hearing.overruled_since_s, now_s))
+        enqueue(context, _closed_way(hearing.overruled_since_s, now_s))
     return hearing
 
 
@@ -65,78 +70,82 @@ def hears_since(store: Store, now_s: int) -> None:
     ever run."""
     for _ in range(SAVES_MAX):
         watch = store.watch()
-        if watch.swept_s is None:
+        if watch.last_sweep_s is None:
             return
         inbound = replace(watch.inbound, works_since_s=now_s)
         if store.save_watch(replace(watch, version=watch.version + 1, inbound=inbound), version=watch.version):
             return
-    raise TemporaryError(f"others have been writing the memory of the watchers for {SAVES_MAX} tries")
+    raise TemporaryError(f"other watchers changed the shared watcher state in all {SAVES_MAX} tries")
 
 
 def fresh(context: Context, snapshot: Snapshot, now_s: int) -> Snapshot:
     """Return the snapshot, or a new one if it is old: this process may have stood still since, and received no heartbeats."""
-    if snapshot.listened_s is None or abs(now_s - snapshot.listened_s) <= SIGHT_S_MAX:
+    if snapshot.listened_s is None or abs(now_s - snapshot.listened_s) <= SNAPSHOT_S_MAX:
         return snapshot
     return see(context, now_s)
 
 
 def _closed_way(since_s: int, now_s: int) -> Alert:
     text = (
-        f"the canary has failed for {now_s - since_s} s, but heartbeats arrive and runs are judged by them; see that a watcher reaches the "
-        "webhook's public address from where it runs"
+        f"the canary heartbeat has failed for {now_s - since_s} s, but heartbeats arrive and runs are judged by them; check that a "
+        f"watcher can reach the "
+        "webhook's public address"
     )
-    return Alert(f"canary/{since_s}/blind", "", "blind", Severity.WARNING, "the canary fails though heartbeats arrive", text, now_s)
+    return Alert(
+        f"canary/{since_s}/blind", "", AlertKind.BLIND, Severity.WARNING, "the canary fails although heartbeats arrive", text, now_s
+    )
 
 
-def gather(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) -> Evidence:
+def gather(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) -> Evidence:
     """Return what is known of one run now. Single pods are requested from the provider only if its list is not sufficient."""
-    run = held.run
-    overdue = held.lease.heartbeat_s is None or now_s - held.lease.heartbeat_s > run.spec.health.heartbeat_s
-    blind, seen_since_s = _heard(held, snapshot.hearing, now_s)
+    run = record.run
+    overdue = record.lease.heartbeat_s is None or now_s - record.lease.heartbeat_s > run.spec.health.heartbeat_s
+    blind, seen_since_s = _receiving(record, snapshot.hearing, now_s)
     return Evidence(
-        lease=held.lease,
-        pods=_pods_of(context, held, snapshot, now_s),
+        lease=record.lease,
+        pods=_pods_of(context, record, snapshot, now_s),
         tracker=context.tracker.look(run) if overdue and run.spec.wandb is not None else None,
         blind=blind,
         seen_since_s=seen_since_s,
+        unheard_s=snapshot.hearing.unheard_s(record.lease.heartbeat_s, now_s) if record.lease.heartbeat_s is not None else 0,
     )
 
 
-def _heard(held: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
+def _receiving(record: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
     """Return why silence proves nothing for this run, and since when its heartbeats could have been received. A machine before its first
     heartbeat needs more working paths than one that sends heartbeats."""
-    run, attempt = held.run, held.run.current_attempt
-    if attempt is None or (held.lease.attempt == attempt.number and held.lease.heartbeat_s is not None):
-        return hearing.blind_for(run.run_id), hearing.heard_since_s
+    run, attempt = record.run, record.run.current_attempt
+    if attempt is None or (record.lease.attempt == attempt.number and record.lease.heartbeat_s is not None):
+        return hearing.blind_for(run.run_id), hearing.receiving_since_s
     late_s = now_s - attempt.launched_s - run.spec.health.first_heartbeat_s
     return hearing.blind_for_boot(late_s), hearing.boot_since_s(attempt.launched_s)
 
 
-def _pods_of(context: Context, held: RunRecord, snapshot: Snapshot, now_s: int) -> PodsView:
+def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) -> PodsView:
     if isinstance(snapshot.listed, str):
         return PodsUnknown(snapshot.listed)
-    unseen = _unseen(context, held.run)
+    unseen = _unseen(context, record.run)
     if unseen:
         return PodsUnknown(f"this control plane has no access to provider {unseen}")
-    known = {pod.pod_id: pod for pod in snapshot.pods_by_run.get(held.run.run_id, ())}
+    known = {pod.pod_id: pod for pod in snapshot.pods_by_run.get(record.run.run_id, ())}
     gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
-    mine = _mine(held.run)
-    for pod_id in _doubtful(held, known, now_s):
+    mine = _mine(record.run)
+    for pod_id in _doubtful(record, known, now_s):
         try:
             pod = context.pods.get(pod_id)
-        except OutsideError as error:
+        except ExternalError as error:
             if pod_id == mine:
-                return PodsUnknown(f"the provider could not be asked about {pod_id}: {error}")
+                return PodsUnknown(f"the provider could not be queried about {pod_id}: {error}")
             # For an old pod this proves nothing, and must not prevent a verdict on the current one. A pod once reported gone stays gone
             # until it is seen.
-            if any(a.pod_id == pod_id and a.ended_s is not None for a in held.run.attempts):
+            if any(a.pod_id == pod_id and a.ended_s is not None for a in record.run.attempts):
                 known.pop(pod_id, None)
             continue
         if pod is None or pod.status is PodStatus.GONE:
             gone.add(pod_id)
         if pod is not None:
             known[pod_id] = pod
-    return PodsSeen(tuple(known.values()), frozenset(gone), snapshot.listed_s)
+    return PodsObserved(tuple(known.values()), frozenset(gone), snapshot.listed_s)
 
 
 def _unseen(context: Context, run: Run) -> str:
@@ -151,17 +160,17 @@ def _mine(run: Run) -> str | None:
     return run.current_attempt.pod_id if run.current_attempt is not None and d.current_attempt(run) is not None else None
 
 
-def _doubtful(held: RunRecord, known: dict[str, Pod], now_s: int) -> list[str]:
+def _doubtful(record: RunRecord, known: dict[str, Pod], now_s: int) -> list[str]:
     """Return the pods to request one by one: those of past attempts not proven gone, orphans (a list may show a dead pod for minutes), and
     the current one if a heartbeat is missing."""
-    run, lease = held.run, held.lease
-    asked = [a.pod_id for a in run.attempts if a.pod_id and a.ended_s is None and a.number != d.current_attempt(run)]
-    asked += [orphan.pod_id for orphan in run.orphans]
-    asked += [pod.pod_id for pod in d.orphan_pods(run, PodsSeen(tuple(known.values())))]
+    run, lease = record.run, record.lease
+    pod_ids = [a.pod_id for a in run.attempts if a.pod_id and a.ended_s is None and a.number != d.current_attempt(run)]
+    pod_ids += [orphan.pod_id for orphan in run.orphans]
+    pod_ids += [pod.pod_id for pod in d.orphan_pods(run, PodsObserved(tuple(known.values())))]
     mine = _mine(run)
     if mine is not None:
         quiet = lease.heartbeat_s is None or now_s - lease.heartbeat_s > run.spec.health.heartbeat_s
         listed = known.get(mine)
         if quiet and (listed is None or listed.status is not PodStatus.PENDING):
-            asked.append(mine)
-    return [pod_id for pod_id in dict.fromkeys(asked) if pod_id not in known or known[pod_id].status is not PodStatus.GONE]
+            pod_ids.append(mine)
+    return [pod_id for pod_id in dict.fromkeys(pod_ids) if pod_id not in known or known[pod_id].status is not PodStatus.GONE]

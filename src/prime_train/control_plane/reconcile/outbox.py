@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from prime_train.control_plane.reconcile.context import Context, Failures
-from prime_train.core.figures import heard
-from prime_train.core.run import ATTENDED, SHOWN, Alert, Run, Severity
-from prime_train.ports import Foreseeing, Notifier, PermanentError, Showing, TemporaryError
+from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.run import ACTIVE_STATES, Alert, Run, Severity, with_heartbeat
+from prime_train.ports import BatchNotifier, Notifier, PermanentError, StatusDisplay, TemporaryError
 
 OUTBOX_MAX = 200
 """The most alerts sent to each notifier at a time."""
 CLAIM_S = 300
-"""Seconds that other watchers leave a claimed alert alone: longer than any notifier takes for one."""
+"""Seconds for which other watchers do not send a claimed alert: longer than any notifier takes to send one."""
 REFRESH_S = 600
 """Seconds between refreshes of the display of a training run."""
 ALERT_S_MAX = 86_400
@@ -34,9 +34,9 @@ def deliver(context: Context, now_s: int, failures: Failures | None = None, *, c
         named = _named(context.notifiers)
         turn = _Turn(context, own, tuple(named), now_s, clock)
         for name, notifier in named.items():
-            with own.kept():
+            with own.collected():
                 done += turn.deliver_to(name, notifier)
-        with own.kept():
+        with own.collected():
             done += turn.give_up()
     if failures is None:
         own.raised()
@@ -49,21 +49,23 @@ def refresh(context: Context, run_ids: Sequence[str], now_s: int, failures: Fail
         if context.shown.get(run_id, 0) + REFRESH_S > now_s:
             continue
         context.shown[run_id] = now_s
-        held = failures.load(context.store, run_id)
-        if held is None or held.run.state not in ATTENDED:
+        record = failures.load(context.store, run_id)
+        if record is None or record.run.state not in ACTIVE_STATES:
             continue
-        quiet = Alert(f"{run_id}/shown/{now_s}", run_id, SHOWN, Severity.QUIET, held.run.state.value, "", now_s, held.run.attempt)
+        quiet = Alert(
+            f"{run_id}/shown/{now_s}", run_id, AlertKind.SHOWN, Severity.QUIET, record.run.state.value, "", now_s, record.run.attempt
+        )
         for notifier in context.notifiers:
-            if held.run.origin is None and not (isinstance(notifier, Showing) and notifier.shows(run_id)):
+            if record.run.origin is None and not (isinstance(notifier, StatusDisplay) and notifier.shows(run_id)):
                 continue
-            _is_done(context, notifier, quiet, heard(held.run, held.lease), failures)
+            _is_done(context, notifier, quiet, with_heartbeat(record.run, record.lease), failures)
 
 
-def tell(context: Context, alert: Alert) -> None:
-    """Put an alert that belongs to no run into the outbox, once, whichever process finds its reason."""
-    if (alert.key, "") not in context.told:
-        context.store.tell(alert)
-        context.told.add((alert.key, ""))
+def enqueue(context: Context, alert: Alert) -> None:
+    """Put an alert that belongs to no run into the outbox. It is put there only once, even if several processes find its reason."""
+    if (alert.key, "") not in context.notified:
+        context.store.enqueue_alert(alert)
+        context.notified.add((alert.key, ""))
 
 
 def _named(notifiers: Sequence[Notifier]) -> dict[str, Notifier]:
@@ -88,27 +90,28 @@ class _Turn:
     untaken: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver_to(self, name: str, notifier: Notifier) -> int:
-        """Send the notifier what it lacks; return the number of alerts that it was the last to take."""
-        store, told, done = self.context.store, self.context.told, 0
+        """Send the notifier the alerts that it has not handled; return the number of alerts that no longer wait for any notifier."""
+        store, notified, done = self.context.store, self.context.notified, 0
         waiting = store.outbox(OUTBOX_MAX, lacking=name)
-        if waiting and isinstance(notifier, Foreseeing):
-            waiting = [alert for alert in waiting if (alert.key, name) in told or self._claims(name, alert)]
-            notifier.foresee(waiting)
+        if waiting and isinstance(notifier, BatchNotifier):
+            waiting = [alert for alert in waiting if (alert.key, name) in notified or self._claims(name, alert)]
+            notifier.announce(waiting)
         for alert in waiting:
-            if (alert.key, name) not in told:
+            if (alert.key, name) not in notified:
                 if not self._claims(name, alert):
                     continue
                 if not self._sent(notifier, alert):
                     self.untaken.setdefault(alert.key, []).append(name)
                     self._claims(name, alert, for_s=0)
                     continue
-            told.add((alert.key, name))
+            notified.add((alert.key, name))
             done += not store.mark_sent(alert.key, name, among=self.names)
-            told.discard((alert.key, name))
+            notified.discard((alert.key, name))
         return done
 
     def _claims(self, name: str, alert: Alert, for_s: int = CLAIM_S) -> bool:
-        """Return whether this watcher may send the alert: another one that has claimed it is sending it, or crashed within `CLAIM_S`."""
+        """Claim the alert, and return whether this watcher may send it. It may not if another watcher has claimed it within the last
+        `CLAIM_S` seconds, which is still sending it or has crashed."""
         now_s = self.now_s if self.clock is None else self.clock()
         return self.context.store.claim(alert.key, name, self.context.owner, now_s=now_s, until_s=now_s + for_s)
 
@@ -121,7 +124,7 @@ class _Turn:
                 continue
             if self.names:
                 lacks = ", ".join(self.untaken.get(alert.key, ())) or "somebody"
-                self.context.watched(alert.run_id, "AlertGivenUp", f"{alert.kind}: {lacks} never took it")
+                self.context.watched(alert.run_id, "AlertGivenUp", f"{alert.kind}: {lacks} never accepted the alert")
             self.context.store.mark_sent(alert.key)
             done += 1
         return done
@@ -129,10 +132,10 @@ class _Turn:
     def _sent(self, notifier: Notifier, alert: Alert) -> bool:
         """Send the alert and return whether the notifier is done with it. If the run's record is unreadable, the alert is sent without it;
         after a temporary failure it waits."""
-        held = self.failures.load(self.context.store, alert.run_id)
+        record = self.failures.load(self.context.store, alert.run_id)
         if isinstance(self.failures.unread.get(alert.run_id), TemporaryError):
             return False
-        return _is_done(self.context, notifier, alert, heard(held.run, held.lease) if held else None, self.failures)
+        return _is_done(self.context, notifier, alert, with_heartbeat(record.run, record.lease) if record else None, self.failures)
 
 
 def _is_done(context: Context, notifier: Notifier, alert: Alert, run: Run | None, failures: Failures) -> bool:
@@ -140,12 +143,12 @@ def _is_done(context: Context, notifier: Notifier, alert: Alert, run: Run | None
     try:
         notifier.send(alert, run)
     except TemporaryError as error:
-        context.watched(alert.run_id, "AlertFailed", f"{error}; sent again later")
+        context.watched(alert.run_id, "AlertFailed", f"{error}; retried later")
         return False
     except PermanentError as error:
         context.watched(alert.run_id, "AlertRefused", str(error))
     except Exception as error:  # a bug of prime-train: the next alert may succeed
-        error.add_note(f"while {type(notifier).__name__} was told of {alert.key}")
-        failures.keep(error)
+        error.add_note(f"while {type(notifier).__name__} was notified of {alert.key}")
+        failures.collect(error)
         return False
     return True

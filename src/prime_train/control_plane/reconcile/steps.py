@@ -8,31 +8,35 @@ from prime_train.control_plane.reconcile.execute import carry_out
 from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
 from prime_train.core import decide as d
 from prime_train.core.funds import Funds
-from prime_train.core.run import ATTENDED, Run
-from prime_train.core.verdict import Verdict, judge
+from prime_train.core.run import ACTIVE_STATES, Run
+from prime_train.core.verdict import Verdict, judge, with_tracker_report
 
 STEPS_A_RUN_MAX = 12
 
 
 STEP_S_MAX = 60
-"""A step is not decided if its evidence took more than this many seconds to gather, because it no longer fits the decision."""
+"""Longest time in seconds for gathering the evidence of a step. If it took longer, nothing is decided, because the evidence may be
+outdated."""
 
 
 def reconcile(
     context: Context, run_id: str, now_s: int, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
 ) -> Step:
     """Make one step for one run, as of `now_s`. With a `clock`, nothing is decided if this process stood still meanwhile."""
-    held = context.store.load(run_id)
-    if held is None or (context.is_guest and not _is_seen(context, held.run)):
+    record = context.store.load(run_id)
+    if record is None or (context.is_guest and not _is_seen(context, record.run)):
         return Step(None, False)
     snapshot = snapshot if snapshot is not None else see(context, now_s)
-    evidence = gather(context, held, snapshot, now_s)
+    evidence = gather(context, record, snapshot, now_s)
     if clock is not None and clock() - now_s > STEP_S_MAX:
         return Step(None, False)
-    verdict: Verdict | None = judge(held.run, evidence, now_s) if held.run.state in ATTENDED else None
-    lacking = [name for name in held.run.spec.secrets if context.secrets is not None and name not in context.secrets]
-    decision = d.decide(held.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(held.run, snapshot.funds))
-    saved = carry_out(context, held, decision, now_s)
+    verdict: Verdict | None = None
+    if record.run.state in ACTIVE_STATES:
+        record = replace(record, run=with_tracker_report(record.run, evidence))
+        verdict = judge(record.run, evidence, now_s)
+    lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
+    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(record.run, snapshot.funds))
+    saved = carry_out(context, record, decision, now_s)
     if saved and not isinstance(decision, d.Wait):
         context.watched(run_id, type(decision).__name__, describe(decision))
     return Step(decision, saved)
@@ -46,8 +50,8 @@ def _is_seen(context: Context, run: Run) -> bool:
 
 def _paying(run: Run, funds: Funds | None) -> Funds | None:
     """Return the wallet if it is the one that pays for this run, else None."""
-    attended = run.current_attempt if run.state in ATTENDED else None
-    provider = attended.offer.provider if attended is not None else run.spec.hardware.provider
+    active_attempt = run.current_attempt if run.state in ACTIVE_STATES else None
+    provider = active_attempt.offer.provider if active_attempt is not None else run.spec.hardware.provider
     return funds if funds is not None and funds.provider == provider else None
 
 
@@ -60,7 +64,7 @@ def describe(decision: d.Decision) -> str:
             return f"{state.value}: {why}"
         case d.Terminate(pods):
             return ", ".join(p.pod_id for p in pods)
-        case d.Note(title=title, text=text):
+        case d.Notify(title=title, text=text):
             return f"{title}: {text}"
         case d.Hold(_, title, why):
             return f"{title}: {why}"

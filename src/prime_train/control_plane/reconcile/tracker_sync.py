@@ -1,4 +1,5 @@
-"""Checks that the tracker receives healthy runs, and marks lost runs in it; for other runs it is read with the rest of the evidence."""
+"""Checks that the tracker receives the metrics of healthy runs, and marks lost runs in the tracker. For other runs the tracker is read with
+the rest of the evidence."""
 
 from collections.abc import Iterable
 
@@ -20,14 +21,14 @@ def follow(context: Context, run_ids: Iterable[str], now_s: int, failures: Failu
         if context.followed.get(run_id, 0) + FOLLOW_S > now_s:
             continue
         context.followed[run_id] = now_s
-        held = failures.load(context.store, run_id)
-        if held is None or not can_be_untracked(held.run, held.lease, now_s):
+        record = failures.load(context.store, run_id)
+        if record is None or not can_be_untracked(record.run, record.lease, now_s):
             continue
-        with failures.kept(run_id):
-            seen = context.tracker.look(held.run)
-            decision = decide_tracking(held.run, held.lease, seen, now_s) if seen is not None else None
+        with failures.collected(run_id):
+            seen = context.tracker.look(record.run)
+            decision = decide_tracking(record.run, record.lease, seen, now_s) if seen is not None else None
             if decision is not None:
-                context.store.save(change(held.run, held.lease, decision, now_s))
+                context.store.save(change(record.run, record.lease, decision, now_s))
 
 
 def mark(context: Context, now_s: int, failures: Failures) -> None:
@@ -39,13 +40,13 @@ def mark(context: Context, now_s: int, failures: Failures) -> None:
         context.unmarked.clear()
         return
     for (run_id, attempt), fenced_s in list(context.unmarked.items()):
-        if now_s - fenced_s > MARK_S_MAX or _is_told(context, context.tracker, run_id, attempt, failures):
+        if now_s - fenced_s > MARK_S_MAX or _is_settled(context, context.tracker, run_id, attempt, failures):
             del context.unmarked[run_id, attempt]
 
 
-def _is_told(context: Context, tracker: Marking, run_id: str, attempt: int, failures: Failures) -> bool:
-    held = failures.load(context.store, run_id)
-    if held is None:
+def _is_settled(context: Context, tracker: Marking, run_id: str, attempt: int, failures: Failures) -> bool:
+    record = failures.load(context.store, run_id)
+    if record is None:
         return run_id not in failures.unread
-    lost = lost_attempt(held.run, held.lease, attempt)
-    return lost is None or tracker.mark_lost(held.run, lost)
+    lost = lost_attempt(record.run, record.lease, attempt)
+    return lost is None or tracker.mark_lost(record.run, lost)

@@ -9,14 +9,19 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prime_train import __version__
-from prime_train.control_plane.admission.admission import ATTEMPT_DIGITS_MAX
+from prime_train.control_plane.request_auth.authenticate import ATTEMPT_DIGITS_MAX
 from prime_train.control_plane.server.body import Receive, Scope
 from prime_train.control_plane.server.responder import Responder, Send, send_response
 from prime_train.core.keys import RUN_ID_PATTERN
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Nonce, PodKeys, Refusal, Reply
 
 _SCHEMAS = "#/components/schemas/"
-_REFUSALS = {401: "not signed by this attempt, or the clock is off", 413: "body too large", 422: "body not understood", 503: "ask again"}
+_REFUSALS = {
+    401: "not signed by this attempt, or the sender's clock is wrong",
+    413: "body too large",
+    422: "the body cannot be parsed",
+    503: "ask again",
+}
 
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "run": {"type": "string", "pattern": f"^{RUN_ID_PATTERN}$"},
@@ -44,26 +49,28 @@ ROUTES = (
     Row("POST", "/v1/runs/{run}/{attempt}/heartbeat", "A heartbeat; the reply carries orders.", Reply, Heartbeat),
     Row("POST", "/v1/runs/{run}/{attempt}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit),
     Row("POST", "/v1/runs/{run}/{attempt}/exit", "The last heartbeat: how the attempt ended.", Reply, Heartbeat),
-    Row("GET", "/v1/runs/{run}/{attempt}/bootstrap", "The whole job, for the current attempt.", Bootstrap),
-    Row("POST", "/v1/runs/{run}/{attempt}/keys", "Keys to the bucket, as those of the bootstrap end soon.", PodKeys, static=True),
-    Row("POST", "/v1/canary", "The watcher's own heartbeat: whether anything can arrive.", Nonce, Nonce, fenced=False),
+    Row("GET", "/v1/runs/{run}/{attempt}/bootstrap", "The complete job, for the current attempt.", Bootstrap),
+    Row(
+        "POST", "/v1/runs/{run}/{attempt}/keys", "New keys to the bucket, because those of the bootstrap expire soon.", PodKeys, static=True
+    ),
+    Row("POST", "/v1/canary", "The watcher's own heartbeat, which shows that requests can arrive.", Nonce, Nonce, fenced=False),
     Row("GET", "/healthz", "Version and clock.", None, fenced=False, signed=False),
 )
 
 
-def create_app(answering: Responder) -> FastAPI:
+def create_app(responder: Responder) -> FastAPI:
     """Return the app around a responder, such as a request handler; the caller closes the responder."""
 
     async def endpoint(request: Request) -> Response:
-        said = await answering.respond(request.scope, request.receive)
-        if said is None:
+        response = await responder.respond(request.scope, request.receive)
+        if response is None:
             return Response(status_code=400)  # the client has disconnected, so nobody receives it
-        return Response(said.body, said.status, dict(said.headers), media_type="application/json")
+        return Response(response.body, response.status, dict(response.headers), media_type="application/json")
 
     async def anything_else(scope: Scope, receive: Receive, send: Send) -> None:
-        said = await answering.respond(scope, receive)
-        if said is not None:
-            await send_response(send, said)
+        response = await responder.respond(scope, receive)
+        if response is not None:
+            await send_response(send, response)
 
     app = FastAPI(title="prime-train webhook", version=__version__, redoc_url=None)
     for row in ROUTES:
@@ -78,8 +85,8 @@ def _answers(row: Row) -> dict[int | str, dict[str, Any]]:
     if row.fenced:
         answers[409] = {"model": Reply, "description": "fenced: a newer attempt has taken over"}
     if row.fenced:
-        keys = ", or the keys of this control plane's machines do not end" if row.static else ""
-        answers[404] = {"model": Refusal, "description": f"no attempt can be named so{keys}"}
+        keys = ", or this control plane's keys for machines do not expire" if row.static else ""
+        answers[404] = {"model": Refusal, "description": f"this cannot be the name of an attempt{keys}"}
     if row.signed:
         answers |= {status: {"model": Refusal, "description": why} for status, why in _REFUSALS.items()}
     return answers

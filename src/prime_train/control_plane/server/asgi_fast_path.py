@@ -15,14 +15,14 @@ class AsgiFastPath:
     """Answers everything under /v1/ itself; `pages` shows the dashboard, if there is one; everything else (health, documentation, lifespan)
     goes to `app`."""
 
-    def __init__(self, app: ASGIApp, gate: RequestHandler, pages: PageServer | None = None) -> None:
-        self._app, self._gate, self._pages = app, gate, pages
+    def __init__(self, app: ASGIApp, handler: RequestHandler, pages: PageServer | None = None) -> None:
+        self._app, self._handler, self._pages = app, handler, pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(FAST_PREFIX):
             is_shown = self._pages is not None and scope["type"] == "http" and is_page(scope["path"])
             await (self._pages if is_shown and self._pages is not None else self._app)(scope, receive, send)
             return
-        response = await self._gate.respond(scope, receive)
+        response = await self._handler.respond(scope, receive)
         if response is not None:
             await send_response(send, response)

@@ -8,7 +8,7 @@ from prime_train.core.access.signing import body_bytes_max
 
 BODY_DISCARDED_BYTES_MAX = 1024 * 1024
 """Bytes of a body over the limit that are read and discarded, so that the client receives the response."""
-HELD_BYTES_MAX = 64 * 1024 * 1024
+BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Limit for all bodies together that arrive in several pieces, because their clients are not authenticated yet."""
 BODY_S_MAX = 10.0
 LOOK_S = 1.0
@@ -26,8 +26,8 @@ class Overloaded(Exception):
 class BodyReader:
     """Reads the bodies of one event loop. One timer supervises all reads: a timer for each would cost more than the reading."""
 
-    def __init__(self, limit_s: float = BODY_S_MAX, held_max: int = HELD_BYTES_MAX) -> None:
-        self._limit_s, self._held_max, self._held = limit_s, held_max, 0
+    def __init__(self, limit_s: float = BODY_S_MAX, buffered_max: int = BUFFERED_BYTES_MAX) -> None:
+        self._limit_s, self._buffered_max, self._buffered = limit_s, buffered_max, 0
         self._begun: dict[asyncio.Task[Any], float] = {}
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -53,7 +53,7 @@ class BodyReader:
             if task not in self._late:
                 raise
             task.uncancel()
-            raise TimeoutError(f"the body did not come within {self._limit_s:.0f} s") from None
+            raise TimeoutError(f"the body did not arrive within {self._limit_s:.0f} s") from None
         finally:
             self._late.discard(task)
             del self._begun[task]
@@ -61,11 +61,11 @@ class BodyReader:
     async def _rest(self, scope: Scope, receive: Receive, first: bytes) -> bytes | None:
         if _declared(scope) > BODY_DISCARDED_BYTES_MAX:
             return None
-        chunks, size, more, bytes_max, held = [first], len(first), True, body_bytes_max(scope["path"]), len(first)
-        self._held += held
+        chunks, size, more, bytes_max, received_bytes = [first], len(first), True, body_bytes_max(scope["path"]), len(first)
+        self._buffered += received_bytes
         try:
             while more:
-                if self._held > self._held_max:
+                if self._buffered > self._buffered_max:
                     raise Overloaded
                 message = await receive()
                 chunk, more = _chunk(message), message.get("more_body", False)
@@ -74,11 +74,11 @@ class BodyReader:
                     return None
                 if size <= bytes_max:
                     chunks.append(chunk)
-                    held += len(chunk)
-                    self._held += len(chunk)
+                    received_bytes += len(chunk)
+                    self._buffered += len(chunk)
             return b"".join(chunks) if size <= bytes_max else None
         finally:
-            self._held -= held
+            self._buffered -= received_bytes
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         for task, begun_s in self._begun.items():
@@ -95,6 +95,6 @@ def _declared(scope: Scope) -> int:
 
 def _chunk(message: Message) -> bytes:
     if message["type"] == "http.disconnect":
-        raise ConnectionError("the client has gone")
+        raise ConnectionError("the client has disconnected")
     chunk: bytes = message.get("body", b"")
     return chunk

@@ -12,7 +12,7 @@ from typing import Self, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from prime_train.control_plane.server.crowd import Crowd
+from prime_train.control_plane.server.connection_limiter import ConnectionLimiter
 from prime_train.control_plane.server.request_handler import SIGNED
 from prime_train.control_plane.webhook import Response, refuse
 
@@ -26,14 +26,14 @@ class Connection(HttpToolsProtocol):
     """uvicorn's connection with limits, and with refusals in the format of all refusals."""
 
     stuck_s_max = 10.0
-    """Seconds allowed for a whole head; and for a response of which no byte is read."""
-    crowd: Crowd | None = None
-    """The crowd of the server for which this class was created; None: connections are not counted."""
+    """Seconds that a client may take to send a complete request head, and seconds for which it may read nothing of a pending response."""
+    limiter: ConnectionLimiter | None = None
+    """The `ConnectionLimiter` that limits the number of the server's connections; None: connections are not counted."""
 
     @classmethod
-    def among(cls, crowd: Crowd) -> type[Self]:
+    def among(cls, limiter: ConnectionLimiter) -> type[Self]:
         """Return the class for the connections of one server."""
-        return type(cls.__name__, (cls,), {"crowd": crowd})
+        return type(cls.__name__, (cls,), {"limiter": limiter})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         super().connection_made(transport)
@@ -43,8 +43,8 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = self._frame_bytes = self._unread_bytes = 0
         self._is_last = False
         self._watch = self.loop.call_later(self.stuck_s_max, self._look)
-        if self.crowd is not None:
-            self.crowd.joined(cast("set[Connection]", self.connections), self.loop.time())
+        if self.limiter is not None:
+            self.limiter.joined(cast("set[Connection]", self.connections), self.loop.time())
 
     @property
     def is_busy(self) -> bool:
@@ -82,7 +82,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             # No known client sends pipelined requests. A client that does may retry on another connection, as HTTP allows.
             self._is_last, self.cycle.keep_alive = True, False
-            raise ValueError("a request before the last one is answered")
+            raise ValueError("a new request arrived before the last one was answered")
         if len(self.headers) > HEADERS_MAX:
             self._head_bytes = HEAD_BYTES_MAX + 1
             raise ValueError("too many headers")
@@ -110,14 +110,16 @@ class Connection(HttpToolsProtocol):
             return
         now_s = int(time.time())  # no client uses the time in such a response
         if self._head_bytes > HEAD_BYTES_MAX:
-            said = refuse(431, f"the headers are over {HEAD_BYTES_MAX} bytes, or more than {HEADERS_MAX}", now_s)
+            response = refuse(
+                431, f"the headers have more than {HEAD_BYTES_MAX} bytes, or there are more than {HEADERS_MAX} of them", now_s
+            )
         else:
-            said = refuse(400, "this is no request of HTTP/1.1", now_s)
-        self.transport.write(_head(said) + said.body)
+            response = refuse(400, "this is not an HTTP/1.1 request", now_s)
+        self.transport.write(_head(response) + response.body)
         self.transport.close()
 
     def _next_turn(self) -> int:
-        return self.crowd.next_turn() if self.crowd is not None else 0
+        return self.limiter.next_turn() if self.limiter is not None else 0
 
     def _is_signed(self) -> None:
         self.is_known = True
@@ -133,6 +135,6 @@ class Connection(HttpToolsProtocol):
         self._watch = self.loop.call_later(self.stuck_s_max, self._look)
 
 
-def _head(said: Response) -> bytes:
-    line = f"HTTP/1.1 {said.status} {HTTPStatus(said.status).phrase}"
-    return f"{line}\r\ncontent-type: application/json\r\ncontent-length: {len(said.body)}\r\nconnection: close\r\n\r\n".encode()
+def _head(response: Response) -> bytes:
+    line = f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"
+    return f"{line}\r\ncontent-type: application/json\r\ncontent-length: {len(response.body)}\r\nconnection: close\r\n\r\n".encode()

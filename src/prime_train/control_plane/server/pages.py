@@ -1,4 +1,4 @@
-"""The dashboard over ASGI: pages are made in threads of their own, and browsers hear of changes by server-sent events.
+"""The dashboard over ASGI: pages are made in threads of their own, and browsers are notified of changes by server-sent events.
 
 Nothing here delays a heartbeat: the event loop only passes bytes on, and everything that waits is bounded.
 """
@@ -12,15 +12,15 @@ from typing import ParamSpec, TypeVar
 from prime_train.control_plane.pages import EVENTS, RUN_PAGES, PageRequest, PageResponse, Pages
 from prime_train.control_plane.server.body import Overloaded, Receive, Scope
 from prime_train.control_plane.server.responder import Send
-from prime_train.ports import OutsideError
+from prime_train.ports import ExternalError
 
 THREADS = 4
 WAITING_MAX = 32
 STREAMS_MAX = 20
-"""Browsers that can receive events at the same time; others ask now and then."""
+"""Number of browsers that can receive events at the same time; others reload the page at intervals."""
 LOOK_S = 2.0
 TICK_S = 15.0
-"""Ages and money change although nothing happens, so an event is sent at least this often, in seconds."""
+"""Longest time in seconds between two events. Ages and costs on a page change even if nothing happens."""
 
 _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("cache-control", "no-store"))
 _BUSY = PageResponse(503, b"too much is asked for at once; ask again\n", (*_PLAIN, ("retry-after", "5")))
@@ -32,7 +32,9 @@ log = logging.getLogger(__name__)
 
 
 class PageServer:
-    """Serves the dashboard on one event loop. `end_streams` may be called by any thread, everything else is for the loop's."""
+    """Serves the dashboard on one event loop. `end_streams` may be called from any thread, all other methods only from the loop's
+    thread.
+    """
 
     def __init__(self, pages: Pages, *, look_s: float = LOOK_S) -> None:
         self._pages, self._look_s = pages, look_s
@@ -41,7 +43,7 @@ class PageServer:
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or send events until the browser has gone."""
+        """Answer one request, or send events until the browser disconnects."""
         request = _request(scope)
         try:
             refusal = self._pages.screen(request)
@@ -51,12 +53,12 @@ class PageServer:
             answer = refusal if refusal is not None else await self._in_thread(self._pages.respond, request)
         except Overloaded:
             answer = _BUSY
-        except OutsideError as error:
+        except ExternalError as error:
             log.warning("a page could not be shown: %s", error)
-            answer = PageResponse(503, b"the store does not answer; ask again\n", (*_PLAIN, ("retry-after", "5")))
+            answer = PageResponse(503, b"the store does not answer; retry later\n", (*_PLAIN, ("retry-after", "5")))
         except Exception:
             log.exception("a page could not be shown")
-            answer = PageResponse(500, b"a mistake of the control plane's; see its log\n", _PLAIN)
+            answer = PageResponse(500, b"a bug in the control plane; see its log\n", _PLAIN)
         await _send_page(send, answer)
 
     async def _in_thread(self, does: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -89,35 +91,35 @@ class PageServer:
             self._streams -= 1
 
     async def _go_on(self, request: PageRequest, run_id: str, gone: "asyncio.Future[None]", send: Send) -> None:
-        """Send events until the browser has gone, its token has expired or the server ends. The first is sent at once, because the page
+        """Send events until the browser disconnects, its token has expired or the server ends. The first is sent at once, because the page
         may have changed since it was loaded."""
-        loop, told, told_s = asyncio.get_running_loop(), "", float("-inf")
+        loop, sent, sent_s = asyncio.get_running_loop(), "", float("-inf")
         while not (self._is_ending or gone.done() or self._is_over(request)):
-            version = await self._version(run_id) or told
-            if version != told or loop.time() - told_s >= TICK_S:
-                told, told_s = version, loop.time()
+            version = await self._version(run_id) or sent
+            if version != sent or loop.time() - sent_s >= TICK_S:
+                sent, sent_s = version, loop.time()
                 await send({"type": "http.response.body", "body": b"event: changed\ndata:\n\n", "more_body": True})
             await asyncio.wait({gone}, timeout=self._look_s)
 
     def _is_over(self, request: PageRequest) -> bool:
         try:
             return self._pages.screen(request) is not None
-        except OutsideError:
+        except ExternalError:
             return False  # the time is not known now
 
     async def _version(self, run_id: str) -> str:
-        """Return the version of the page, or "" if it cannot be read now; the page itself will say so."""
+        """Return the version of the page; "" if it cannot be read now, in which case the page itself shows the problem."""
         try:
             return await self._in_thread(self._pages.version, run_id)
-        except (OutsideError, Overloaded):
+        except (ExternalError, Overloaded):
             return ""
 
     def end_streams(self) -> None:
-        """Make all streams end soon."""
+        """Request that all event streams end soon."""
         self._is_ending = True
 
     def close(self) -> None:
-        """Wait for the pages that are being made."""
+        """Wait until the pages in progress are complete."""
         self._threads.shutdown()
 
 

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from prime_train.control_plane.admission.responses import unavailable
-from prime_train.control_plane.server.batch import GroupCommit
+from prime_train.control_plane.request_auth.responses import unavailable
 from prime_train.control_plane.server.body import BodyReader, Overloaded, Receive, Scope
+from prime_train.control_plane.server.group_commit import GroupCommit
 from prime_train.control_plane.webhook import (
     Call,
     HeartbeatCall,
@@ -21,7 +21,7 @@ from prime_train.control_plane.webhook import (
     too_large,
 )
 from prime_train.core.access.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
-from prime_train.ports import OutsideError
+from prime_train.ports import ExternalError
 
 SLOW_THREADS = 4
 SLOW_WAITING_MAX = 256
@@ -44,7 +44,7 @@ class RequestHandler:
     threads. `clock`: replaces the store's."""
 
     def __init__(self, webhook: WebhookContext, on_wake: Callable[[], None] = nobody, clock: Callable[[], int] | None = None) -> None:
-        self._desk, self._on_wake, self._clock = webhook, on_wake, clock or webhook.store.now_s
+        self._context, self._on_wake, self._clock = webhook, on_wake, clock or webhook.store.now_s
         self._bodies = BodyReader()
         self._heartbeats = GroupCommit(webhook, self._clock)
         self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="webhook")
@@ -54,7 +54,7 @@ class RequestHandler:
         """Return the response; None if the client has disconnected."""
         try:
             return await self._answer(scope, receive)
-        except OutsideError as error:  # the store does not return its time; its other failures are answered where they occur
+        except ExternalError as error:  # the store does not return its time; its other failures are answered where they occur
             log.warning("a request could not be answered: %s", error)
             return unavailable(error, 0)
 
@@ -71,7 +71,7 @@ class RequestHandler:
         if body is None:
             return too_large(self._clock(), scope["path"])
         headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
-        call = parse(self._desk, Request(scope["method"], scope["path"], headers, body, self._clock()))
+        call = parse(self._context, Request(scope["method"], scope["path"], headers, body, self._clock()))
         if isinstance(call, Response):
             return call
         scope.get("extensions", {}).get(SIGNED, nobody)()
@@ -85,10 +85,10 @@ class RequestHandler:
             return overloaded(self._clock())
         self._slow_waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._slow, carry_out, self._desk, call, self._clock())
+            return await asyncio.get_running_loop().run_in_executor(self._slow, carry_out, self._context, call, self._clock())
         except Exception:
-            log.exception("a call could not be carried out")
-            return refuse(500, "a mistake of the control plane's; see its log", self._clock())
+            log.exception("a call failed")
+            return refuse(500, "a bug in the control plane; see its log", self._clock())
         finally:
             self._slow_waiting -= 1
 

@@ -20,13 +20,14 @@ from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.server.app import create_app
 from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
 from prime_train.control_plane.server.connection import Connection
-from prime_train.control_plane.server.crowd import Crowd
-from prime_train.control_plane.server.descriptors import raise_file_limit, room
-from prime_train.control_plane.server.loop import INTERVAL_S, Watcher
+from prime_train.control_plane.server.connection_limiter import ConnectionLimiter
+from prime_train.control_plane.server.open_files import connection_limits, raise_file_limit
 from prime_train.control_plane.server.pages import PageServer
 from prime_train.control_plane.server.request_handler import RequestHandler
-from prime_train.control_plane.server.standstill import Standstill
+from prime_train.control_plane.server.suspension import SuspensionDetector
+from prime_train.control_plane.server.watcher import INTERVAL_S, Watcher
 from prime_train.control_plane.webhook import WebhookContext
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.ports import PermanentError, TemporaryError
 
 IDLE_S = 75
@@ -58,7 +59,7 @@ class _Uvicorn(uvicorn.Server):
 
 class Server:
     """The webhook in a thread of its own, and optionally a watcher beside it. Port 0 takes a free one. `clock`: replaces the store's.
-    `pages`: the dashboard, if there is to be one."""
+    `pages`: the dashboard; None: it is not served."""
 
     def __init__(
         self,
@@ -72,41 +73,41 @@ class Server:
         self.poke = threading.Event()
         self.ended = threading.Event()
         """Set when the webhook no longer serves, for whatever reason."""
-        self._desk, self._host, self._port = webhook, host, port
+        self._context, self._host, self._port = webhook, host, port
         self._pages = PageServer(pages) if pages is not None else None
-        self._standstill = Standstill(webhook.store, clock or webhook.store.now_s)
+        self._suspension = SuspensionDetector(webhook.store, clock or webhook.store.now_s)
         self._uvicorn: _Uvicorn | None = None
         self._thread: threading.Thread | None = None
         self.watcher: Watcher | None = None
 
     @property
     def url(self) -> str:
-        """Return the URL at which it listens. Valid only after `start`."""
+        """Return the URL at which the server listens. Valid only after `start`."""
         return url_of(self._host, self._port)
 
     def start(self) -> Self:
         """Start and return once connections are accepted. Raises PermanentError if the address cannot be used."""
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
-        gate = RequestHandler(self._desk, self.poke.set, self._standstill.now_s)
-        self._uvicorn = _Uvicorn(uvicorn_config(AsgiFastPath(create_app(gate), gate, self._pages)))
-        self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, gate), name="webhook", daemon=True)
+        handler = RequestHandler(self._context, self.poke.set, self._suspension.now_s)
+        self._uvicorn = _Uvicorn(uvicorn_config(AsgiFastPath(create_app(handler), handler, self._pages)))
+        self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, handler), name="webhook", daemon=True)
         self._thread.start()
-        self._standstill.start()
+        self._suspension.start()
         self._uvicorn.listens.wait(START_S_MAX)
         if not self._uvicorn.started or self.ended.is_set():
             self.stop()
             raise PermanentError(f"the webhook did not start within {START_S_MAX:.0f} s; its log says why")
         return self
 
-    def _serve(self, server: _Uvicorn, listener: socket.socket, gate: RequestHandler) -> None:
+    def _serve(self, server: _Uvicorn, listener: socket.socket, handler: RequestHandler) -> None:
         try:
             with listener:
                 server.run(sockets=[listener])
         except Exception:
             log.exception("the webhook ended")
         finally:
-            gate.close()
+            handler.close()
             if self._pages is not None:
                 self._pages.close()
             self.ended.set()
@@ -114,7 +115,7 @@ class Server:
 
     def watch(self, context: Context, *, interval_s: float = INTERVAL_S) -> Watcher:
         """Start a watcher that is poked by this webhook's news."""
-        self.watcher = Watcher(context, self.poke, self._standstill.now_s, interval_s)
+        self.watcher = Watcher(context, self.poke, self._suspension.now_s, interval_s)
         self.watcher.start()
         return self.watcher
 
@@ -122,7 +123,7 @@ class Server:
         """Stop the watcher, then the webhook: requests in progress get `GRACE_S` seconds."""
         if self.watcher is not None:
             self.watcher.stop()
-        self._standstill.stop()
+        self._suspension.stop()
         if self._pages is not None:
             self._pages.end_streams()
         if self._uvicorn is not None:
@@ -197,29 +198,28 @@ def _signals() -> Iterator[list[int]]:
 
 def _listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65_535:
-        raise PermanentError(f"there is no port {port}; use one of 1 to 65535, or 0 for any that is free")
+        raise PermanentError(f"{port} is not a port; use 1 to 65535, or 0 for any free port")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=room().backlog)
+        return socket.create_server((host, port), family=family, backlog=connection_limits().backlog)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PermanentError(
-                f"port {port} of {host} is in use; stop what listens there, or, where no run has a machine, take another: "
-                "prime-train serve --port 0"
-            ) from error
+            free = Call(Operation.SERVE, options=(Option(Setting.PORT, "0"),))
+            fix = Advice("stop the process that listens there, or, if no run has a machine, use another port: ", free)
+            raise PermanentError(f"port {port} of {host} is in use", fix=fix) from error
         raise PermanentError(f"cannot listen on {host}:{port}: {error}") from error
 
 
 def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
     """Return the uvicorn configuration for both entries: unused features are off, and everything that can pile up is limited."""
-    allowed = room()
+    allowed = connection_limits()
     return uvicorn.Config(
         app,
         access_log=False,
         backlog=allowed.backlog,
-        http=Connection.among(Crowd(allowed)),
+        http=Connection.among(ConnectionLimiter(allowed)),
         lifespan="off",
-        limit_concurrency=allowed.connections + 1,  # the crowd stays below it
+        limit_concurrency=allowed.connections + 1,  # the limiter stays below it
         log_config=None,
         proxy_headers=False,
         server_header=False,

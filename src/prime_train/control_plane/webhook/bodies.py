@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from prime_train.control_plane.admission.calls import CANARY, Place
+from prime_train.control_plane.request_auth.calls import CANARY, RequestTarget
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.core.keys import manifest_key
 from prime_train.core.wire import Commit, Heartbeat, Nonce
 
-MISTAKES_MAX = 5
+ERRORS_MAX = 5
 SHOWN_CHARS_MAX = 24
 
 
@@ -18,7 +18,7 @@ class InvalidBody(Exception):
     """A well-formed body whose content is inconsistent with its request."""
 
 
-def _heartbeat(place: Place, body: bytes) -> Call:
+def _heartbeat(place: RequestTarget, body: bytes) -> Call:
     heartbeat = Heartbeat.model_validate_json(body)
     _same(place, heartbeat)
     # Independent of the agent's own flag: an exit, or a coming preemption, must not wait for the next check.
@@ -27,14 +27,14 @@ def _heartbeat(place: Place, body: bytes) -> Call:
     return HeartbeatCall(heartbeat)
 
 
-def _exit(place: Place, body: bytes) -> Call:
+def _exit(place: RequestTarget, body: bytes) -> Call:
     call = _heartbeat(place, body)
     if isinstance(call, HeartbeatCall) and call.heartbeat.exit is None:
-        raise InvalidBody("exit: missing; say how the attempt ended")
+        raise InvalidBody("exit: missing; it must tell how the attempt ended")
     return call
 
 
-def _commit(place: Place, body: bytes) -> Call:
+def _commit(place: RequestTarget, body: bytes) -> Call:
     commit = Commit.model_validate_json(body)
     _same(place, commit)
     expected = manifest_key(commit.run, commit.step, commit.attempt)
@@ -43,19 +43,19 @@ def _commit(place: Place, body: bytes) -> Call:
     return CommitCall(commit)
 
 
-def _bootstrap_call(place: Place, body: bytes) -> Call:
+def _bootstrap_call(place: RequestTarget, body: bytes) -> Call:
     return BootstrapCall(place.run, place.attempt, place.identity)
 
 
-def _keys(place: Place, body: bytes) -> Call:
+def _keys(place: RequestTarget, body: bytes) -> Call:
     return KeysCall(place.run, place.attempt, place.identity)
 
 
-def _canary(place: Place, body: bytes) -> Call:
+def _canary(place: RequestTarget, body: bytes) -> Call:
     return CanaryCall(Nonce.model_validate_json(body).nonce)
 
 
-PARSERS: dict[str, Callable[[Place, bytes], Call]] = {
+PARSERS: dict[str, Callable[[RequestTarget, bytes], Call]] = {
     "heartbeat": _heartbeat,
     "commit": _commit,
     "exit": _exit,
@@ -65,26 +65,26 @@ PARSERS: dict[str, Callable[[Place, bytes], Call]] = {
 }
 
 
-def _same(place: Place, said: Heartbeat | Commit) -> None:
-    if said.run != place.run:
-        raise InvalidBody(f"run: {_short(repr(said.run))} is not the {place.run} of the path")
-    if said.attempt != place.attempt:
-        raise InvalidBody(f"attempt: {said.attempt} is not the {place.attempt} of the path")
-    if said.identity != place.identity:
-        raise InvalidBody(f"identity: {_short(repr(said.identity))} is not the one of the path")
+def _same(place: RequestTarget, message: Heartbeat | Commit) -> None:
+    if message.run != place.run:
+        raise InvalidBody(f"run: {_short(repr(message.run))} is not the {place.run} of the path")
+    if message.attempt != place.attempt:
+        raise InvalidBody(f"attempt: {message.attempt} is not the {place.attempt} of the path")
+    if message.identity != place.identity:
+        raise InvalidBody(f"identity: {_short(repr(message.identity))} is not the one of the path")
 
 
 def describe(error: ValidationError) -> str:
-    """Return up to `MISTAKES_MAX` wrong fields and their mistakes, without values that may be secrets (of unknown fields, long texts)."""
+    """Return up to `ERRORS_MAX` wrong fields and their mistakes, without values that may be secrets (of unknown fields, long texts)."""
     rows = error.errors(include_url=False, include_context=False)
-    more = [f"and {len(rows) - MISTAKES_MAX} more"] if len(rows) > MISTAKES_MAX else []
-    return "; ".join([_mistake(row) for row in rows[:MISTAKES_MAX]] + more)
+    more = [f"and {len(rows) - ERRORS_MAX} more"] if len(rows) > ERRORS_MAX else []
+    return "; ".join([_error_text(row) for row in rows[:ERRORS_MAX]] + more)
 
 
 _UNSHOWN = {"extra_forbidden", "missing", "json_invalid", "string_too_long", "model_type"}
 
 
-def _mistake(row: ErrorDetails) -> str:
+def _error_text(row: ErrorDetails) -> str:
     where = ".".join(_short(str(part)) for part in row["loc"]) or "body"
     value = row["input"]
     shown = row["type"] not in _UNSHOWN and isinstance(value, str | int | float | None)

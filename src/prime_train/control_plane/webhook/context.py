@@ -2,22 +2,23 @@
 
 from collections.abc import Callable
 
-from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
-from prime_train.control_plane.admission.responses import HEARTBEAT_S
+from prime_train.control_plane.request_auth.keyring import CACHED_MAX, Keyring
+from prime_train.control_plane.request_auth.responses import HEARTBEAT_S
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Secrets, Store
 
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
-Lend = Callable[[str, int], PodKeys]
-"""Returns keys to the bucket for one attempt, by its run and attempt; for "" and 0, the operator's. Raises OutsideError."""
+IssueCredentials = Callable[[str, int], PodKeys]
+"""A function that returns keys to the bucket for one attempt, given its run id and attempt number, or for the operator, given "" and 0.
+Raises ExternalError."""
 
 
 class WebhookContext(Keyring):
     """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
     bucket. `provider`, `public_url`, `watches` and `run_secrets` are reported to the operator: the provider it rents from, the URL that
-    machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen. `lend`: issues temporary keys for
-    pods, unless `bucket_keys` has permanent ones."""
+    machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen. `issue_credentials`: issues
+    temporary keys for pods, unless `bucket_keys` has permanent ones."""
 
     def __init__(
         self,
@@ -28,7 +29,7 @@ class WebhookContext(Keyring):
         bucket_url: str,
         bucket_mark: str = "",
         bucket_keys: Secrets | None = None,
-        lend: Lend | None = None,
+        issue_credentials: IssueCredentials | None = None,
         provider: str = "",
         public_url: str = "",
         watches: bool = False,
@@ -37,23 +38,24 @@ class WebhookContext(Keyring):
         super().__init__(masters)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.provider, self.public_url, self.watches, self.run_secrets = provider, public_url, watches, run_secrets
-        self.bucket_keys, self.lend = dict(bucket_keys or {}), lend
+        self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
         self._paces: dict[str, int] = {}
 
     @property
-    def starts_with_lent(self) -> bool:
-        """Return whether an attempt starts with temporary keys. An attempt that has them gets new ones in any case."""
-        return self.lend is not None and not KEYS.issubset(self.bucket_keys)
+    def issues_credentials_at_start(self) -> bool:
+        """Return whether an attempt starts with temporary keys: they can be issued, and `bucket_keys` has no permanent ones. Whether it
+        gets new ones later does not depend on this."""
+        return self.issue_credentials is not None and not KEYS.issubset(self.bucket_keys)
 
     def pace_s(self, run_id: str) -> int:
         """Return the seconds between heartbeats from the run's spec; cached, because they never change."""
         known = self._paces.get(run_id)
         if known is not None:
             return known
-        held = self.store.load(run_id)
-        if held is None:
+        record = self.store.load(run_id)
+        if record is None:
             return HEARTBEAT_S
         if len(self._paces) >= CACHED_MAX:
             self._paces.clear()
-        self._paces[run_id] = held.run.spec.health.heartbeat_s
-        return held.run.spec.health.heartbeat_s
+        self._paces[run_id] = record.run.spec.health.heartbeat_s
+        return record.run.spec.health.heartbeat_s

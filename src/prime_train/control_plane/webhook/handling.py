@@ -6,9 +6,9 @@ from typing import TypeGuard
 from pydantic import ValidationError
 
 from prime_train import __version__
-from prime_train.control_plane.admission.admission import admit
-from prime_train.control_plane.admission.calls import Place, Request, Response, StoreCall
-from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, refuse, reply, unavailable
+from prime_train.control_plane.request_auth.authenticate import admit
+from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.request_auth.responses import HEARTBEAT_S, RETRY_S, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.context import WebhookContext
@@ -18,9 +18,9 @@ from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
 from prime_train.core.run import Run
-from prime_train.core.tracker.pages import origin_url
+from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
-from prime_train.ports import Answer, OutsideError, PermanentError, RunRecord
+from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
 
 WAKING = frozenset({"create", "save", "wake"})
 """Methods of the store after which a run may need a decision."""
@@ -32,9 +32,9 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
     return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
-def fulfil(webhook: WebhookContext, admitted: Place | StoreCall, request: Request) -> Response:
+def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall, request: Request) -> Response:
     """Return the response to a request that was admitted."""
-    call = read(admitted, request) if isinstance(admitted, Place) else admitted
+    call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
     return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
 
 
@@ -55,23 +55,23 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
                 return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
             case StoreCall(name, body):
                 return _store(webhook, name, body, now_s)
-    except OutsideError as error:
+    except ExternalError as error:
         return unavailable(error, now_s)
 
 
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
     """Store the heartbeats in one transaction; return the responses in order. Raises what the store raises; then none counts as stored."""
-    said = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
+    answers = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [
         answer(call, one, pace_s=HEARTBEAT_S if one.verdict is Verdict.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
-        for call, one in zip(calls, said, strict=True)
+        for call, one in zip(calls, answers, strict=True)
     ]
 
 
-def answer(call: HeartbeatCall | CommitCall, said: Answer, *, pace_s: int, now_s: int) -> Response:
+def answer(call: HeartbeatCall | CommitCall, result: Answer, *, pace_s: int, now_s: int) -> Response:
     """Return the response for the store's answer: 409 for `fenced`, else 200."""
-    wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and said.verdict is Verdict.OK
-    return reply(said.verdict, said.order, said.order_reason, pace_s, said.committed_step, now_s, wakes)
+    wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and result.verdict is Verdict.OK
+    return reply(result.verdict, result.order, result.order_reason, pace_s, result.committed_step, now_s, wakes)
 
 
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
@@ -94,52 +94,54 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
 
 
 def _operators(webhook: WebhookContext) -> PodKeys | None:
-    """Return temporary keys for the operator; None: those in the environment must do, for example because the role is missing."""
+    """Return temporary keys for the operator; None if none can be issued, for example because the role is missing: the operator then needs
+    keys in their own environment."""
     try:
-        return webhook.lend("", 0) if webhook.lend is not None else None
+        return webhook.issue_credentials("", 0) if webhook.issue_credentials is not None else None
     except PermanentError:
-        if webhook.starts_with_lent:
+        if webhook.issues_credentials_at_start:
             raise
         return None
 
 
-def _is_current(held: RunRecord | None, call: BootstrapCall | KeysCall) -> TypeGuard[RunRecord]:
-    return held is not None and held.lease.open and (held.lease.attempt, held.lease.identity) == (call.attempt, call.identity)
+def _is_current(record: RunRecord | None, call: BootstrapCall | KeysCall) -> TypeGuard[RunRecord]:
+    return record is not None and record.lease.open and (record.lease.attempt, record.lease.identity) == (call.attempt, call.identity)
 
 
-def _bootstrap(webhook: WebhookContext, held: RunRecord | None, call: BootstrapCall, now_s: int) -> Response:
-    if not _is_current(held, call):
+def _bootstrap(webhook: WebhookContext, record: RunRecord | None, call: BootstrapCall, now_s: int) -> Response:
+    if not _is_current(record, call):
         return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
-    missing = [name for name in held.run.spec.secrets if name not in webhook.secrets]
+    missing = [name for name in record.run.spec.secrets if name not in webhook.secrets]
     if missing:
-        said = f"the control plane does not hand out {', '.join(missing)}: not set there, or not on its list {VARIABLE}"
-        return refuse(503, said, now_s, (("retry-after", str(RETRY_S)),))
+        message = f"the control plane does not provide {', '.join(missing)}: not set there, or not listed in {VARIABLE}"
+        return refuse(503, message, now_s, (("retry-after", str(RETRY_S)),))
     try:
-        job = _job(webhook, held.run, call, now_s)
-    except OutsideError:
+        job = _job(webhook, record.run, call, now_s)
+    except ExternalError:
         return _no_keys_now(now_s)
     return Response(200, job.as_json().encode())
 
 
-def _keys(webhook: WebhookContext, held: RunRecord | None, call: KeysCall, now_s: int) -> Response:
+def _keys(webhook: WebhookContext, record: RunRecord | None, call: KeysCall, now_s: int) -> Response:
     """Return new temporary keys for the current attempt; a fenced attempt gets none."""
-    if not _is_current(held, call):
+    if not _is_current(record, call):
         return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
-    if webhook.lend is None:
-        return refuse(404, "the keys that machines get here do not end, so there are no others", now_s)
+    if webhook.issue_credentials is None:
+        return refuse(404, "this control plane's keys for machines do not expire, so there are no new ones", now_s)
     try:
-        return Response(200, webhook.lend(held.run.run_id, call.attempt).model_dump_json().encode())
-    except OutsideError:
+        return Response(200, webhook.issue_credentials(record.run.run_id, call.attempt).model_dump_json().encode())
+    except ExternalError:
         return _no_keys_now(now_s)
 
 
 def _no_keys_now(now_s: int) -> Response:
-    return refuse(503, "keys to the bucket cannot be had now; ask again", now_s, (("retry-after", str(RETRY_S)),))
+    return refuse(503, "keys to the bucket are not available now; retry later", now_s, (("retry-after", str(RETRY_S)),))
 
 
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     spec, attempt = run.spec, call.attempt
     hours, flush_s = spec.budget.hours, flush_from_s(run)
+    issue = webhook.issue_credentials
     return Bootstrap(
         run=run.run_id,
         attempt=attempt,
@@ -147,7 +149,7 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         bucket_url=webhook.bucket_url,
         bucket_mark=webhook.bucket_mark,
         bucket_keys=webhook.bucket_keys,
-        keys=webhook.lend(run.run_id, attempt) if webhook.lend is not None and webhook.starts_with_lent else None,
+        keys=issue(run.run_id, attempt) if issue is not None and webhook.issues_credentials_at_start else None,
         code_key=None if spec.trainer.tree.repo else code_key(run.run_id, run.revision),
         code_sha256=run.code_sha256,
         commit=run.commit,

@@ -5,10 +5,10 @@ The checks, in this order: size, path, method, form of the headers, clock, signa
 
 from pydantic import ValidationError
 
-from prime_train.control_plane.admission.admission import admit
-from prime_train.control_plane.admission.calls import Place, Request, Response
-from prime_train.control_plane.admission.keyring import Keyring
-from prime_train.control_plane.admission.responses import refuse
+from prime_train.control_plane.request_auth.authenticate import admit
+from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response
+from prime_train.control_plane.request_auth.keyring import Keyring
+from prime_train.control_plane.request_auth.responses import refuse
 from prime_train.control_plane.webhook.bodies import PARSERS, InvalidBody, describe
 from prime_train.control_plane.webhook.calls import Call
 
@@ -16,10 +16,10 @@ from prime_train.control_plane.webhook.calls import Call
 def parse(keyring: Keyring, request: Request) -> Response | Call:
     """Return the call in a request, or the response that refuses it. Reads no store and never raises."""
     admitted = admit(keyring, request)
-    return read(admitted, request) if isinstance(admitted, Place) else admitted
+    return read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
 
 
-def read(place: Place, request: Request) -> Response | Call:
+def read(place: RequestTarget, request: Request) -> Response | Call:
     """Return the call in the body of a request that was admitted to `place`, or a refusal."""
     try:
         return PARSERS[place.verb](place, request.body)

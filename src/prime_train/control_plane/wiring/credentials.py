@@ -1,15 +1,18 @@
-"""Opens the bucket of a remote control plane with temporary keys that it issues: its master key is enough for that."""
+"""Opens the bucket of a remote control plane with temporary keys. The control plane issues them to whoever has its master key."""
 
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from prime_train.adapters.bucket import open_bucket
+from prime_train.elapsed import Elapsed
+from prime_train.ports import Bucket, ExternalError, PermanentError
+
 if TYPE_CHECKING:
     from prime_train.adapters.store_remote import RemoteStore
     from prime_train.control_plane.store_calls import Opening
     from prime_train.core.wire import PodKeys
-    from prime_train.ports import Bucket
 
 OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "R2_ACCESS_KEY_ID", "B2_APPLICATION_KEY_ID", "GS_ACCESS_KEY_ID")
 """Variables that name keys, or where they are; if one is set, the user's own keys are used."""
@@ -25,9 +28,7 @@ def has_own(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in OWN)
 
 
-def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> "Bucket":
-    from prime_train.adapters.bucket import open_bucket
-
+def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> Bucket:
     opening = plane.opening()
     renewed = Renewed(opening, plane.opening) if opening.keys is not None else None
     return open_bucket(url, {**environment, **opening.environment}, renewed)
@@ -37,9 +38,7 @@ class Renewed:
     """Temporary keys that are renewed before they end. If renewal fails, the old keys are used until they end; then what `ask` raises is
     raised. Thread-safe. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
 
-    def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: "Callable[[], float] | None" = None) -> None:
-        from prime_train.elapsed import Elapsed
-
+    def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: Callable[[], float] | None = None) -> None:
         self._ask, self._clock, self._lock = ask, clock or Elapsed(), threading.Lock()
         self._take(opening)
 
@@ -50,21 +49,17 @@ class Renewed:
             return self._keys.model_copy(update={"valid_s": max(0, int(self._ends_s - self._clock()))})
 
     def _renew(self) -> None:
-        from prime_train.ports import OutsideError
-
         try:
             self._take(self._ask())
-        except OutsideError as error:
+        except ExternalError as error:
             now_s = self._clock()
             if now_s >= self._ends_s:
                 raise
-            _log.warning("new keys to the bucket cannot be had, the old ones end in %d s: %s", self._ends_s - now_s, error)
+            _log.warning("new keys to the bucket could not be fetched, the old ones expire in %d s: %s", self._ends_s - now_s, error)
             self._renew_s = min(now_s + RETRY_S, self._ends_s)
 
     def _take(self, opening: "Opening") -> None:
-        from prime_train.ports import PermanentError
-
         if opening.keys is None:
-            raise PermanentError("the control plane lends no keys to its bucket any more")
+            raise PermanentError("the control plane no longer provides keys to its bucket")
         self._keys, self._ends_s = opening.keys, self._clock() + opening.keys.valid_s
         self._renew_s = self._ends_s - RENEWED_S

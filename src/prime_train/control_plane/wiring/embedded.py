@@ -4,25 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from prime_train.control_plane.pages import Pages
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.ports import Watched
 
 if TYPE_CHECKING:
-    from prime_train.control_plane.pages import Pages
     from prime_train.control_plane.server.serve import Server
-    from prime_train.ports import Watched
 
 INTERVAL_S = 5.0
-UNSERVED = (
-    "no control plane serves this home: nothing is replaced, and no budget is looked after; start, and leave running: prime-train serve"
+UNSERVED = Advice(
+    "no control plane serves this home: no machine is replaced, and no budget is enforced; start, and leave running: ",
+    Call(Operation.SERVE),
 )
-
-
-def is_left_alone(home: Home) -> bool:
-    """Return whether no control plane serves this home now. A home with a remote store is served there."""
-    return not home.environment.get(STORE) and home.serving() is None
 
 
 def refuse_unheard(home: Home, public_url: str) -> None:
@@ -33,22 +29,23 @@ def refuse_unheard(home: Home, public_url: str) -> None:
         return
     count = len(home.store().lease_statuses())
     if count:
-        machines = f"{count} machine{' calls' if count == 1 else 's call'} {last.public_url}"
-        raise UsageError(
-            f"{machines}; served at {public_url} they would be taken for silent and replaced",
-            fix="serve at that address again (free its port, if something else has it), or end their runs first: "
-            "prime-train stop --now RUN for each, then prime-train watch --once",
-            code=Exit.OUTSIDE_REFUSED,
+        machines = f"{count} machine{' sends' if count == 1 else 's send'} heartbeats to {last.public_url}"
+        fix = Advice(
+            "serve at that address again (free its port if another process uses it), or end their runs first: ",
+            *(Call(Operation.CANCEL, "RUN"), " for each, then ", Call(Operation.SWEEP)),
         )
+        message = f"{machines}; if this home is served at {public_url}, they count as silent and are replaced"
+        raise UsageError(message, fix=fix, code=Exit.EXTERNAL_REFUSED)
 
 
 @contextmanager
 def control_plane(
-    home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: "Watched | None" = None, pages: "Pages | None" = None
+    home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: Watched | None = None, pages: Pages | None = None
 ) -> "Iterator[Server]":
-    """Serve `home` on a port (0: any; None: its last, or any) during the block. Pods keep running when it ends.
+    """Run a control plane for `home` during the block. Pods keep running when the block ends.
 
-    `pages`: the dashboard, if there is to be one.
+    `port`: the port of the webhook; 0: any free port; None: the last port of this home, or any if there is none. `pages`: the dashboard;
+    None: it is not served.
 
     Raises PermanentError if the port is taken, UsageError if machines call another address, or another process serves the home.
     """
@@ -61,6 +58,6 @@ def control_plane(
         webhook = home.webhook()
         home.catch_up()
         with Server(webhook, port=number, pages=pages) as server:
-            home.say_serving(server.url)
+            home.write_serving(server.url)
             server.watch(home.context(home.public_url(server.url), watched=watched), interval_s=interval_s)
             yield server

@@ -24,20 +24,20 @@ def speaks_only_of(environment: Mapping[str, str]) -> str:
 
 
 def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
-    """Return a function from a repository to its GitHub client; an App takes precedence over a fine-grained token, that over the job's.
-    Raises UsageError if only half of an App's settings is set."""
+    """Return a function from a repository to its GitHub client. An App takes precedence over a fine-grained token, and a fine-grained token
+    over the job's token. Raises UsageError if only half of an App's settings is set."""
     from prime_train.adapters.github import API_URL, ENV_API_URL, AppKey, AppToken, GitHub
 
     url = environment.get(ENV_API_URL) or API_URL
     key = AppKey(environment[APP_ID], _pem(environment)) if environment.get(APP_ID) else None
 
-    def speaking(repository: str) -> GitHub:
+    def for_repository(repository: str) -> GitHub:
         if key is None:
             return GitHub(repository, _token(environment), url=url)
         app = AppToken(key, repository, url=url)
         return GitHub(repository, app, url=url, login=app.login())
 
-    return speaking
+    return for_repository
 
 
 def _token(environment: Mapping[str, str]) -> str:
@@ -48,12 +48,13 @@ def _token(environment: Mapping[str, str]) -> str:
 
 def _pem(environment: Mapping[str, str]) -> str:
     """Return the App's private key, given as text or as the path of its file. Raises UsageError if it is neither."""
-    said = environment.get(APP_KEY, "")
-    if "-----BEGIN" in said:
-        return said
+    value = environment.get(APP_KEY, "")
+    if "-----BEGIN" in value:
+        return value
     try:
-        return Path(said).read_text()
+        return Path(value).read_text()
     except OSError:
         raise UsageError(
-            f"{APP_KEY} is no private key and no file that can be read", fix="set it to the App's PEM text, or to its file"
+            f"{APP_KEY} is neither a private key nor a readable file",
+            fix="set it to the App's private key in PEM format, or to the path of its file",
         ) from None

@@ -14,24 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
+from prime_train.adapters.bucket import address, open_bucket
+from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, other_bucket
+from prime_train.adapters.notify_log import LogNotifier
+from prime_train.adapters.notify_slack import slack_from
+from prime_train.adapters.pods_by_provider import PodsByProvider
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.adapters.tracker_wandb import tracker_from
 from prime_train.configs.run_secrets import listed
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE
+from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.wiring.credentials import borrowed, has_own
+from prime_train.control_plane.wiring.github_auth import client, speaks, speaks_only_of
+from prime_train.control_plane.wiring.pod_keys import keys_for_pods
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, Reach, default_provider
 from prime_train.core.access.run_secrets import for_runs
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
-from prime_train.core.registry.providers import LOCAL, PROVIDERS
+from prime_train.core.plugins.providers import LOCAL, PROVIDERS
+from prime_train.core.run import Run
+from prime_train.ports import Bucket, ExternalError, Notifier, NoTracker, PermanentError, RunRecord, Store, Tracker, Watched
 
 if TYPE_CHECKING:
-    from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.store_remote import RemoteStore
     from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.store_calls import About
-    from prime_train.control_plane.webhook import WebhookContext
-    from prime_train.control_plane.wiring.providers import Providers, Reach
-    from prime_train.core.run import Run
-    from prime_train.ports import Bucket, Notifier, RunRecord, Store, Tracker, Watched
 
 HOME = "PRIME_TRAIN_HOME"
 BUCKET = "PRIME_TRAIN_BUCKET"
@@ -40,7 +49,9 @@ MASTER = "PRIME_TRAIN_MASTER_KEY"
 DYNAMO = "dynamodb://"
 SLACK = "PRIME_TRAIN_SLACK_"
 MASTER_BYTES = 32
-FIX_MASTER = "where it is served, prime-train key --show prints it; on AWS, prime-train doctor --show-key"
+FIX_MASTER = Advice(
+    Call(Operation.SHOW_KEY), " prints it on the machine that serves the control plane; on AWS, use ", Call(Operation.SHOW_DEPLOYED_KEY)
+)
 FILE = "file:"
 FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
@@ -54,8 +65,8 @@ def wall_s() -> int:
 
 @dataclass(frozen=True)
 class Serving:
-    """The content of serve.json, written by `prime-train serve`. `public_url`: the URL that rented machines call; `provider`: the default
-    provider of runs; `bucket_url`: where it looks for checkpoints."""
+    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that rented machines call; `provider`:
+    the default provider of runs; `bucket_url`: where it looks for checkpoints."""
 
     url: str
     pid: int
@@ -83,7 +94,8 @@ class Home:
 
     @property
     def elsewhere(self) -> str:
-        """Return the address of the remote control plane whose store this is; empty if the store is here, or in a table."""
+        """Return the address of the remote control plane whose store this home uses; empty if the store is in the home or in a DynamoDB
+        table."""
         return "" if self.table_url else self.environment.get(STORE, "").rstrip("/")
 
     @property
@@ -102,14 +114,13 @@ class Home:
         """Return whether runs were ever kept here."""
         return bool(self.environment.get(STORE)) or (self.root / "control.sqlite").exists()
 
-    def store(self) -> "Store":
+    def store(self) -> Store:
         if self.elsewhere:
             return self.remote()
         if self.table_url:
             from prime_train.adapters.store_dynamo.opening import open_dynamo
 
             return open_dynamo(self.table_url, self.environment)
-        from prime_train.adapters.store_sqlite import SqliteStore
 
         self._make()
         return SqliteStore(self.root / "control.sqlite")
@@ -119,11 +130,8 @@ class Home:
 
         return RemoteStore(self.elsewhere, self.master())
 
-    def bucket(self) -> "Bucket":
+    def bucket(self) -> Bucket:
         """Return the bucket; that of a remote control plane is opened with keys that it issues, unless keys are set here."""
-        from prime_train.adapters.bucket import open_bucket
-        from prime_train.control_plane.wiring.credentials import borrowed, has_own
-
         self._make()
         if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
             return borrowed(self.bucket_url, self.environment, self.remote())
@@ -137,17 +145,13 @@ class Home:
         under its address, so its identity is compared only right before use."""
         if not self.bucket_url.startswith(FILE) or not self.has_runs:
             return ""
-        from prime_train.adapters.bucket import address
 
         return self.store().watch().buckets.get(address(self.bucket_url), "")
 
     def make_bucket(self) -> None:
         """Prepare the bucket for use: a new one, such as a folder that is absent or empty, is created and marked, and its identity is
-        stored. Raises UsageError if the bucket known by this address is missing or another one is there, and OutsideError if it does not
+        stored. Raises UsageError if the bucket known by this address is missing or another one is there, and ExternalError if it does not
         answer."""
-        from prime_train.adapters.bucket import address, open_bucket
-        from prime_train.adapters.bucket.marks import OtherBucket, mark_of, marked, other_bucket
-
         self._make()
         store, url = self.store(), self.bucket_url
         known = store.watch().buckets.get(address(url), "")
@@ -156,9 +160,9 @@ class Home:
             try:
                 found = mark_of(bucket)
             except OtherBucket as error:
-                raise UsageError(str(error), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED) from error
+                raise UsageError(str(error), fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED) from error
             if found != known:
-                raise UsageError(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+                raise UsageError(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)
             return
         _refuse_empty(store, bucket, url)
         mark, written = marked(bucket), False
@@ -178,23 +182,22 @@ class Home:
         theirs = self.about.bucket_url
         if named and named.rstrip("/") != theirs.rstrip("/"):
             raise UsageError(
-                f"{BUCKET} is {named}; the control plane's bucket is {theirs}", fix=f"unset {BUCKET} here, or set it to that one"
+                f"{BUCKET} is {named}, but the control plane's bucket is {theirs}",
+                fix=f"unset {BUCKET} here, or set it to the control plane's bucket",
             )
         folder = urlsplit(theirs)
         if folder.scheme == "file" and not Path(unquote(folder.path)).is_dir():
             raise UsageError(
-                f"the control plane's bucket, {theirs}, is a folder of its own box", fix="have it served with a bucket such as s3://..."
+                f"the control plane's bucket, {theirs}, is a folder on its own machine", fix="serve it with a bucket such as s3://..."
             )
         return theirs
 
-    def providers(self, webhook_url: str = "", *, waits: bool = False) -> "Providers":
+    def providers(self, webhook_url: str = "", *, waits: bool = False) -> Providers:
         """Return the providers; without a `webhook_url`, for reading only."""
-        from prime_train.control_plane.wiring.providers import Providers
-
         store = self.store if self.environment.get(STORE) else None
         return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store)
 
-    def pods(self) -> "PodsByProvider":
+    def pods(self) -> PodsByProvider:
         """Return the pods for reading only: an agent would have no URL to call."""
         return self.providers().pods
 
@@ -202,7 +205,7 @@ class Home:
         self._make()
         return self.providers().local
 
-    def reach(self, run: "Run") -> "Reach | None":
+    def reach(self, run: Run) -> Reach | None:
         """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
         attempt = run.current_attempt
         if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
@@ -230,7 +233,7 @@ class Home:
         key = path.read_bytes()
         if len(key) != MASTER_BYTES:
             raise UsageError(
-                f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running pods know its old value"
+                f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running machines use its old value"
             )
         return key
 
@@ -244,12 +247,8 @@ class Home:
         """Return the names and globs of the variables that the control plane provides to runs; for a remote one, its own list."""
         return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
-    def webhook(self, public_url: str = "", *, watches: bool = False) -> "WebhookContext":
-        from prime_train.control_plane.webhook import WebhookContext
-        from prime_train.control_plane.wiring.pod_keys import keys_for_pods
-        from prime_train.control_plane.wiring.providers import default_provider
-
-        keys, lend = keys_for_pods(self.bucket_url, self.environment)
+    def webhook(self, public_url: str = "", *, watches: bool = False) -> WebhookContext:
+        keys, issue_credentials = keys_for_pods(self.bucket_url, self.environment)
         return WebhookContext(
             self.store(),
             (self.master(),),
@@ -258,7 +257,7 @@ class Home:
             bucket_url=self.bucket_url,
             bucket_mark=self.bucket_mark,
             bucket_keys=keys,
-            lend=lend,
+            issue_credentials=issue_credentials,
             provider=default_provider(self.environment),
             public_url=public_url,
             watches=watches,
@@ -269,17 +268,16 @@ class Home:
         because an agent whose attempt the store does not have is answered `fenced`. If it fails now, the watcher does it before it launches
         or ends anything."""
         from prime_train.control_plane.reconcile import catch_up_all
-        from prime_train.ports import OutsideError
 
         log = logging.getLogger("prime_train.serve")
         store = self.store()
         try:
             for run_id in catch_up_all(store, self.bucket(), self.master(), store.now_s()):
-                log.warning("%s: the store had been restored from an older copy; it goes on from what the bucket has recorded", run_id)
-        except OutsideError as error:
-            log.warning("whether the store is an older copy cannot be told now: %s", error)
+                log.warning("%s: the store was restored from an older copy; the run continues from the record in the bucket", run_id)
+        except ExternalError as error:
+            log.warning("it cannot be determined now whether the store is an older copy: %s", error)
 
-    def context(self, webhook_url: str, *, watched: "Watched | None" = None, waits: bool = False) -> "Context":
+    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False) -> "Context":
         """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends soon, see `Providers`."""
         from prime_train.adapters.canary_http import CanaryHttp
         from prime_train.control_plane.reconcile import Context
@@ -309,11 +307,16 @@ class Home:
         """Return the control plane that serves this home now, or None."""
         from prime_train.adapters.canary_http import CanaryHttp
 
-        said = self.last_serving()
-        return said if said is not None and CanaryHttp(said.url, self.master()).sings(wall_s()) else None
+        serving = self.last_serving()
+        return serving if serving is not None and CanaryHttp(serving.url, self.master()).is_answering(wall_s()) else None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a control plane serves this home now. A store elsewhere is served by the control plane there, which is not asked."""
+        return bool(self.environment.get(STORE)) or self.serving() is not None
 
     @contextmanager
-    def serving_alone(self) -> "Iterator[None]":
+    def serving_alone(self) -> Iterator[None]:
         """Make this process the only one that serves this home during the `with` block. Raises UsageError if another process serves it. The
         kernel releases the lock when a process ends."""
         self._make()
@@ -329,10 +332,10 @@ class Home:
 
     def _served(self, lock: TextIO) -> UsageError:
         lock.seek(0)
-        said, process = self.last_serving(), lock.read(PID_CHARS_MAX).strip() or "that has only just begun"
-        where = f", at {said.url}" if said is not None and str(said.pid) == process else ""
-        fix = "for one more watcher: prime-train watch; to serve it from here, end that process first"
-        return UsageError(f"{self.root} is served already{where} by process {process}", fix=fix, code=Exit.OUTSIDE_REFUSED)
+        serving, process = self.last_serving(), lock.read(PID_CHARS_MAX).strip() or "that has only just started"
+        where = f", at {serving.url}" if serving is not None and str(serving.pid) == process else ""
+        fix = Advice("for an additional watcher: ", Call(Operation.WATCH), "; to serve it from here, end that process first")
+        return UsageError(f"{self.root} is already served{where} by process {process}", fix=fix, code=Exit.EXTERNAL_REFUSED)
 
     def last_serving(self) -> Serving | None:
         """Return the content of serve.json, whose writer may have ended; of a remote control plane its own description; or None."""
@@ -340,24 +343,21 @@ class Home:
             about = self.about
             return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
         if self.table_url and self.environment.get(PUBLIC_URL):
-            from prime_train.control_plane.wiring.providers import default_provider
-
             url = self.environment[PUBLIC_URL].rstrip("/")
             return Serving(url, 0, url, default_provider(self.environment), self.bucket_url)
         try:
-            said = json.loads(self.serve_file.read_text())
-            provider, bucket_url = str(said.get("provider") or LOCAL), str(said.get("bucket_url") or self.bucket_url)
-            return Serving(str(said["url"]), int(said["pid"]), str(said.get("public_url") or said["url"]), provider, bucket_url)
+            content = json.loads(self.serve_file.read_text())
+            provider, bucket_url = str(content.get("provider") or LOCAL), str(content.get("bucket_url") or self.bucket_url)
+            return Serving(str(content["url"]), int(content["pid"]), str(content.get("public_url") or content["url"]), provider, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def say_serving(self, url: str) -> None:
+    def write_serving(self, url: str) -> None:
         """Write serve.json. It stays after the process ends, so that the next one serves on the same port."""
         draft = self.root / f".serve-{os.getpid()}.json"
-        from prime_train.control_plane.wiring.providers import default_provider
 
-        told = {"public_url": self.public_url(url), "provider": default_provider(self.environment), "bucket_url": self.bucket_url}
-        draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | told) + "\n")
+        settings = {"public_url": self.public_url(url), "provider": default_provider(self.environment), "bucket_url": self.bucket_url}
+        draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
         draft.replace(self.serve_file)
 
     def port(self) -> int:
@@ -370,61 +370,56 @@ class Home:
         return self._last_port() or (PORT if self.environment.get(PUBLIC_URL) else 0)
 
     def _last_port(self) -> int | None:
-        said = self.last_serving()
-        return urlsplit(said.url).port if said is not None else None
+        serving = self.last_serving()
+        return urlsplit(serving.url).port if serving is not None else None
 
-    def _tracker(self) -> "Tracker":
+    def _tracker(self) -> Tracker:
         """Return the W&B tracker if its API key is set."""
-        from prime_train.ports import NoTracker
-
         if not self.environment.get("WANDB_API_KEY"):
             return NoTracker()
-        from prime_train.adapters.tracker_wandb import tracker_from
 
         return tracker_from(self.environment) or NoTracker()
 
-    def _notifiers(self) -> "tuple[Notifier, ...]":
+    def _notifiers(self) -> tuple[Notifier, ...]:
         """Return the notifiers. Raises PermanentError for invalid settings of one."""
-        from prime_train.adapters.notify_log import LogNotifier
         from prime_train.adapters.notify_webhook import webhooks_from
 
         webhooks = webhooks_from(self.environment, self.environment.get(ALERT_URL) or None)
         return LogNotifier(), *webhooks, *self._on_slack(), *self._on_github()
 
-    def _on_slack(self) -> "Iterator[Notifier]":
+    def _on_slack(self) -> Iterator[Notifier]:
         if not any(name.startswith(SLACK) for name in self.environment) and not self.environment.get("SLACK_WEBHOOK_URL"):
             return
-        from prime_train.adapters.notify_slack import slack_from
 
-        slack = slack_from(self.environment, _told_of(self.store()))
+        slack = slack_from(self.environment, _loader_of(self.store()))
         if slack is not None:
             yield slack
 
-    def _on_github(self) -> "Iterator[Notifier]":
-        from prime_train.control_plane.wiring.github_auth import client, speaks, speaks_only_of
-
+    def _on_github(self) -> Iterator[Notifier]:
         if speaks(self.environment):
             from prime_train.adapters.github import GitHubNotifier
 
             web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
-            yield GitHubNotifier(client(self.environment), _told_of(self.store()), web_url=web_url, only=speaks_only_of(self.environment))
+            yield GitHubNotifier(client(self.environment), _loader_of(self.store()), web_url=web_url, only=speaks_only_of(self.environment))
 
     def _make(self) -> None:
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise UsageError(f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder of yours", code=Exit.OUTSIDE_REFUSED) from error
+            raise UsageError(
+                f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder that you own", code=Exit.EXTERNAL_REFUSED
+            ) from error
 
 
-def _refuse_empty(store: "Store", bucket: "Bucket", url: str) -> None:
+def _refuse_empty(store: Store, bucket: Bucket, url: str) -> None:
     """Raise UsageError if a bucket used before marks existed is empty although a run has checkpoints: its disk is probably not mounted."""
     going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
     if going_on and not any(True for _ in bucket.list(RUNS)):
-        said = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
-        raise UsageError(said, fix=FIX_BUCKET, code=Exit.OUTSIDE_REFUSED)
+        message = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
+        raise UsageError(message, fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)
 
 
-def _watched_by(context: "Context", watched: "Watched") -> "Context":
+def _watched_by(context: "Context", watched: Watched) -> "Context":
     return replace(context, watched=watched)
 
 
@@ -456,16 +451,15 @@ def _create_once(path: Path, content: bytes) -> None:
         draft.unlink()
 
 
-def _told_of(store: "Store") -> "Callable[[str], RunRecord | None]":
+def _loader_of(store: Store) -> Callable[[str], RunRecord | None]:
     """Return a function that loads the current run for notifiers. It returns None also for an unreadable record, and for an alert of no
     run; the alert is then sent without it."""
-    from prime_train.ports import PermanentError
 
-    def held(run_id: str) -> "RunRecord | None":
+    def record(run_id: str) -> RunRecord | None:
         try:
             return store.load(run_id) if run_id else None
         except PermanentError as error:
-            logging.getLogger("prime_train.alerts").warning("run %s is told of without its record: %s", run_id, error)
+            logging.getLogger("prime_train.alerts").warning("run %s is reported without its record: %s", run_id, error)
             return None
 
-    return held
+    return record

@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
 from prime_train.core.errors import UsageError
-from prime_train.core.registry.providers import LOCAL, PROVIDERS
-from prime_train.ports import Connection, PermanentError, Provider, ProviderContext
+from prime_train.core.offers import Offer
+from prime_train.core.plugins.providers import LOCAL, PROVIDERS
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.core.wire import Ticket
+from prime_train.ports import Account, PermanentError, Provider, ProviderContext, SshAddress, Store
 
 if TYPE_CHECKING:
-    from prime_train.adapters.pods_by_provider import PodsByProvider
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.provisioning import AgentPusher, BackgroundPusher
     from prime_train.adapters.ssh import LoginKey
-    from prime_train.core.offers import Offer
-    from prime_train.core.spec import HardwareSpec
-    from prime_train.core.verdict import Pod
-    from prime_train.core.wire import Ticket
-    from prime_train.ports import Account, Store
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
 STORE = "PRIME_TRAIN_STORE"
@@ -34,7 +33,7 @@ POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
 class Reach:
     """How to log in to a machine by SSH: `known_hosts` was pinned under the pod's id when the agent was installed there."""
 
-    connection: Connection
+    connection: SshAddress
     key_file: Path
     known_hosts: Path
 
@@ -51,7 +50,7 @@ class Providers:
     bucket_url: str
     webhook_url: str = ""
     waits: bool = False
-    store: "Callable[[], Store] | None" = None
+    store: Callable[[], Store] | None = None
 
     @property
     def default(self) -> str:
@@ -64,21 +63,17 @@ class Providers:
         return self._loaded[name]
 
     @property
-    def pods(self) -> "PodsByProvider":
-        from prime_train.adapters.pods_by_provider import PodsByProvider
-
+    def pods(self) -> PodsByProvider:
         return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, self.default)
 
     @property
     def local(self) -> "LocalPods":
-        """Return the machines that are this box, which have their disks here."""
+        """Return the provider whose pods run on this machine, with their disks in the home."""
         return cast("LocalPods", self.of(LOCAL).pods())
 
     @property
-    def account(self) -> "Account | None":
-        """Return the account to watch: of the providers that have one the default, or else the first."""
-        from prime_train.adapters.pods_by_provider import AccountOfOne
-
+    def account(self) -> Account | None:
+        """Return the account to watch: the default provider's, or if that has none, the first one of another provider that is set up."""
         names = sorted(names_set_up(self.environment), key=lambda name: name != self.default)
         accounts = (self.of(name).account() for name in names)
         found = next((account for account in accounts if account is not None), None)
@@ -86,15 +81,13 @@ class Providers:
 
     def reach(self, pod_id: str, run_id: str, attempt: int) -> Reach | None:
         """Return how to log in; None: the pod has no SSH, is gone, or does not report yet how to reach it."""
-        from prime_train.adapters.pods_by_provider import provider_of
-
         name, own_id = provider_of(pod_id)
         connection = self.of(name).connection(own_id) if name in names_set_up(self.environment) else None
         if connection is None:
             return None
         return Reach(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts")
 
-    def unreachable(self) -> str:
+    def unreachable_reason(self) -> str:
         """Return why a machine that is elsewhere could not work with this control plane; empty if it could."""
         if urlsplit(self.webhook_url).scheme != "https":
             return (
@@ -102,7 +95,9 @@ class Providers:
                 f"and set {PUBLIC_URL} to it"
             )
         if urlsplit(self.bucket_url).scheme in ("", "file"):
-            return f"rented machines could not reach the bucket {self.bucket_url}; set PRIME_TRAIN_BUCKET to one such as s3://name/folder"
+            return (
+                f"rented machines could not reach the bucket {self.bucket_url}; set PRIME_TRAIN_BUCKET to a bucket such as s3://name/folder"
+            )
         return ""
 
     @cached_property
@@ -118,11 +113,11 @@ class Providers:
 
         return login_key(self.root / "ssh", self.master)
 
-    def _push(self, connection: Connection, ticket: "Ticket") -> None:
+    def _push(self, connection: SshAddress, ticket: Ticket) -> None:
         """Install the agent; creates the login key only now, because a home that rents nothing needs none."""
         self._pusher(connection, ticket)
 
-    def _install(self, connection: Connection, ticket: "Ticket") -> None:
+    def _install(self, connection: SshAddress, ticket: Ticket) -> None:
         install = self._push if self.waits else self.pushes
         install(connection, ticket)
 
@@ -144,9 +139,9 @@ class Providers:
             self.master,
             install=self._install,
             public_key=lambda: self.login_key.public,
-            unreachable=self.unreachable,
+            unreachable_reason=self.unreachable_reason,
             store=self.store,
-            is_rented_from=bool(self.webhook_url),
+            may_rent=bool(self.webhook_url),
         )
 
 
@@ -157,8 +152,9 @@ def load(name: str, context: ProviderContext) -> Provider:
 
 
 def is_set_up(name: str, environment: Mapping[str, str]) -> bool:
-    """Return whether machines of this provider can be used. A log-in of its own tool counts only if PRIME_TRAIN_PROVIDER says so, so that
-    nobody pays for having logged in once. Machines that are a remote control plane's own box cannot be listed from here."""
+    """Return whether machines of this provider can be used. A log-in of the provider's own tool counts only if PRIME_TRAIN_PROVIDER names
+    the provider, so that machines are not rented merely because a user once logged in. Machines of the provider `local` on a remote control
+    plane cannot be listed from here."""
     row = PROVIDERS[name]
     if not row.is_rented:
         return not environment.get(STORE)
@@ -179,13 +175,13 @@ def default_provider(environment: Mapping[str, str]) -> str:
     """Return the name of the default provider. Raises UsageError for an unknown name."""
     named = environment.get(PROVIDER, "")
     if named and named not in PROVIDERS:
-        raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {' or '.join(PROVIDERS)}, or not at all")
+        raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {' or '.join(PROVIDERS)}, or unset it")
     return named or next((name for name in PROVIDERS if _has_credentials(name, environment)), LOCAL)
 
 
 def provider_to_rent_from(environment: Mapping[str, str], named: str | None = None) -> str:
-    """Return the provider `named`, or else the one whose machines for rent are looked at: the default one if it rents out machines, then
-    the first that is set up, then the first there is."""
+    """Return the provider `named`, or else the one from which machines would be rented: the default provider if it rents out machines,
+    otherwise the first that is set up, otherwise the first in the registry."""
     if named:
         return named
     renting = [name for name, row in PROVIDERS.items() if row.is_rented]
@@ -194,19 +190,20 @@ def provider_to_rent_from(environment: Mapping[str, str], named: str | None = No
 
 
 def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the credentials that are missing before machines can be rented; none if a provider's are complete."""
+    """Return the names of the missing credentials without which no machine can be rented; empty if those of at least one provider are
+    complete."""
     if any(_has_credentials(name, environment) for name in PROVIDERS):
         return ()
     return tuple(name for name in PROVIDERS[provider_to_rent_from(environment)].credentials if not environment.get(name))
 
 
-def for_rent(environment: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer]":
-    """Return the offers of the provider that `hardware` names, or of the one to rent from. Nothing is read from a home or written to
-    one."""
+def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer]:
+    """Return the offers of the provider that `hardware` names or, if it names none, of the provider to rent from. Nothing is read from a
+    home or written to one."""
     return load(provider_to_rent_from(environment, hardware.provider), _reading(environment)).offers(hardware)
 
 
-def all_rented(environment: Mapping[str, str]) -> "list[Pod]":
+def all_rented(environment: Mapping[str, str]) -> list[Pod]:
     """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
     renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]
     return [pod for name in renting for pod in load(name, _reading(environment)).all_pods()]
@@ -225,10 +222,10 @@ def _reading(environment: Mapping[str, str]) -> ProviderContext:
         b"",
         install=_installs_nothing,
         public_key=lambda: "",
-        unreachable=lambda: "",
-        is_rented_from=False,
+        unreachable_reason=lambda: "",
+        may_rent=False,
     )
 
 
-def _installs_nothing(connection: Connection, ticket: "Ticket") -> None:
-    raise PermanentError(f"no agent is installed on {connection.pod_id} by a process that only looks at offers")
+def _installs_nothing(connection: SshAddress, ticket: Ticket) -> None:
+    raise PermanentError(f"a process that only reads offers cannot install an agent on {connection.pod_id}")

@@ -1,9 +1,10 @@
 """The permissions of the temporary keys of one attempt, as an AWS session policy.
 
-An attempt reads its whole run, and writes what its agent writes: blobs, manifests with its own attempt number, evidence of its attempt, and
-the pointer `latest.json`. It deletes what retention releases: blobs, and manifests up to its own attempt.
+An attempt reads all objects of its run, and writes what its agent writes: blobs, manifests with its own attempt number, evidence of its
+attempt, its outputs and logs, and the pointer `latest.json`. It deletes what retention releases: blobs, manifests up to its own attempt,
+and older versions of its own outputs.
 
-Keys stay valid for an hour whatever happens, so those of a fenced attempt work for a while longer. With them it
+Keys stay valid for an hour whatever happens, so those of a fenced attempt work for a while longer. With these keys an attempt
 - cannot write a manifest of a later attempt, nor delete one of the next `NEWER` attempts, which are more than can commit within an hour:
   what was committed after it stays committed;
 - can write blobs: each is named by the hash of its content, and every reader verifies that hash, so a forged one is detected and never
@@ -12,6 +13,7 @@ Keys stay valid for an hour whatever happens, so those of a fenced attempt work 
   by its hash, as the working tree is by its hash from the launch;
 - can delete blobs. An agent does so only within a minute after an accepted commit of its own, and only blobs that were old and unlisted
   then, which no later attempt relies on unless it uploads them again;
+- can write and delete its own outputs and logs, which are stored apart from those of every other attempt number;
 - can move the pointer, on which no decision depends.
 
 These keys have no access to the spec, the working tree, pins, the control plane's records of attempts, or any other run.
@@ -20,13 +22,14 @@ These keys have no access to the spec, the working tree, pins, the control plane
 import json
 from dataclasses import dataclass
 
-from prime_train.core.keys import blob_prefix, evidence_prefix, latest_key, manifest_prefix, pod_name, run_prefix
+from prime_train.core.keys import blob_prefix, evidence_prefix, latest_key, manifest_prefix, outputs_prefix, pod_name, run_prefix
 
 VALID_S = 3600
 """Seconds that the keys are valid: the longest that AWS allows if a role, such as a function's, assumes another role."""
 NEWER = 8
 """Number of later attempts whose manifests are protected. An attempt boots, restores and trains before it commits, which takes minutes."""
 POLICY_CHARS_MAX = 2048
+"""The longest session policy in characters that AWS accepts."""
 RUN_ID_CHARS_MAX, ATTEMPT_MAX = 48, 10**9 - 1
 OPERATOR = "pt-operator"
 SPECIAL = frozenset("*?$")
@@ -52,32 +55,35 @@ def assumed(role: str, part: Part, run_id: str, attempt: int) -> dict[str, str |
 
 
 def check(part: Part) -> None:
-    """Raise ValueError if a run could exist, by its name and attempt number, whose policy AWS would not accept."""
+    """Raise ValueError if AWS would not accept the policy of a run with the longest possible name and attempt number."""
     session_policy(part, "r" * RUN_ID_CHARS_MAX, ATTEMPT_MAX)
 
 
 def session_policy(part: Part, run_id: str, attempt: int) -> str:
     """Return the policy as JSON. Raises ValueError if the prefix makes it longer than AWS accepts, or contains a wildcard."""
     if SPECIAL & set(part.prefix):
-        raise ValueError(f"the bucket's prefix holds one of {' '.join(sorted(SPECIAL))}, which mean something else in a policy")
+        raise ValueError(f"the bucket's prefix contains one of {' '.join(sorted(SPECIAL))}, which are special characters in a policy")
     arn = f"arn:{part.partition}:s3:::"
     root = f"{arn}{part.bucket}/{part.prefix}/" if part.prefix else f"{arn}{part.bucket}/"
     below = f"{part.prefix}/{run_prefix(run_id)}" if part.prefix else run_prefix(run_id)
     manifests, blobs = f"{root}{manifest_prefix(run_id)}", f"{root}{blob_prefix(run_id)}*"
-    written = [blobs, f"{manifests}*-e{attempt}.json", f"{root}{evidence_prefix(run_id, attempt)}*", f"{root}{latest_key(run_id)}"]
+    outputs = f"{root}{outputs_prefix(run_id, attempt)}*"
+    written = [f"{manifests}*-e{attempt}.json", f"{root}{evidence_prefix(run_id, attempt)}*", f"{root}{latest_key(run_id)}"]
     newer = [f"{arn}*-e{later}.json" for later in range(attempt + 1, attempt + 1 + NEWER)]
     statements = [
         # Without permission to list a prefix, a request for a missing object is answered "forbidden" instead of "no such object".
         _statement("ListBucket", [f"{arn}{part.bucket}"]) | {"Condition": {"StringLike": {"s3:prefix": f"{below}*"}}},
         _statement("GetObject", [f"{root}{run_prefix(run_id)}*"]),
+        # One statement for both actions, because AWS limits the length of the whole.
+        _statement("PutObject", [blobs, outputs]) | {"Action": ["s3:PutObject", "s3:DeleteObject"]},
         _statement("PutObject", written),
-        _statement("DeleteObject", [blobs, f"{manifests}*"]),
+        _statement("DeleteObject", [f"{manifests}*"]),
         _statement("DeleteObject", newer) | {"Effect": "Deny"},
     ]
     text = json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
     if len(text) > POLICY_CHARS_MAX:
-        said = f"AWS takes {POLICY_CHARS_MAX} characters of a policy, and with it one has {len(text)}; choose a shorter one"
-        raise ValueError(f"the bucket's prefix is too long: {said}")
+        reason = f"the policy has {len(text)} characters and AWS allows {POLICY_CHARS_MAX}; choose a shorter prefix"
+        raise ValueError(f"the bucket's prefix is too long: {reason}")
     return text
 
 

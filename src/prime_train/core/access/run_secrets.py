@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from prime_train.core.registry.providers import credentials
+from prime_train.core.plugins.providers import credentials
 
 VARIABLE = "PRIME_TRAIN_RUN_SECRETS"
 """The variable with the operator's list: names and globs, separated by commas or spaces."""
@@ -21,7 +21,7 @@ DEFAULT = (
     "NEPTUNE_API_TOKEN",
     "SWANLAB_API_KEY",
 )
-"""The list if the operator has set none: tokens of model hubs and experiment trackers, and no key that spends money."""
+"""The default for the operator's list: tokens of model hubs and experiment trackers, and no key that spends money."""
 
 NEVER = ("PRIME_", "SLACK_")
 """Prefixes of variables that belong to the control plane alone: no list makes them available to runs."""
@@ -36,15 +36,24 @@ def patterns(text: str) -> tuple[str, ...]:
     found = tuple(text.replace(",", " ").split())
     if not all(_PATTERN.fullmatch(pattern) for pattern in found):
         # The entry is not shown: a value in the place of its name would be a secret.
-        raise ValueError(f"{VARIABLE} holds something that is no name of a variable; write names or globs, such as HF_TOKEN,JUDGE_*")
+        raise ValueError(
+            f"{VARIABLE} contains something that is not the name of a variable; write names or globs, such as HF_TOKEN,JUDGE_*"
+        )
     if len(found) > PATTERNS_MAX:
-        raise ValueError(f"{VARIABLE} has {len(found)} entries, more than {PATTERNS_MAX}; a glob such as JUDGE_* stands for many names")
+        raise ValueError(
+            f"{VARIABLE} has {len(found)} entries, more than {PATTERNS_MAX}; use globs such as JUDGE_*, which match many names"
+        )
     return found or DEFAULT
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether the variable belongs to the control plane alone, so that no list makes it available to runs."""
+    return name.upper().startswith(NEVER) or name in credentials()
 
 
 def is_allowed(name: str, allowed: Iterable[str]) -> bool:
     """Return whether a run that names this variable gets it."""
-    if name.upper().startswith(NEVER) or name in credentials():
+    if is_reserved(name):
         return False
     reserved = next((prefix for prefix in ONLY_EXPLICITLY if name.upper().startswith(prefix)), "")
     return any(fnmatchcase(name, pattern) for pattern in allowed if pattern.upper().startswith(reserved))

@@ -7,7 +7,7 @@ BODY_BYTES_MAX = 64 * 1024
 STORE_PATH = "/v1/store/"
 """Path below which the operator calls the methods of the store."""
 STORE_BODY_BYTES_MAX = 512 * 1024
-"""Enough bytes for a run with all its attempts and its config."""
+"""Size limit in bytes of the body of a store call: enough for a run with all its attempts and its config."""
 CLOCK_SKEW_S_MAX = 60
 """How far the signed time of a request may differ from the server's, in seconds. Well below the shortest default silence limit of a
 machine, so that a delayed heartbeat is not taken for a current sign of life. A client with another clock receives the server's time, and
@@ -42,7 +42,7 @@ def body_bytes_max(path: str) -> int:
     return STORE_BODY_BYTES_MAX if path.startswith(STORE_PATH) else BODY_BYTES_MAX
 
 
-def told_time_s(refusal: object) -> int | None:
+def server_time_s(refusal: object) -> int | None:
     """Return the server's time in seconds from the parsed JSON of a refusal; None if it has none."""
     now_s = refusal.get("now_s") if isinstance(refusal, dict) else None
     return now_s if isinstance(now_s, int) and not isinstance(now_s, bool) and now_s > 0 else None

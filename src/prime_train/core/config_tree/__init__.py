@@ -9,11 +9,11 @@ Value = str | int | float | bool | None
 Path = Sequence[str | int]
 """Keys, and list indices counted from 0: ("verification", 0, "path")."""
 LINES_MAX = 200
-"""Lines of one multi-line text that are searched."""
+"""Maximum number of lines that are searched in one multi-line text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePosition:
     """A position, counted from 1. `file` is set only if it differs from the document's: an included file, or an override."""
 
     line: int = 1
@@ -25,7 +25,7 @@ class Place:
 class Scalar:
     """A single value. `text` is its spelling in the file, `value` the parsed value."""
 
-    place: Place
+    place: SourcePosition
     text: str
     value: Value
     size: int = 1
@@ -35,7 +35,7 @@ class Scalar:
 class Listing:
     """A list. `size`: number of nodes in it, including itself."""
 
-    place: Place
+    place: SourcePosition
     items: tuple["Node", ...]
     size: int
 
@@ -45,7 +45,7 @@ class Entry:
     """A key and its value. `place` is the position of the key."""
 
     key: str
-    place: Place
+    place: SourcePosition
     value: "Node"
 
 
@@ -53,7 +53,7 @@ class Entry:
 class Mapping:
     """Keys with values, in the order of the file. `size`: number of nodes in it, including itself."""
 
-    place: Place
+    place: SourcePosition
     entries: tuple[Entry, ...]
     size: int
     _by_key: dict[str, Entry] = field(init=False, repr=False, compare=False)
@@ -110,7 +110,7 @@ def find(root: Node, path: Path) -> Node | None:
     return node
 
 
-def place_of(root: Node, path: Path, *, on_key: bool = False) -> Place:
+def place_of(root: Node, path: Path, *, on_key: bool = False) -> SourcePosition:
     """Return the position of the value at `path`; if it is missing, of the key of the nearest existing part above it.
 
     `on_key`: return the position of the key instead of the value's.
@@ -125,7 +125,7 @@ def place_of(root: Node, path: Path, *, on_key: bool = False) -> Place:
     return place if on_key or not path or _is_nothing(node) else node.place
 
 
-def line_with(source: str, place: Place, word: str) -> Place:
+def line_with(source: str, place: SourcePosition, word: str) -> SourcePosition:
     """Return the position of `word` in the text that starts at `place` and may span several lines; `place` if it lacks the word.
 
     A text continues as long as lines are indented deeper than its first line.

@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Scalar
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition
 
 KEYS_MAX = 20
 
-_Growing = dict[str, "tuple[Place, _Growing | Node]"]
+_Growing = dict[str, "tuple[SourcePosition, _Growing | Node]"]
 
 
 def merged(base: Mapping, over: Mapping) -> Mapping:
-    """Return both trees merged. `over` wins; if both have a mapping for a key, the two are merged recursively. Lists are replaced whole."""
+    """Return both trees merged. `over` wins; if both have a mapping for a key, the two are merged recursively. A list in `over` replaces
+    the entire list in `base`."""
     entries = {entry.key: entry for entry in base.entries}
     for entry in over.entries:
         there = entries.get(entry.key)
@@ -22,7 +23,7 @@ def merged(base: Mapping, over: Mapping) -> Mapping:
     return mapping_of(base.place, entries.values())
 
 
-def nested(path: Sequence[str], node: Node, place: Place) -> Mapping:
+def nested(path: Sequence[str], node: Node, place: SourcePosition) -> Mapping:
     """Return a tree that contains only this node at `path`; the keys on the way have the position `place`."""
     tree = node
     for key in reversed(path):
@@ -31,7 +32,7 @@ def nested(path: Sequence[str], node: Node, place: Place) -> Mapping:
     return tree
 
 
-def grown(place: Place, settings: Iterable[tuple[Sequence[str], Place, Node]]) -> Mapping:
+def grown(place: SourcePosition, settings: Iterable[tuple[Sequence[str], SourcePosition, Node]]) -> Mapping:
     """Return a tree of settings, each given as a path, the position of its keys, and its value; a later one wins. Paths of more than
     `KEYS_MAX` keys are left out."""
     tree: _Growing = {}
@@ -49,7 +50,7 @@ def grown(place: Place, settings: Iterable[tuple[Sequence[str], Place, Node]]) -
             here[key] = (there[0] if there is not None else at, inner)
             here = inner
         here[path[-1]] = (at, value)
-    return _ripe(place, tree)
+    return _frozen(place, tree)
 
 
 def with_nulls(root: Mapping, word: str) -> Mapping:
@@ -57,11 +58,11 @@ def with_nulls(root: Mapping, word: str) -> Mapping:
     return mapping_of(root.place, (Entry(entry.key, entry.place, _with_nulls(entry.value, word)) for entry in root.entries))
 
 
-def _ripe(place: Place, tree: "_Growing") -> Mapping:
-    return mapping_of(place, (Entry(key, at, _ripe(at, node) if isinstance(node, dict) else node) for key, (at, node) in tree.items()))
+def _frozen(place: SourcePosition, tree: "_Growing") -> Mapping:
+    return mapping_of(place, (Entry(key, at, _frozen(at, node) if isinstance(node, dict) else node) for key, (at, node) in tree.items()))
 
 
-def mapping_of(place: Place, entries: Iterable[Entry]) -> Mapping:
+def mapping_of(place: SourcePosition, entries: Iterable[Entry]) -> Mapping:
     kept = tuple(entries)
     return Mapping(place, kept, 1 + sum(entry.value.size for entry in kept))
 

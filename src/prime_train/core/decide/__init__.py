@@ -15,18 +15,17 @@ Theory of operation
 Money is checked in every state that costs money, before anything else about the attempt.
 """
 
-from prime_train.core.decide.active import EVIDENCE_WAIT_S, SILENCE_NOTICES
+from prime_train.core.decide.active import EVIDENCE_WAIT_S
 from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd
 from prime_train.core.decide.next_decision import decide
-from prime_train.core.decide.orphans import STRAY_ASK_AGAIN_S, current_attempt, name_of, orphan_pods
+from prime_train.core.decide.orphans import ORPHAN_RETRY_S, current_attempt, name_of, orphan_pods
 from prime_train.core.decide.pace import BACKOFF_FIRST_S, BACKOFF_S_MAX, CHECK_S, back_off_until_s, backoff_s, check_s, healthy_until_s
 from prime_train.core.decide.queued import BEHIND_SHARE_MAX, PREEMPTIONS_AN_HOUR_MAX, avoided_offers, in_common, wants_on_demand
-from prime_train.core.decide.uploading import KEPT, UPLOADS, upload_limit_usd
+from prime_train.core.decide.uploading import upload_limit_usd
 from prime_train.core.decision import (
     Adopt,
     AllClear,
-    AskEvidence,
     ChooseResume,
     CleanUp,
     Decision,
@@ -34,9 +33,10 @@ from prime_train.core.decision import (
     Finish,
     Hold,
     Launch,
-    Note,
+    Notify,
     PutAgent,
     Recover,
+    RequestEvidence,
     SeeHeartbeat,
     SeeStep,
     SeeUpload,
@@ -53,16 +53,12 @@ __all__ = [
     "CHECK_S",
     "DRAIN_SHARE_MAX",
     "EVIDENCE_WAIT_S",
-    "KEPT",
+    "ORPHAN_RETRY_S",
     "PREEMPTIONS_AN_HOUR_MAX",
     "PREEMPTION_DRAIN_S",
-    "SILENCE_NOTICES",
-    "STRAY_ASK_AGAIN_S",
-    "UPLOADS",
     "WARN_SHARE",
     "Adopt",
     "AllClear",
-    "AskEvidence",
     "ChooseResume",
     "CleanUp",
     "Decision",
@@ -70,9 +66,10 @@ __all__ = [
     "Finish",
     "Hold",
     "Launch",
-    "Note",
+    "Notify",
     "PutAgent",
     "Recover",
+    "RequestEvidence",
     "SeeHeartbeat",
     "SeeStep",
     "SeeUpload",

@@ -1,5 +1,6 @@
 """Decisions for a run whose attempt holds the lease, by its state and the verdict."""
 
+from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.decide.draining import decide_draining
 from prime_train.core.decide.orphans import may_be_adopted
@@ -9,12 +10,12 @@ from prime_train.core.decide.uploading import of_uploads
 from prime_train.core.decision import (
     Adopt,
     AllClear,
-    AskEvidence,
     Decision,
     Finish,
-    Note,
+    Notify,
     PutAgent,
     Recover,
+    RequestEvidence,
     SeeHeartbeat,
     SeeStep,
     SeeUpload,
@@ -25,7 +26,7 @@ from prime_train.core.verdict import (
     Finished,
     Gone,
     Healthy,
-    PodsSeen,
+    PodsObserved,
     PodStatus,
     PodsUnknown,
     PodsView,
@@ -37,10 +38,10 @@ from prime_train.core.verdict import (
 )
 
 EVIDENCE_WAIT_S = 60
-SILENCE_NOTICES = ("silent", "cut_off", "unknown", "blind", "boot_late")
+"""Seconds to wait for the evidence of a stall before the machine is replaced without it."""
 
 
-def decide_attended(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
+def decide_active(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
     if run.state is RunState.LAUNCHING:
         return _launching(run, attempt, verdict, pods, now_s)
     if run.state is RunState.DRAINING:
@@ -78,40 +79,40 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
         first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
         most_usd = run.spec.hardware.usd_per_hour_max
         if most_usd is not None and first.usd_per_hour > most_usd:
-            dear = f"machine {first.pod_id} came at ${first.usd_per_hour:.2f}/h, over hardware.usd_per_hour_max {most_usd:.2f}"
-            return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is given back")
+            dear = f"machine {first.pod_id} costs ${first.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}"
+            return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is terminated")
         return Adopt(first.pod_id, first.usd_per_hour, first.created_s)
     settled_s = attempt.launched_s + run.spec.health.settle_s
     heartbeats = isinstance(verdict, Healthy) and verdict.phase is not None
     if pods.as_of_s(now_s) < settled_s or heartbeats:
         return Wait(now_s + check_s(run), "waiting for the create call to settle")
-    return Recover(Cause.LAUNCH_LOST, "the create call brought no answer and the provider lists no such pod")
+    return Recover(Cause.LAUNCH_LOST, "the create call got no answer, and the provider lists no such pod")
 
 
 def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int) -> Decision:
     if verdict.phase is None and not verdict.cut_off:
         return _booting(run, attempt, pods, now_s)
     if verdict.cut_off:
-        if run.noted_s("cut_off") is None:
-            text = "no heartbeats, yet the tracker still advances: waiting as long as it does"
-            return Note("cut_off", Severity.WARNING, "cut off, but training", text, verdict.sign_s, verdict.tracked)
-        return Wait(now_s + check_s(run), "cut off, but training", verdict.sign_s, verdict.tracked)
+        if run.noted_s(AlertKind.CUT_OFF) is None:
+            text = "no heartbeats arrive, but the tracker's step still advances: the machine is kept while it does"
+            return Notify(AlertKind.CUT_OFF, Severity.WARNING, "no heartbeats, but training", text)
+        return Wait(now_s + check_s(run), "no heartbeats, but training")
     if run.state is RunState.BOOTING:
         return SeeHeartbeat()
     if run.state is RunState.STARTING and verdict.step > 0:
         return SeeStep(verdict.step)
     if verdict.upload_pending and run.state is not RunState.UPLOADING:
         return SeeUpload(verdict.step)
-    if (said := of_uploads(run, attempt, verdict)) is not None:
-        return said
+    if (decision := of_uploads(run, attempt, verdict)) is not None:
+        return decision
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
     # notice that is late for only one of them.
     before_s = now_s - run.spec.health.heartbeat_s
-    told = tuple(notice.kind for notice in run.notices if notice.kind in SILENCE_NOTICES and notice.at_s <= before_s)
-    if attempt.evidence_asked_s is not None and attempt.evidence_asked_s <= before_s:
-        told = (*told, "stalled")
-    if told:
-        return AllClear(told)
+    past = tuple(notice.kind for notice in run.notices if policy_of(notice.kind).is_silence and notice.at_s <= before_s)
+    if attempt.evidence_requested_s is not None and attempt.evidence_requested_s <= before_s:
+        past = (*past, AlertKind.STALLED)
+    if past:
+        return AllClear(past)
     return Wait(None, "healthy")
 
 
@@ -123,7 +124,7 @@ def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision
 
 def _lacks_agent(attempt: Attempt, pods: PodsView, since_s: int) -> bool:
     """Return whether the machine is ready and no agent was put on it after second `since_s`."""
-    ready = isinstance(pods, PodsSeen) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
+    ready = isinstance(pods, PodsObserved) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
     return ready and (attempt.agent_put_s is None or attempt.agent_put_s <= since_s)
 
 
@@ -131,9 +132,9 @@ def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
     """Notify people first and replace the machine later, so that an agent that could not be heard has time to be heard again."""
     health = run.spec.health
     text = f"no heartbeat for {verdict.silent_s} s while the provider calls the machine active"
-    noted_s = run.noted_s("silent")
+    noted_s = run.noted_s(AlertKind.SILENT)
     if noted_s is None:
-        return Note("silent", Severity.WARNING, "the machine is silent", f"{text}; it is replaced after {health.silence_s} s")
+        return Notify(AlertKind.SILENT, Severity.WARNING, "the machine is silent", f"{text}; it is replaced after {health.silence_s} s")
     act_s = max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)
     if verdict.past_limit and now_s >= act_s:
         return Recover(Cause.SILENT, text)
@@ -145,9 +146,9 @@ def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s
     detail = f"waited {verdict.waited_s} s, limit {verdict.limit_s} s"
     if verdict.cause is Cause.BOOT_TIMEOUT:
         return _boot_late(run, attempt, pods, detail, now_s)
-    if attempt.evidence_asked_s is None:
-        return AskEvidence(verdict.cause, detail)
-    until_s = attempt.evidence_asked_s + EVIDENCE_WAIT_S
+    if attempt.evidence_requested_s is None:
+        return RequestEvidence(verdict.cause, detail)
+    until_s = attempt.evidence_requested_s + EVIDENCE_WAIT_S
     if verdict.evidence or now_s >= until_s:
         return Recover(verdict.cause, detail)
     return Wait(until_s, "waiting for the evidence")
@@ -160,11 +161,11 @@ def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: i
     due_s = attempt.launched_s + health.first_heartbeat_s
     if put_s is not None and put_s > due_s:
         if now_s < put_s + health.settle_s:
-            return Wait(min(now_s + check_s(run), put_s + health.settle_s), "late, but its agent has only just been put on it")
+            return Wait(min(now_s + check_s(run), put_s + health.settle_s), "late, but the agent was installed only a moment ago")
     elif attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - 2 * health.settle_s):
         return PutAgent(attempt.pod_id)
-    noted_s = run.noted_s("boot_late")
+    noted_s = run.noted_s(AlertKind.BOOT_LATE)
     if noted_s is None:
-        return Note("boot_late", Severity.WARNING, "the machine is late", detail)
+        return Notify(AlertKind.BOOT_LATE, Severity.WARNING, "the machine is late", detail)
     until_s = noted_s + health.overdue_s
-    return Wait(until_s, "late, one last wait") if now_s < until_s else Recover(Cause.BOOT_TIMEOUT, detail)
+    return Wait(until_s, "late, waiting one last time") if now_s < until_s else Recover(Cause.BOOT_TIMEOUT, detail)

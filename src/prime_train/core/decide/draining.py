@@ -1,6 +1,6 @@
 """Decisions for a run that was ordered to flush and stop."""
 
-from prime_train.core.budget import CAUSES, said
+from prime_train.core.budget import CAUSES, limit_reason
 from prime_train.core.causes import FLUSHED, POLICY, Cause, Retry
 from prime_train.core.decide.money import REASONS
 from prime_train.core.decide.outcomes import sick
@@ -10,6 +10,7 @@ from prime_train.core.run import DrainReason, Run, RunState
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 
 PREEMPTION_DRAIN_S = 120
+"""Longest flush in seconds after a preemption notice, because the machine ends soon."""
 
 
 def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
@@ -36,14 +37,14 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
 
 def _drained(run: Run, verdict: Verdict) -> Decision:
     if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS):
-        asked_to_leave = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
-        if isinstance(verdict, Sick) and not asked_to_leave and POLICY[verdict.cause].retry is Retry.NEVER:
+        was_requested = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
+        if isinstance(verdict, Sick) and not was_requested and POLICY[verdict.cause].retry is Retry.NEVER:
             return sick(verdict)
         if run.drain is DrainReason.FUNDS:
-            return Recover(Cause.NO_FUNDS, "told to leave before the wallet was empty")
-        return Recover(Cause.PREEMPTED, "taken away after a notice")
+            return Recover(Cause.NO_FUNDS, "stopped before the wallet was empty")
+        return Recover(Cause.PREEMPTED, "preempted after a notice")
     flushed = isinstance(verdict, Sick) and verdict.cause in FLUSHED
     limit = REASONS.get(run.drain) if run.drain is not None else None
     cause = CAUSES[limit] if limit is not None else Cause.DRAINED
-    why = said(run, limit) if limit is not None else "stopped by the user"
-    return Finish(RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'it was not flushed in time'}")
+    why = limit_reason(run, limit) if limit is not None else "stopped by the user"
+    return Finish(RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'not everything was uploaded in time'}")

@@ -1,26 +1,28 @@
 """Decisions required by money or by the user's requests, in a state that has an attempt."""
 
 from prime_train.core import budget, ledger
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import Limit
 from prime_train.core.causes import Cause
 from prime_train.core.decide.uploading import given_up, upload_left_usd
-from prime_train.core.decision import AllClear, Decision, Drain, Finish, Note, Recover
+from prime_train.core.decision import AllClear, Decision, Drain, Finish, Notify, Recover
 from prime_train.core.funds import RESERVE_S, WARN_S, Funds
 from prime_train.core.run import DesiredState, DrainReason, Run, RunState, Severity
 from prime_train.core.text.formatting import usd
 from prime_train.core.verdict import Finished, Healthy, Verdict
 
 WARN_SHARE = 0.8
+"""Used share of a limit of the budget at which people are notified."""
 DRAIN_SHARE_MAX = budget.RESERVED_SHARE
 REASONS = {DrainReason.BUDGET: Limit.USD, DrainReason.HOURS: Limit.HOURS, DrainReason.DEADLINE: Limit.DEADLINE}
 _WORDS = {Limit.USD: "dollars", Limit.HOURS: "hours of training", Limit.DEADLINE: "time until the deadline"}
 
 
-def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decision | None:
+def required_by_money_or_user(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decision | None:
     """Return the decision required by money or by the user's request, or None; for a state that has an attempt."""
     if isinstance(verdict, Finished):
         return None
-    if run.want is DesiredState.CANCEL:
+    if run.desired is DesiredState.CANCEL:
         return Finish(RunState.CANCELLED, None, "cancelled by the user")
     if run.state is RunState.UPLOADING and (over := given_up(run, verdict, now_s)) is not None:
         return over
@@ -42,19 +44,19 @@ def wished(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> Decis
 
 def ended(run: Run, limit: Limit) -> Finish:
     """Return the decision that ends the run because it has reached that limit."""
-    return Finish(RunState.STOPPED, budget.CAUSES[limit], budget.said(run, limit))
+    return Finish(RunState.STOPPED, budget.CAUSES[limit], budget.limit_reason(run, limit))
 
 
 def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -> tuple[DrainReason, str] | None:
     flush_s = budget.flush_from_s(run)
-    if run.want is DesiredState.STOP:
+    if run.desired is DesiredState.STOP:
         return DrainReason.USER, "stopped by the user"
     if run.state is RunState.UPLOADING:  # the run is flushing already; whether that has cost too much is checked before
         return _warned_away(run, verdict, funds)
     if ledger.spent(run, now_s).usd >= run.spec.budget.usd - drain_reserve_usd(run):
         return DrainReason.BUDGET, f"the budget of {usd(run.spec.budget.usd)} is nearly spent"
     if run.spec.budget.hours is not None and budget.training_s(run, now_s) >= run.spec.budget.hours * 3600:
-        return DrainReason.HOURS, budget.said(run, Limit.HOURS)
+        return DrainReason.HOURS, budget.limit_reason(run, Limit.HOURS)
     if flush_s is not None and now_s >= flush_s:
         return DrainReason.DEADLINE, f"the deadline ({run.spec.budget.deadline}) is near"
     return _warned_away(run, verdict, funds)
@@ -63,7 +65,7 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
 def _warned_away(run: Run, verdict: Verdict, funds: Funds | None) -> tuple[DrainReason, str] | None:
     """Return the reason to leave the machine whatever the budget is: a preemption notice or a nearly empty wallet; else None."""
     if isinstance(verdict, Healthy) and verdict.preempting:
-        return DrainReason.PREEMPTION, "the machine has been told that it will be taken away"
+        return DrainReason.PREEMPTION, "the machine received a notice that it will be preempted"
     if funds is not None and funds.left_s() < RESERVE_S + run.spec.health.drain_s:
         return DrainReason.FUNDS, f"the wallet is nearly empty: {in_wallet(funds)}"
     return None
@@ -71,7 +73,7 @@ def _warned_away(run: Run, verdict: Verdict, funds: Funds | None) -> tuple[Drain
 
 def in_wallet(funds: Funds) -> str:
     left_s = funds.left_s()
-    lasts = f", enough for {left_s / 60:.0f} min of all that is paid from it" if left_s < float("inf") else ""
+    lasts = f", enough for {left_s / 60:.0f} min of all machines that it pays for" if left_s < float("inf") else ""
     return f"${funds.balance_usd:.2f} at {funds.provider}{lasts}"
 
 
@@ -79,22 +81,22 @@ def _warned_of_funds(run: Run, funds: Funds | None) -> Decision | None:
     """Return a notice that funds are low, given once, or the all-clear after the wallet was filled up; else None."""
     if funds is None or run.state is RunState.DRAINING:
         return None
-    told, left_s = run.noted_s("funds") is not None, funds.left_s()
-    if told:
-        return AllClear(("funds",)) if left_s > 2 * WARN_S else None
-    text = f"{in_wallet(funds)}; add credit, or runs are told to save and leave, and wait"
-    return Note("funds", Severity.WARNING, "the wallet runs dry", text) if left_s < WARN_S else None
+    notified, left_s = run.noted_s(AlertKind.FUNDS) is not None, funds.left_s()
+    if notified:
+        return AllClear((AlertKind.FUNDS,)) if left_s > 2 * WARN_S else None
+    text = f"{in_wallet(funds)}; add credit, otherwise runs save, release their machines and wait"
+    return Notify(AlertKind.FUNDS, Severity.WARNING, "the wallet is running empty", text) if left_s < WARN_S else None
 
 
-def _warned(run: Run, now_s: int) -> Note | None:
-    if run.noted_s("budget") is not None:
+def _warned(run: Run, now_s: int) -> Notify | None:
+    if run.noted_s(AlertKind.BUDGET) is not None:
         return None
     used = budget.shares(run, now_s)
     limit = max(used, key=lambda each: used[each])
     if used[limit] < WARN_SHARE:
         return None
     title = f"{WARN_SHARE:.0%} of the budget is used"
-    return Note("budget", Severity.WARNING, title, f"the run is saved and stopped when its {_WORDS[limit]} are used up")
+    return Notify(AlertKind.BUDGET, Severity.WARNING, title, f"the run is saved and stopped when its {_WORDS[limit]} are spent")
 
 
 def drain_reserve_usd(run: Run) -> float:
@@ -106,7 +108,7 @@ def drain_reserve_usd(run: Run) -> float:
 def budget_moment_s(run: Run, now_s: int) -> int | None:
     """Return the second when money or hours next need an action at the present burn: the warning, the flush or the end; or None."""
     spent, limits, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
-    is_warned = run.noted_s("budget") is not None
+    is_warned = run.noted_s(AlertKind.BUDGET) is not None
     marks = [limits.usd, limits.usd - drain_reserve_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])
     moments = [(mark - spent.usd) / burn for mark in marks if burn > 0 and mark > spent.usd]
     upload_usd = upload_left_usd(run, now_s)

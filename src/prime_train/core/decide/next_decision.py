@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from prime_train.core.decide.active import decide_attended
-from prime_train.core.decide.money import wished
+from prime_train.core.decide.active import decide_active
+from prime_train.core.decide.money import required_by_money_or_user
 from prime_train.core.decide.orphans import housekeeping, unsettled
 from prime_train.core.decide.pace import check_s
 from prime_train.core.decide.queued import decide_queued
@@ -29,7 +29,7 @@ def decide(
     attempt = run.current_attempt
     if attempt is None or verdict is None:
         raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")
-    return wished(run, verdict, funds, now_s) or decide_attended(run, attempt, verdict, pods, now_s)
+    return required_by_money_or_user(run, verdict, funds, now_s) or decide_active(run, attempt, verdict, pods, now_s)
 
 
 def _afterwards(run: Run, now_s: int) -> Decision:
@@ -37,5 +37,7 @@ def _afterwards(run: Run, now_s: int) -> Decision:
     if unsettled(run):
         return Wait(now_s + check_s(run), "waiting for the provider to confirm that its pods are gone")
     if run.cleanup_s is None:
-        return Wait(None, "it is over")
-    return CleanUp() if now_s >= run.cleanup_s else Wait(run.cleanup_s, "chunks of the last uploads may go from the bucket later")
+        return Wait(None, "the run has ended")
+    return (
+        CleanUp() if now_s >= run.cleanup_s else Wait(run.cleanup_s, "unused chunks of the last uploads are removed from the bucket later")
+    )

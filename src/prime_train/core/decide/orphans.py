@@ -3,17 +3,18 @@
 from prime_train.core.decision import Decision, Settle, Terminate
 from prime_train.core.keys import pod_name
 from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.verdict import Pod, PodsSeen, PodStatus, PodsUnknown, PodsView
+from prime_train.core.verdict import Pod, PodsObserved, PodStatus, PodsUnknown, PodsView
 
-STRAY_ASK_AGAIN_S = 30
+ORPHAN_RETRY_S = 30
+"""Seconds after which the termination of an orphan pod is requested again, until the provider reports it as gone."""
 
 
 def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
     """Return the action required by orphan pods or ended attempts, or None; it takes precedence in every state of the run."""
     if isinstance(pods, PodsUnknown):
         return None
-    asked = {orphan.pod_id: orphan.asked_s for orphan in run.orphans}
-    due = tuple(p for p in orphan_pods(run, pods) if asked.get(p.pod_id, -STRAY_ASK_AGAIN_S) + STRAY_ASK_AGAIN_S <= now_s)
+    requested = {orphan.pod_id: orphan.requested_s for orphan in run.orphans}
+    due = tuple(p for p in orphan_pods(run, pods) if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s)
     if due:
         return Terminate(due)
     attempts = tuple(a.number for a in run.attempts if _is_settled(run, a, pods, now_s))
@@ -30,7 +31,7 @@ def current_attempt(run: Run) -> int | None:
     return None if run.is_over or run.state is RunState.QUEUED else run.attempt
 
 
-def orphan_pods(run: Run, pods: PodsSeen) -> tuple[Pod, ...]:
+def orphan_pods(run: Run, pods: PodsObserved) -> tuple[Pod, ...]:
     """Return the live pods of this run other than the one pod of its current attempt, including a second pod with the current name."""
     attempt = run.current_attempt
     mine = attempt.pod_id if attempt is not None and current_attempt(run) is not None else None
@@ -42,7 +43,7 @@ def may_be_adopted(run: Run, pod: Pod) -> bool:
     return from_now and pod.name == name_of(run, run.attempt)
 
 
-def _is_settled(run: Run, attempt: Attempt, pods: PodsSeen, now_s: int) -> bool:
+def _is_settled(run: Run, attempt: Attempt, pods: PodsObserved, now_s: int) -> bool:
     """Return whether a past attempt is settled: the provider reports its pod as gone, or its launch had no pod for long enough."""
     if attempt.ended_s is not None or attempt.number == current_attempt(run):
         return False

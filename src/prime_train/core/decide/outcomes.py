@@ -1,8 +1,9 @@
 """Decisions that follow from a verdict in any state."""
 
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import POLICY, Retry
 from prime_train.core.decide.pace import check_s
-from prime_train.core.decision import Decision, Finish, Note, Recover, Wait
+from prime_train.core.decision import Decision, Finish, Notify, Recover, Wait
 from prime_train.core.run import Run, RunState, Severity
 from prime_train.core.verdict import Sick, Unknown
 
@@ -16,8 +17,8 @@ def sick(verdict: Sick) -> Decision:
 
 
 def unknown(run: Run, verdict: Unknown, now_s: int) -> Decision:
-    kind = "blind" if verdict.breaker else "unknown"
+    kind = AlertKind.BLIND if verdict.breaker else AlertKind.UNKNOWN
     if run.noted_s(kind) is None:
-        title = "the watcher is blind" if verdict.breaker else "the provider does not answer"
-        return Note(kind, Severity.WARNING, title, f"{verdict.why}; nothing is destroyed")
+        title = "the control plane cannot judge the runs" if verdict.breaker else "the provider does not answer"
+        return Notify(kind, Severity.WARNING, title, f"{verdict.why}; no machine is terminated")
     return Wait(now_s + check_s(run), verdict.why)

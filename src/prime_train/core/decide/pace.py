@@ -5,12 +5,15 @@ from prime_train.core.decide.orphans import unsettled
 from prime_train.core.run import Run
 
 CHECK_S = 15
+"""Longest time in seconds between two checks while a change is expected that no heartbeat will report."""
 BACKOFF_FIRST_S = 15
+"""Seconds to wait after the first infrastructure failure; doubles with each consecutive one."""
 BACKOFF_S_MAX = 600
+"""Longest wait in seconds after consecutive infrastructure failures."""
 
 
 def check_s(run: Run) -> int:
-    """Return the seconds until the next check if a change is expected that no heartbeat will report."""
+    """Return the seconds until the next check in a state in which a change is expected that no heartbeat will report."""
     return min(CHECK_S, run.spec.health.heartbeat_s)
 
 
@@ -28,10 +31,10 @@ def healthy_until_s(run: Run, heartbeat_s: int | None, deadline_s: int | None, n
     """Return the next second that matters for a healthy attempt: a missed heartbeat, the step deadline or money. `heartbeat_s`: when the
     last heartbeat arrived; `deadline_s`: the step deadline, None if there is none yet."""
     health = run.spec.health
-    heard_s = heartbeat_s if heartbeat_s is not None else now_s
-    missed_s = heard_s + health.heartbeat_s + max(1, health.heartbeat_s // 4) + 1
+    received_s = heartbeat_s if heartbeat_s is not None else now_s
+    missed_s = received_s + health.heartbeat_s + max(1, health.heartbeat_s // 4) + 1
     if missed_s <= now_s:  # already missed: check when the provider may report more, and when it is overdue
-        missed_s = min(now_s + check_s(run), max(now_s + 1, heard_s + health.overdue_s + 1))
+        missed_s = min(now_s + check_s(run), max(now_s + 1, received_s + health.overdue_s + 1))
     # A deadline that has passed without being judged as missed is checked again with the next heartbeat.
     moments = [missed_s, *(m for m in (deadline_s, budget_moment_s(run, now_s)) if m is not None and m > now_s)]
     return max(now_s + 1, min(moments))

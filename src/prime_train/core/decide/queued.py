@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from prime_train.core.access import run_secrets
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import training_s, used_up
-from prime_train.core.causes import POLICY, Cause, advice_at_the_end
+from prime_train.core.causes import POLICY, Cause
 from prime_train.core.decide.money import ended, in_wallet
 from prime_train.core.decide.outcomes import unknown
 from prime_train.core.decide.pace import BACKOFF_S_MAX, back_off_until_s
@@ -14,13 +15,14 @@ from prime_train.core.run import DesiredState, Run, RunState
 from prime_train.core.verdict import PodsUnknown, PodsView, Unknown
 
 PREEMPTIONS_AN_HOUR_MAX = 3
+"""Number of preemptions within an hour from which on on-demand machines are rented, if the run allows them."""
 BEHIND_SHARE_MAX = 0.1
 """How far progress may lag behind the used hours, as a share of all steps."""
 
 
 def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
-    if run.want is not DesiredState.RUN:
-        state = RunState.CANCELLED if run.want is DesiredState.CANCEL else RunState.STOPPED
+    if run.desired is not DesiredState.RUN:
+        state = RunState.CANCELLED if run.desired is DesiredState.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
     if not run.resume_chosen:
         return ChooseResume()
@@ -36,15 +38,17 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
     if now_s < run.not_before_s <= now_s + BACKOFF_S_MAX:
-        return Wait(back_off_until_s(run, run.not_before_s, now_s), "backing off before the next machine")
+        return Wait(back_off_until_s(run, run.not_before_s, now_s), "waiting before the next machine (back-off)")
     if lacking:
         why = (
-            f"the control plane does not hand out {', '.join(lacking)}: not set there, or not on its list {run_secrets.VARIABLE}; "
-            "start it again with them, nothing is rented before"
+            f"the control plane does not provide {', '.join(lacking)}: not set there, or not listed in {run_secrets.VARIABLE}; "
+            "restart the control plane with them; no machine is rented before"
         )
-        return Hold("secrets", "secrets are missing", why)
+        return Hold(AlertKind.SECRETS, "secrets are missing", why)
     if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < max(LAUNCH_S, 2 * (RESERVE_S + run.spec.health.drain_s)):
-        return Hold("funds", "the wallet is nearly empty", f"{in_wallet(funds)}; nothing is rented before there is credit for an hour")
+        return Hold(
+            AlertKind.FUNDS, "the wallet is nearly empty", f"{in_wallet(funds)}; no machine is rented until there is credit for an hour"
+        )
     return Launch(on_demand=wants_on_demand(run, now_s))
 
 
@@ -57,17 +61,17 @@ def in_common(causes: tuple[Cause, ...]) -> str:
     """Return a text stating the causes that attempts without progress had in common."""
     kinds = list(dict.fromkeys(causes))
     if len(kinds) == 1:
-        return f"all ended by '{POLICY[kinds[0]].title}'. {advice_at_the_end(kinds[0])}".strip()
+        return f"all ended by '{POLICY[kinds[0]].title}'. {POLICY[kinds[0]].advice}".strip()
     return "they ended by " + ", ".join(f"'{POLICY[kind].title}' ({causes.count(kind)})" for kind in kinds)
 
 
 def wants_on_demand(run: Run, now_s: int) -> bool:
     """Return whether to rent on-demand only: after several preemptions in an hour, or when durable steps lag well behind the share of hours
     used, spot is the more expensive choice."""
-    lately = [at_s for at_s in run.preempted_s if at_s > now_s - 3600]
+    recent = [at_s for at_s in run.preempted_s if at_s > now_s - 3600]
     steps, hours = run.spec.trainer.steps, run.spec.budget.hours
-    if len(lately) >= PREEMPTIONS_AN_HOUR_MAX or steps is None or hours is None:
-        return len(lately) >= PREEMPTIONS_AN_HOUR_MAX
+    if len(recent) >= PREEMPTIONS_AN_HOUR_MAX or steps is None or hours is None:
+        return len(recent) >= PREEMPTIONS_AN_HOUR_MAX
     return run.durable_step / steps + BEHIND_SHARE_MAX < training_s(run, now_s) / 3600 / hours
 
 

@@ -4,24 +4,24 @@ A tracker lags by itself, and its silence never counts against a run whose agent
 for hours and never arrive, so they are notified.
 """
 
-from prime_train.core.decision import AllClear, Note
+from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.decision import AllClear, Notify
 from prime_train.core.run import Attempt, Lease, Run, RunState, Severity
 from prime_train.core.text.formatting import span
-from prime_train.core.tracker.pages import LAG_S_MAX
-from prime_train.core.verdict import TrackerSeen
+from prime_train.core.tracker.urls import LAG_S_MAX
+from prime_train.core.verdict import TrackerObserved
 
 TRACKER_LAG_S_MAX = LAG_S_MAX
 UNHEARD_S_MAX = 15 * 60
 """Seconds from the first step after which a run unknown to the tracker is reported. A tracker has a run as soon as its trainer registers
 it; only later reports lag."""
-UNTRACKED = "untracked"
 
 _UNWRITTEN = frozenset({RunState.QUEUED, RunState.LAUNCHING, RunState.BOOTING, RunState.FAILED, RunState.STOPPED, RunState.CANCELLED})
 """States in which no process has a reason to write to the tracker."""
 
 
 def can_be_untracked(run: Run, lease: Lease, now_s: int) -> bool:
-    """Return whether the run trains and has sent heartbeats for so long that a tracker without any report of it will never get one."""
+    """Return whether the run has trained for so long that its reports should be in the tracker by now, and still sends heartbeats."""
     attempt, heartbeat_s = run.current_attempt, lease.heartbeat_s
     if run.spec.wandb is None or run.state is not RunState.TRAINING or attempt is None or attempt.first_step_s is None:
         return False
@@ -29,23 +29,35 @@ def can_be_untracked(run: Run, lease: Lease, now_s: int) -> bool:
     return heartbeats and now_s - attempt.first_step_s > UNHEARD_S_MAX
 
 
-def decide_tracking(run: Run, lease: Lease, seen: TrackerSeen, now_s: int) -> Note | AllClear | None:
+def decide_tracking(run: Run, lease: Lease, seen: TrackerObserved, now_s: int) -> Notify | AllClear | None:
     """Return the notice or all-clear for a run that `can_be_untracked`; None if nothing has changed."""
-    late_s, noted = now_s - seen.heard_s, run.noted_s(UNTRACKED) is not None
+    late_s, noted = now_s - seen.received_s, run.noted_s(AlertKind.UNTRACKED) is not None
     if noted:
-        return AllClear((UNTRACKED,)) if late_s <= TRACKER_LAG_S_MAX else None
-    since_s = max(seen.heard_s, run.current_attempt.first_step_s or 0 if run.current_attempt is not None else 0)
-    if now_s - since_s <= (TRACKER_LAG_S_MAX if seen.heard_s else UNHEARD_S_MAX):
+        return AllClear((AlertKind.UNTRACKED,)) if late_s <= TRACKER_LAG_S_MAX else None
+    since_s = max(seen.received_s, run.current_attempt.first_step_s or 0 if run.current_attempt is not None else 0)
+    if now_s - since_s <= (TRACKER_LAG_S_MAX if seen.received_s else UNHEARD_S_MAX):
         return None
     step = lease.heartbeat.step if lease.heartbeat is not None else 0
-    if not seen.heard_s:
-        return Note(UNTRACKED, Severity.WARNING, "its tracker has never heard of it", f"it trains at step {step:,}; see {UNHEARD_ADVICE}")
-    heard = f"its tracker heard of it {span(late_s)} ago at step {seen.step:,}"
-    return Note(UNTRACKED, Severity.WARNING, "its tracker has lost it", f"it trains at step {step:,}, and {heard}; {_LOST}")
+    if not seen.received_s:
+        return Notify(
+            AlertKind.UNTRACKED,
+            Severity.WARNING,
+            "the tracker has never received data from the run",
+            f"the run trains at step {step:,}; check {UNHEARD_ADVICE}",
+        )
+    last_data = f"the tracker last received data {span(late_s)} ago, at step {seen.step:,}"
+    return Notify(
+        AlertKind.UNTRACKED,
+        Severity.WARNING,
+        "the tracker no longer receives data from the run",
+        f"the run trains at step {step:,}, but {last_data}; {_LOST}",
+    )
 
 
-_LOST = "look for wandb in its log"
-UNHEARD_ADVICE = "that it calls wandb.init, takes WANDB_RUN_ID from its environment, and that the config's wandb.entity is where it writes"
+_LOST = "look for wandb in the trainer's log"
+UNHEARD_ADVICE = (
+    "that the trainer calls wandb.init and reads WANDB_RUN_ID from its environment, and that it writes to the config's wandb.entity"
+)
 
 
 def lost_attempt(run: Run, lease: Lease, number: int) -> Attempt | None:

@@ -6,19 +6,22 @@ would generate a new one each time, find no checkpoint there, and silently start
 
 from typing import TYPE_CHECKING
 
-from prime_train.core.registry.kinds import Layout
+from prime_train.core.plugins.definitions import Layout
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 KIND = "prime_rl"
+NULL = "None"
+"""The spelling of null in a file or an argument."""
 OUTPUT = "outputs"
 PATTERN = "step_{step}"
-"""prime-rl parses the step from any name with this prefix."""
+"""Pattern of a checkpoint's name; prime-rl parses the step from any name with this prefix."""
 
 TRAINED = "trainer/.metadata"
 SHIPPED = "orchestrator/progress.pt"
-"""The halves of a checkpoint: the trainer's is written by all ranks and completed by this file; the orchestrator's is one file."""
+"""The files that complete the halves of a checkpoint: the trainer's half is written by all ranks, and this file last; the orchestrator's is
+one file."""
 
 METRICS = "metrics.jsonl"
 
@@ -31,12 +34,12 @@ OURS: dict[str, str] = {
     "--max-steps": "use trainer.steps",
     "--no-ckpt": "nothing would be saved",
     "--ckpt.interval": "use checkpoints.every_steps",
-    "--ckpt.output-dir": "both halves of a checkpoint must lie in one place",
-    "--monitors.file": "progress is read from its file of metrics",
-    "--no-monitors": "progress is read from its file of metrics",
-    "--trainer.heartbeat": "the agent listens to it",
-    "--orchestrator.heartbeat": "the agent listens to it",
-    "--env-vars.PRL-RUN-ID": "it is the run's id, so that all attempts are one run of the tracker",
+    "--ckpt.output-dir": "both halves of a checkpoint must be in one folder",
+    "--monitors.file": "progress is read from the run's metrics file",
+    "--no-monitors": "progress is read from the run's metrics file",
+    "--trainer.heartbeat": "the agent receives these heartbeats",
+    "--orchestrator.heartbeat": "the agent receives these heartbeats",
+    "--env-vars.PRL-RUN-ID": "the run's id is used, so that all attempts are one run in the tracker",
 }
 """Arguments that prime-train sets itself, and what to use instead; includes nested ones after a dot."""
 
@@ -46,7 +49,7 @@ def refused(argument: str) -> str | None:
     flag = argument.split("=", 1)[0].replace("_", "-")
     for ours, instead in OURS.items():
         if flag == ours or flag.startswith(f"{ours}."):
-            return f"{argument!r} cannot be given: {instead}"
+            return f"{argument!r} is not allowed: {instead}"
     return None
 
 

@@ -6,18 +6,16 @@ includes no others. Flags are written with hyphens, keys with underscores.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Place, Scalar, Value
+from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, Value, place_of
 from prime_train.core.config_tree.merge import grown, mapping_of
+from prime_train.core.prime_rl import NULL
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
-
-NULL = "None"
-"""The spelling of null in a file or an argument."""
 
 OPTIONAL_PARTS = frozenset(
     (
@@ -50,17 +48,17 @@ _FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False": False, NULL: None}
 
 
-_Setting = tuple[tuple[str, ...], Place, Node]
+_Setting = tuple[tuple[str, ...], SourcePosition, Node]
 """The keys, their position, and the value."""
 
 
 @dataclass(frozen=True)
 class Include:
-    """A file on the command line. `path`: the part it is merged into; empty: the whole config."""
+    """A file on the command line. `path`: the part of the config that it is merged into; empty: the entire config."""
 
     path: tuple[str, ...]
     file: str
-    place: Place
+    place: SourcePosition
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,8 @@ class Arguments:
 
 
 def arguments(words: Sequence[Scalar]) -> Arguments:
-    """Return the meaning of the words after the first file. Words without a meaning are skipped: prime-rl itself will refuse them."""
+    """Return the included files and the settings that follow from the arguments after the first file. Arguments that prime-train cannot
+    interpret are skipped, because prime-rl itself refuses them."""
     texts = [word.text for word in words]
     includes, settings, at = [], list[_Setting](), 0
     while at < len(words):
@@ -89,24 +88,28 @@ def arguments(words: Sequence[Scalar]) -> Arguments:
         elif path:
             settings.append(_setting(path, [inline] if inline is not None else texts[at + 1 : end], words[at].place, place))
         at = end
-    return Arguments(tuple(includes), grown(Place(), settings))
+    return Arguments(tuple(includes), grown(SourcePosition(), settings))
 
 
-def ours(spec: "RunSpec", at: Callable[[tuple[str, ...]], Place]) -> Mapping:
-    """Return the settings that every launch of this spec passes to prime-rl, each with its position in the spec. `at`: returns the position
-    of a path of the spec."""
+def ours(spec: "RunSpec", root: Mapping, file: str) -> Mapping:
+    """Return the settings that every launch of this spec passes to prime-rl, each with its position in the spec, whose tree is `root` and
+    whose file is `file`."""
+
+    def at(path: tuple[str, ...]) -> SourcePosition:
+        return replace(place_of(root, path), file=file)
+
     part = spec.trainer.prime_rl
     assert part is not None
     name, output, here = ("trainer", "prime_rl", "run_name"), ("trainer", "prime_rl", "output"), ("trainer", "prime_rl")
-    said: list[tuple[str, Value, tuple[str, ...]]] = [("run.name", part.run_name, name), ("run.dir", part.run_name, name)]
-    said += [("output_dir", part.output, output), ("max_steps", spec.trainer.steps, ("trainer", "steps"))]
-    said += [(f"{side}.heartbeat.url", "http://127.0.0.1", here) for side in ("trainer", "orchestrator")]
+    arguments: list[tuple[str, Value, tuple[str, ...]]] = [("run.name", part.run_name, name), ("run.dir", part.run_name, name)]
+    arguments += [("output_dir", part.output, output), ("max_steps", spec.trainer.steps, ("trainer", "steps"))]
+    arguments += [(f"{side}.heartbeat.url", "http://127.0.0.1", here) for side in ("trainer", "orchestrator")]
     if spec.checkpoints.every_steps is not None:
-        said.append(("ckpt.interval", spec.checkpoints.every_steps, ("checkpoints", "every_steps")))
+        arguments.append(("ckpt.interval", spec.checkpoints.every_steps, ("checkpoints", "every_steps")))
     if spec.wandb is not None:
-        said.append(("monitors.wandb.project", spec.wandb.project, ("wandb", "project")))
+        arguments.append(("monitors.wandb.project", spec.wandb.project, ("wandb", "project")))
     settings: list[_Setting] = [(("monitors", "file"), at(here), mapping_of(at(here), ()))]
-    settings += [(tuple(key.split(".")), at(path), Scalar(at(path), str(value), value)) for key, value, path in said]
+    settings += [(tuple(key.split(".")), at(path), Scalar(at(path), str(value), value)) for key, value, path in arguments]
     return grown(at(here), settings)
 
 
@@ -122,7 +125,7 @@ def _flag(texts: Sequence[str], at: int) -> tuple[tuple[str, ...], int, str | No
     return path, end, None
 
 
-def _setting(path: tuple[str, ...], given: Sequence[str], key: Place, value: Place) -> "_Setting":
+def _setting(path: tuple[str, ...], given: Sequence[str], key: SourcePosition, value: SourcePosition) -> "_Setting":
     if not given:
         return _switch(path, key)
     if len(given) == 1:
@@ -131,7 +134,7 @@ def _setting(path: tuple[str, ...], given: Sequence[str], key: Place, value: Pla
     return path, key, Listing(value, items, 1 + len(items))
 
 
-def _switch(path: tuple[str, ...], place: Place) -> "_Setting":
+def _switch(path: tuple[str, ...], place: SourcePosition) -> "_Setting":
     """Return the setting of a bare flag: on; `--no-NAME`: off; for an optional part: its defaults."""
     is_off = path[0].startswith("no_")
     names = (path[0].removeprefix("no_"), *path[1:])
@@ -140,7 +143,7 @@ def _switch(path: tuple[str, ...], place: Place) -> "_Setting":
     return names, place, Scalar(place, str(not is_off), not is_off)
 
 
-def _value(text: str, place: Place) -> Node:
+def _value(text: str, place: SourcePosition) -> Node:
     if text.startswith(("{", "[")):
         try:
             return _from_json(json.loads(text), text, place)
@@ -158,7 +161,7 @@ def read(text: str) -> Value:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _from_json(value: object, text: str, place: Place) -> Node:
+def _from_json(value: object, text: str, place: SourcePosition) -> Node:
     match value:
         case dict():
             return mapping_of(place, _entries(value, text, place))
@@ -168,8 +171,8 @@ def _from_json(value: object, text: str, place: Place) -> Node:
         case str() | int() | float() | None:
             return Scalar(place, value if isinstance(value, str) else text, value)
         case _:
-            raise ValueError(f"{type(value).__name__} is no JSON")
+            raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
-def _entries(value: dict[str, object], text: str, place: Place) -> Iterator[Entry]:
+def _entries(value: dict[str, object], text: str, place: SourcePosition) -> Iterator[Entry]:
     return (Entry(key, place, _from_json(inner, text, place)) for key, inner in value.items())

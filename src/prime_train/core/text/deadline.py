@@ -16,6 +16,6 @@ def parse_deadline(text: str) -> int:
         if at.tzinfo is not None:
             return int(at.timestamp())
     except (ValueError, OverflowError) as error:
-        said = "is no date such as 2026-12-01 (its end, in UTC), and no date-time such as 2026-12-01T18:00+01:00"
-        raise ValueError(f"{text[:60]!r} {said}") from error
-    raise ValueError(f"{text[:60]!r} does not say its offset from UTC: write Z or, say, +01:00 at its end")
+        reason = "is neither a date such as 2026-12-01 (meaning its end, in UTC) nor a date-time such as 2026-12-01T18:00+01:00"
+        raise ValueError(f"{text[:60]!r} {reason}") from error
+    raise ValueError(f"{text[:60]!r} has no UTC offset: write Z or for example +01:00 at its end")

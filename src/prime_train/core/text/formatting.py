@@ -9,12 +9,12 @@ _PLACES_MAX = 9
 
 def span(seconds: float) -> str:
     """Return the duration with its two largest units: 12 s, 4 min 5 s, 3 h 20 min, 2 d 4 h"""
-    whole = max(0, int(seconds))
+    total_s = max(0, int(seconds))
     for unit, size, lower, lower_size in _UNITS:
-        if whole >= size:
-            rest = whole % size // lower_size
-            return f"{whole // size} {unit} {rest} {lower}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
+        if total_s >= size:
+            rest = total_s % size // lower_size
+            return f"{total_s // size} {unit} {rest} {lower}" if rest else f"{total_s // size} {unit}"
+    return f"{total_s} s"
 
 
 def usd(amount: float) -> str:
@@ -50,20 +50,20 @@ def usds(parts: Sequence[float], total: float) -> list[str]:
 
 def percents(parts: Sequence[float]) -> list[str]:
     """Return each part's share of their sum as text, rounded so that the shares add up to 100 %; "-" if the sum is 0."""
-    whole = sum(parts)
-    if not whole:
+    total = sum(parts)
+    if not total:
         return ["-"] * len(parts)
-    return [f"{count}%" for count in apportioned([part / whole * 100 for part in parts], 100)]
+    return [f"{count}%" for count in apportioned([part / total * 100 for part in parts], 100)]
 
 
 def apportioned(values: Sequence[float], total: int) -> list[int]:
     """Return `values` rounded to whole numbers that add up to `total`, in order (method of largest remainders)."""
-    whole = [int(value // 1) for value in values]
-    left = total - sum(whole)
-    by_remainder = sorted(range(len(values)), key=lambda place: values[place] - whole[place], reverse=left > 0)
+    floors = [int(value // 1) for value in values]
+    left = total - sum(floors)
+    by_remainder = sorted(range(len(values)), key=lambda place: values[place] - floors[place], reverse=left > 0)
     for turn in range(abs(left) if values else 0):
-        whole[by_remainder[turn % len(values)]] += 1 if left > 0 else -1
-    return whole
+        floors[by_remainder[turn % len(values)]] += 1 if left > 0 else -1
+    return floors
 
 
 def _places(amount: float) -> int:
@@ -78,5 +78,5 @@ def _cents(amount: float, places: int) -> int:
 
 
 def _dollars(count: int, places: int) -> str:
-    whole, rest = divmod(abs(count), 10**places)
-    return f"{'-' if count < 0 else ''}${whole:,}.{rest:0{places}d}"
+    dollars, rest = divmod(abs(count), 10**places)
+    return f"{'-' if count < 0 else ''}${dollars:,}.{rest:0{places}d}"

@@ -8,6 +8,7 @@ from prime_train.core.text.safe import is_safe_character
 NAME_BYTES_MAX = 255
 """The longest name in bytes that common file systems accept."""
 PATH_BYTES_MAX = 4096
+"""The longest path in bytes that Linux accepts (PATH_MAX)."""
 DEPTH_MAX = 64
 
 
@@ -40,8 +41,8 @@ def violation_of_folder(name: str) -> str | None:
     if name.startswith("."):
         return "begins with a dot"
     if name.startswith("-"):
-        return "begins with a dash, which commands take for an option"
-    return None if all(map(is_safe_character, name)) else "has a control character in it"
+        return "begins with a dash, which commands interpret as an option"
+    return None if all(map(is_safe_character, name)) else "contains a control character"
 
 
 def same_but_for_case(paths: Iterable[str]) -> tuple[str, str] | None:

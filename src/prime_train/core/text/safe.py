@@ -8,7 +8,8 @@ import re
 import unicodedata
 
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Control characters, invisible marks (including direction marks), surrogates, line and paragraph separators."""
+"""Unicode categories of unsafe characters: control characters, invisible marks (including direction marks), surrogates, line and paragraph
+separators."""
 _SUSPECT = re.compile(r"[^ -~]")
 """Characters that need a look-up: all but printable ASCII."""
 
@@ -47,5 +48,5 @@ _COMMAND = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
 
 
 def without_commands(text: str) -> str:
-    """Return the text with everything broken up that GitHub's runner would take for a command in a log."""
+    """Return the text with everything broken up that GitHub's runner would execute as a workflow command in a log."""
     return _COMMAND.sub(lambda found: f"{found[0]} ", text)

@@ -22,7 +22,7 @@ def parse_size(value: object) -> object:
         raise ValueError(f"{value[:SHOWN_CHARS]!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
     size = float(found.group(1)) * _UNITS[found.group(2).lower()]
     if size > NUMBER_MAX:
-        raise ValueError(f"{value[:SHOWN_CHARS]!r} is larger than any file: {NUMBER_MAX} bytes are the most")
+        raise ValueError(f"{value[:SHOWN_CHARS]!r} is too large: at most {NUMBER_MAX} bytes are allowed")
     return int(size)
 
 
@@ -34,7 +34,7 @@ _SPAN_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 
 def parse_seconds(value: object) -> object:
     """Return whole seconds, rounded up, from `"90s"`, `"5m"` or `"1h 30m"`; a plain number in a text is seconds. Values other than text are
-    returned unchanged for later validation, as in all these functions. Raises ValueError for a text that is not a duration."""
+    returned unchanged for later validation. Raises ValueError for a text that is not a duration."""
     found = _span(value, unit_s=1)
     return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found
 
@@ -55,7 +55,7 @@ def parse_gib(value: object) -> object:
     return size / 2**30
 
 
-def parse_whole_gib(value: object) -> object:
+def parse_integer_gib(value: object) -> object:
     """Return the result of `parse_gib`, rounded up for texts."""
     found = parse_gib(value)
     return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found

@@ -17,9 +17,11 @@ from enum import StrEnum
 from prime_train.estimate.cost.duration import HOUR_S, PREEMPTION_EVERY_S, Between
 
 PROVISIONING_S = Between(60.0, 300.0)
+"""Seconds from the order to the running agent."""
 SETUP_S = Between(120.0, 600.0)
+"""Seconds for the config's own set-up commands, such as installing packages."""
 COMPILING_S = Between(60.0, 300.0)
-"""The first step takes longer than the others because of compilation."""
+"""Seconds that compilation adds to the first step."""
 DOWNLOAD_B_PER_S = Between(100e6, 1e9)
 """The download rate of models from the hub and of checkpoints from the bucket."""
 INTERVAL_S = 1800.0
@@ -27,7 +29,7 @@ INTERVAL_S = 1800.0
 STEP_SPREAD = Between(1 / 1.15, 1.15)
 """The error factor of a step time that is given or was measured."""
 SAVE_S = Between(2.0, 30.0)
-"""How long training pauses for a save."""
+"""Seconds for which training pauses for a save."""
 
 
 class Known(StrEnum):
@@ -67,7 +69,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Rate:
-    """The price of a machine. `usd_per_hour` is for the whole machine."""
+    """The price of a machine. `usd_per_hour` is for the entire machine."""
 
     usd_per_hour: float
     spot: bool
@@ -106,19 +108,22 @@ class Bill:
 
     @property
     def usd(self) -> Between:
-        """Return the dollars for the whole time."""
+        """Return the dollars for the time of all lines."""
         return self.rate.usd(self.time)
 
     def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:
         """Return a sentence that says whether the budget is enough."""
         usd, hours = self.usd, self.training * Between(1 / HOUR_S, 1 / HOUR_S)
         if hours_max is not None and hours.low > hours_max:
-            return f"too few hours: {hours_max:g} h against {hours.low:.1f} h at the least; the run is stopped before it ends"
+            return f"too few hours: {hours_max:g} h, but the run needs at least {hours.low:.1f} h and would be stopped before it ends"
         if usd.low > usd_max:
-            return f"too small: ${usd_max:,.2f} against ${usd.low:,.2f} at the least; the run is stopped before it ends"
+            return f"too small: ${usd_max:,.2f}, but the run needs at least ${usd.low:,.2f} and would be stopped before it ends"
         if usd.high > usd_max or (hours_max is not None and hours.high > hours_max):
-            return f"may be too small: ${usd_max:,.2f} against up to ${usd.high:,.2f} and {hours.high:.1f} h; it warns at 80 %"
-        return f"enough: ${usd_max:,.2f} against ${usd.high:,.2f} at the most; what is not used is not paid"
+            return (
+                f"may be too small: ${usd_max:,.2f}, but the run may need up to ${usd.high:,.2f} and {hours.high:.1f} h; a warning is "
+                f"sent at 80 %"
+            )
+        return f"enough: ${usd_max:,.2f}, and the run needs at most ${usd.high:,.2f}; unused budget is not charged"
 
 
 def full_run(amount: Amount, rate: Rate) -> Bill:
@@ -145,14 +150,17 @@ def _start(amount: Amount) -> tuple[Line, ...]:
     download = _transfer(amount.model_bytes)
     setup = SETUP_S + download + COMPILING_S
     model = f", {amount.model_bytes / 1e9:.0f} GB of model" if amount.model_bytes else ""
-    return (Line("provisioning", PROVISIONING_S, "order to agent"), Line("set-up", setup, f"commands{model}, first step compiles"))
+    return (
+        Line("provisioning", PROVISIONING_S, "from the order to the agent's start"),
+        Line("set-up", setup, f"setup commands{model}, compilation in the first step"),
+    )
 
 
 def _smoke(amount: Amount) -> tuple[Line, ...]:
     if amount.smoke_s_max <= 0:
         return ()
     if not amount.smoke_steps:
-        return (Line("smoke run", Between(min(30.0, amount.smoke_s_max), amount.smoke_s_max), "up to its time-out"),)
+        return (Line("smoke run", Between(min(30.0, amount.smoke_s_max), amount.smoke_s_max), "up to its timeout"),)
     took = COMPILING_S + amount.step.seconds * Between(amount.smoke_steps, amount.smoke_steps)
     most = amount.smoke_s_max
     return (Line("smoke run", Between(min(took.low, most), min(took.high, most)), f"{amount.smoke_steps} steps"),)
@@ -179,7 +187,7 @@ def _preemptions(amount: Amount, lines: list[Line]) -> Line:
     lost = Between(min(interval.low, total.low) / 2, min(interval.high, total.high) / 2)
     again = lost + lines[0].time + lines[1].time + _transfer(amount.checkpoint_bytes)
     times, each = f"{number.low:.1f} to {number.high:.1f} times", f"{again.low / 60:.0f} to {again.high / 60:.0f} min each"
-    why = f"{times}, {each}: half of what lies between two checkpoints, start and restore"
+    why = f"{times}, {each}: half a checkpoint interval, start and restore"
     return Line("preemptions", number * again, why)
 
 

@@ -1,8 +1,8 @@
 """Estimates how long an amount of training takes on a machine and what it costs, as ranges: before a run nothing more exact is known.
 
-The time is tokens divided by the published speed of such GPUs (estimate/cost/training_speed.py), plus the start, which is paid as well. The
-cost is time times price; on a spot machine the cost of preemptions is added. estimate/cost/bill.py has the bill of a whole run, line by
-line.
+The time is tokens divided by the published speed of GPUs of that kind (estimate/cost/training_speed.py), plus the start, which is paid as
+well. The cost is time times price; on a spot machine the cost of preemptions is added. estimate/cost/bill.py has the bill of an entire run,
+line by line.
 """
 
 import math
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
 from prime_train.estimate.gpus import Gpu
-from prime_train.estimate.memory.setup import Method, Recompute
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.memory.training_setup import Method, Recompute
+from prime_train.estimate.models.dimensions import Model
 
 HOUR_S = 3600.0
 
@@ -25,7 +25,7 @@ class Between:
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high < math.inf:
-            raise ValueError(f"{self.low} to {self.high} is no range of finite amounts")
+            raise ValueError(f"{self.low} to {self.high} is not a range of finite amounts")
 
     @property
     def expected(self) -> float:
@@ -40,8 +40,9 @@ class Between:
 
 
 PREEMPTION_EVERY_S = Between(3 * HOUR_S, 24 * HOUR_S)
+"""The assumed seconds between two preemptions of a spot machine."""
 START_S = Between(5 * 60.0, 20 * 60.0)
-"""The time of boot, set-up, model download and compilation."""
+"""Seconds for boot, set-up, model download and compilation."""
 SPOT_SHARE = Between(0.02, 0.15)
 """The share of time that preemptions add: 25 minutes each (half of 30 between checkpoints, 10 until another machine trains), every 3 to 24
 hours."""

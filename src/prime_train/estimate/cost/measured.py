@@ -8,7 +8,7 @@ from prime_train.estimate.cost.bill import STEP_SPREAD, Known, StepTime
 from prime_train.estimate.cost.duration import Between
 
 STEPS_MIN = 5
-"""Fewer steps give no reliable mean."""
+"""Minimum number of steps for a reliable mean."""
 
 
 def measured(runs: Iterable[Run], spec: RunSpec) -> StepTime | None:
@@ -20,10 +20,10 @@ def measured(runs: Iterable[Run], spec: RunSpec) -> StepTime | None:
 
 def step_of(run: Run) -> StepTime | None:
     """Return the mean step time over all attempts, saves included; None below `STEPS_MIN` steps. The first step of each attempt is not
-    counted, as its end starts the clock."""
-    told = [(attempt, _steps(attempt), _seconds(attempt)) for attempt in run.attempts]
-    steps = sum(steps for _, steps, seconds in told if steps > 0 and seconds > 0)
-    seconds = sum(seconds for _, steps, seconds in told if steps > 0 and seconds > 0)
+    counted, because time is measured from its end."""
+    attempts = [(attempt, _steps(attempt), _seconds(attempt)) for attempt in run.attempts]
+    steps = sum(steps for _, steps, seconds in attempts if steps > 0 and seconds > 0)
+    seconds = sum(seconds for _, steps, seconds in attempts if steps > 0 and seconds > 0)
     if steps < STEPS_MIN:
         return None
     mean = seconds / steps

@@ -11,21 +11,24 @@ from dataclasses import dataclass
 
 from prime_train.estimate.gpus import Gpu
 from prime_train.estimate.memory.serving import Serving, kv_bytes, share
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.dimensions import Model
 
 HALF_WIDTH = 1.4
+"""The factor from the middle of the range to its slow and to its fast end; the ends are 1.96 times apart."""
 STEP_S = 1.5e-3
+"""Seconds that each decoding step adds, on one GPU."""
 REQUEST_S = 1e-3
+"""Seconds that each request adds, on one GPU."""
 TOGETHER_STEP_S, TOGETHER_REQUEST_S, TOGETHER_SHARE = 4.6e-3, 5.5e-3, 0.81
-"""The same constants with tensor parallelism, and the factor it applies to the reached share of the peak."""
+"""With tensor parallelism: the seconds that each decoding step and each request add, and the factor on the reached share of the peak."""
 DECODING_SHARE = 0.4
-"""The share of the peak that matrix multiplications reach with one token of each of many sequences."""
+"""The share of the peak that matrix multiplications reach while decoding, with one token for each of many sequences."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Reached shares: of the peak while prompts are processed, for dense models and for mixtures of experts, and of the memory
-    bandwidth."""
+    """The shares of a GPU's peak values that a server reaches: of the operations while prompts are processed, for dense models and for
+    mixtures of experts, and of the memory bandwidth."""
 
     dense: float
     experts: float
@@ -34,6 +37,7 @@ class Reach:
 
 REACH = {"A100": Reach(0.71, 0.39), "H100": Reach(0.37, 0.27), "H200": Reach(0.37, 0.27), "H20": Reach(0.50, 0.30, 0.40)}
 OTHERS = Reach(0.50, 0.30)
+"""The shares for GPUs without published speeds."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,9 @@ def seconds(model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Reque
     operations = prompts * (2 * model.active + 2 * model.layers * model.attention_width * requests.prompt)
     reading_s = operations / (peak * (reach.experts if model.is_moe else reach.dense) * (TOGETHER_SHARE if together else 1.0))
     length = requests.prompt + requests.new / 2
-    held = share(model, serving, gpus, utilization=utilization, gpu_bytes=gpu_bytes)
-    batch = max(1.0, min(requests.at_once, requests.count, held.kv_tokens / length))
-    read = held.parts.weights * _share_read(model, batch) + batch * length * kv_bytes(model, serving, gpus)
+    memory = share(model, serving, gpus, utilization=utilization, gpu_bytes=gpu_bytes)
+    batch = max(1.0, min(requests.at_once, requests.count, memory.kv_tokens / length))
+    read = memory.parts.weights * _share_read(model, batch) + batch * length * kv_bytes(model, serving, gpus)
     step_s = read / (bytes_per_s * reach.bandwidth) + batch * 2 * model.active / (peak * DECODING_SHARE)
     step_s += TOGETHER_STEP_S if together else STEP_S
     request_s = TOGETHER_REQUEST_S if together else REQUEST_S
@@ -70,7 +74,7 @@ def seconds(model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Reque
 def new_tokens_per_s(
     model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Requests, *, gpu_bytes: float, utilization: float
 ) -> tuple[float, float]:
-    """Return the new tokens per second of the whole server, as (low, high)."""
+    """Return the new tokens per second of the entire server, as (low, high)."""
     took_s = seconds(model, serving, gpu, gpus, requests, gpu_bytes=gpu_bytes, utilization=utilization)
     middle = requests.count * requests.new / took_s
     return middle / HALF_WIDTH, middle * HALF_WIDTH

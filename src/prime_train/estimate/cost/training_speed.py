@@ -16,21 +16,25 @@ reliable than this.
 from dataclasses import dataclass
 
 from prime_train.estimate.gpus import Gpu
-from prime_train.estimate.memory.setup import Method, Recompute
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.memory.training_setup import Method, Recompute
+from prime_train.estimate.models.dimensions import Model
 
 HALF_WIDTH = 1.4
 """The factor from the middle to the slow and to the fast end; the ends are 1.96 times apart."""
 KERNELS_S = 1.5e-3
+"""Seconds for launching one layer's kernels, forward and backward."""
 MOE_SHARE = 0.5
+"""The factor on the reached share for a mixture of experts."""
 RL_TIMES = 6.0
+"""The factor on the time of a step if its rollouts are generated on the same machine."""
 UNLINKED_SHARE = 0.6
-"""The factor for several GPUs without NVLink, whose shards go over PCIe."""
+"""The factor on the speed of several GPUs without NVLink, whose shards are sent over PCIe."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Reached shares of a GPU's peak. `narrow` is the width of the hidden states at which matrices reach half of their share."""
+    """The shares of a GPU's peak that training reaches. `narrow` is the width of the hidden states at which matrices reach half of their
+    share."""
 
     matrices: float
     attention: float
@@ -48,6 +52,7 @@ REACH = {
     "GB300": Reach(0.42, 0.25, 1000),
 }
 OTHERS = Reach(0.60, 0.24, 150)
+"""The shares for GPUs without published speeds; the range covers nine in ten of all published speeds."""
 
 
 @dataclass(frozen=True)

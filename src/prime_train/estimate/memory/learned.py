@@ -33,8 +33,8 @@ class Trainer:
     source: str
     peaks: int
     times: Mapping[str, float] = field(default_factory=dict)
-    whole_at_load: bool = False
-    """While the model is loaded, each GPU holds the whole model and its shard at once."""
+    full_at_load: bool = False
+    """While the model is loaded, each GPU holds the complete model and its shard at once."""
     unties_head: bool = False
     """Embedding and head are two matrices, even if the model ties them."""
 
@@ -52,7 +52,7 @@ TRAINERS: dict[str, Trainer] = {
         "litgpt@26857050 tutorials/resource-tables.md, config_hub/finetune",
         31,
         {"chunked": 1.15, "allocated": 1.08},
-        whole_at_load=True,
+        full_at_load=True,
         unties_head=True,
     ),
     "fsdp_qlora": Trainer("fsdp_qlora@05ed9f2a benchmarks_03_2024.md", 10, {"wide": 1.33, "reserved": 0.91}),

@@ -6,7 +6,7 @@ is estimated (terms.py), with constants per trainer (learned.py). A training's p
     loss        layer inputs (or all activations without recomputation) and the logits with their copies and gradients
     backward    the same activations, and one layer that is recomputed for its backward pass
     step        states, and one more copy of the gradients if the optimizer steps all parameters at once (`foreach`)
-    load        the whole model and its shard, if the trainer loads it that way
+    load        the complete model and its shard, if the trainer loads it that way
 
 The band contains nine in ten of the published peaks of tests/data/memory_peaks.json, even if nothing was fitted to their source: counted
 parts are taken as 0.97 to 1.06 of the count, estimated ones as 0.72 to 1.4 (0.6 to 1.8 for a doubtful case: a mixture of experts, a shape
@@ -17,11 +17,11 @@ on peaks used in the fit and on others, next to two other formulas.
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from prime_train.estimate.memory import terms
+from prime_train.estimate.memory import formulas
+from prime_train.estimate.memory.formulas import trained_params
 from prime_train.estimate.memory.serving import ServerParts, Serving, kv_bytes, server_parts
-from prime_train.estimate.memory.setup import Logits, Method, Recompute, Sharding, Training
-from prime_train.estimate.memory.terms import trained_params
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.memory.training_setup import Logits, Method, Recompute, Sharding, Training
+from prime_train.estimate.models.dimensions import Model
 
 __all__ = [
     "GIB", "Logits", "Method", "Need", "Phase", "Recompute", "Serving", "Sharding", "Training", "Use",
@@ -30,8 +30,11 @@ __all__ = [
 
 GIB = 2**30
 COUNTED_BAND = (0.97, 1.06)
+"""Factors from the count of a part to the ends of its error band."""
 ESTIMATED_BAND = (0.72, 1.4)
+"""Factors from the estimate of a part to the ends of its error band."""
 DOUBTED_BAND = (0.6, 1.8)
+"""Factors for estimated parts in doubtful cases."""
 _COUNTED = frozenset({"weights", "gradients", "optimizer", "kv_cache"})
 
 
@@ -76,7 +79,7 @@ class Use:
         """Return the bytes of parts that are estimated, such as activations."""
         return self.total - self.counted
 
-    def beside(self, other: "Use") -> "Use":
+    def plus(self, other: "Use") -> "Use":
         """Return the sum of both uses, for the same GPU at the same time."""
         mine, theirs = self.parts, other.parts
         return Use(self.phase, **{part: size + theirs[part] for part, size in mine.items()})
@@ -113,15 +116,15 @@ def training_need(model: Model, training: Training, gpus: int) -> Need:
     """Return the need of each of `gpus` GPUs that train."""
     states = _states(model, training, gpus)
     shards = training.shards(gpus)
-    held = replace(states, rest=states.rest + terms.workspace(model, training), gathered=terms.gathered(model, training, shards))
+    stored = replace(states, rest=states.rest + formulas.workspace(model, training), gathered=formulas.gathered(model, training, shards))
     if training.recompute is Recompute.FULL:
-        activations, working = terms.borders(model, training), terms.working(model, training)
+        activations, working = formulas.borders(model, training), formulas.working(model, training)
     else:
-        activations, working = terms.kept(model, training), 0.0
-    loss = replace(held, phase=Phase.LOSS, activations=activations, logits=terms.logit_bytes(model, training))
-    backward = replace(held, phase=Phase.BACKWARD, activations=activations + working)
+        activations, working = formulas.kept(model, training), 0.0
+    loss = replace(stored, phase=Phase.LOSS, activations=activations, logits=formulas.logit_bytes(model, training))
+    backward = replace(stored, phase=Phase.BACKWARD, activations=activations + working)
     uses = [loss, backward, _step(states, training)]
-    if training.software.whole_at_load and shards > 1:
+    if training.software.full_at_load and shards > 1:
         uses.append(_load(model, training, loss, shards))
     return Need(tuple(uses), doubted=model.is_moe or model.guessed or training.recompute is not Recompute.FULL)
 
@@ -136,7 +139,7 @@ def rl_need(model: Model, training: Training, serving: Serving, gpus: int) -> Ne
     if gpus == 1:
         server = serving_need(model, serving, 1)
         trainer = training_need(model, training, 1)
-        return Need(tuple(use.beside(server.peak) for use in trainer.uses), doubted=trainer.doubted or server.doubted)
+        return Need(tuple(use.plus(server.peak) for use in trainer.uses), doubted=trainer.doubted or server.doubted)
     trainers = training_need(model, training, rl_trainers(gpus))
     servers = serving_need(model, serving, gpus - rl_trainers(gpus))
     return Need((*trainers.uses, *servers.uses), doubted=trainers.doubted or servers.doubted)
@@ -149,17 +152,17 @@ def rl_trainers(gpus: int) -> int:
 
 def _states(model: Model, training: Training, gpus: int) -> Use:
     """Return what stays in memory from step to step."""
-    whole, parts = training.shards(gpus), training.sharding
-    state_shards = gpus if parts is not Sharding.NONE else whole
-    gradient_shards = gpus if parts not in (Sharding.NONE, Sharding.ZERO1) else whole
+    full_shards, parts = training.shards(gpus), training.sharding
+    state_shards = gpus if parts is not Sharding.NONE else full_shards
+    gradient_shards = gpus if parts not in (Sharding.NONE, Sharding.ZERO1) else full_shards
     trained = trained_params(model, training)
-    weights = terms.weight_bytes(model, training)
+    weights = formulas.weight_bytes(model, training)
     if training.method is Method.LORA:
         weights += trained * training.adapters * training.adapter_bytes
         trained += model.embedding_params if training.trains_embeddings else 0
     return Use(
         Phase.STEP,
-        weights=0.0 if training.states_offloaded else weights / whole,
+        weights=0.0 if training.states_offloaded else weights / full_shards,
         gradients=0.0 if training.states_offloaded else trained * training.gradient_bytes / gradient_shards,
         optimizer=0.0 if training.states_offloaded or training.optimizer_offloaded else trained * training.state_bytes / state_shards,
         rest=training.software.rest_gib * GIB,
@@ -171,11 +174,11 @@ def _step(states: Use, training: Training) -> Use:
 
 
 def _load(model: Model, training: Training, loss: Use, shards: int) -> Use:
-    """Return the use of the load phase, as the first pass runs while the whole model and the shard are both in memory; full training loads
-    in 32 bit."""
+    """Return the use of the load phase, as the first pass runs while the complete model and the shard are both in memory; full training
+    loads in 32 bit."""
     each = 2 * training.weight_bytes if training.method is Method.FULL else training.weight_bytes
-    whole = terms.weight_bytes(model, training) / training.weight_bytes * each
-    return Use(Phase.LOAD, weights=whole * (1 + 1 / shards), activations=loss.activations, logits=loss.logits, rest=loss.rest)
+    full = formulas.weight_bytes(model, training) / training.weight_bytes * each
+    return Use(Phase.LOAD, weights=full * (1 + 1 / shards), activations=loss.activations, logits=loss.logits, rest=loss.rest)
 
 
 def _serving_use(parts: ServerParts) -> Use:

@@ -1,26 +1,27 @@
 """Estimates the GPU memory of an inference server (vLLM): its fixed parts, and what its share of a GPU leaves for the KV cache.
 
-At the start a server takes `utilization` of the whole GPU, which includes weights and activations, and uses the remainder as KV cache. CUDA
-graphs are within that share since vLLM 0.21.0; before, they were on top of it. Activations are those of one pass over `PREFILL_TOKENS`,
-plus the sampler's logits in 32 bit; tensor parallelism divides neither (Llama-3-8B: 1.26 GiB on one GPU and on two, vLLM PR 10511).
+At the start a server takes the share `utilization` of the GPU's total memory, which includes weights and activations, and uses the
+remainder as KV cache. CUDA graphs are within that share since vLLM 0.21.0; before, they were on top of it. Activations are those of one
+pass over `PREFILL_TOKENS`, plus the sampler's logits in 32 bit; tensor parallelism divides neither (Llama-3-8B: 1.26 GiB on one GPU and on
+two, vLLM PR 10511).
 """
 
 from dataclasses import dataclass
 
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.dimensions import Model
 
 _GIB = 2**30
 PREFILL_TOKENS = 8192
 """The tokens of one prefill pass, by which vLLM also measures its own activations."""
 SAMPLED = 256
-"""Sequences whose logits are computed at once (max_num_seqs)."""
+"""Number of sequences whose logits are computed at once (vLLM's max_num_seqs)."""
 SAMPLED_LOGIT_BYTES = 16
 GRAPH_BYTES = 0.64 * _GIB
-"""CUDA graphs; 0.3 to 1.6 GiB are published."""
+"""Assumed size of CUDA graphs; published values are 0.3 to 1.6 GiB."""
 BUFFER_BYTES = 1.2 * _GIB
-"""Memory outside of torch: CUDA context and kernels; 0.2 to 1.8 GiB by version."""
+"""Assumed memory outside of torch, for the CUDA context and kernels; 0.2 to 1.8 GiB by version."""
 PARALLEL_BYTES = 0.9 * _GIB
-"""Additional buffers of NCCL and all-reduce with tensor parallelism."""
+"""Assumed size of the additional buffers of NCCL and all-reduce with tensor parallelism."""
 WIDE = 2
 
 

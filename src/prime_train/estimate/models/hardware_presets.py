@@ -1,9 +1,10 @@
 """GPUs by the short names that people type, such as h100-80gb."""
 
-import difflib
 import re
 from dataclasses import dataclass
 
+from prime_train.core.errors import UsageError
+from prime_train.core.text.nearest import POSSIBLE, nearest
 from prime_train.estimate import gpus
 
 _KIND = re.compile(r"[A-Z0-9_]{1,40}")
@@ -21,15 +22,15 @@ class Preset:
 
 PRESETS = (
     Preset("h100-80gb", "H100_80GB", 80, "the usual choice: all weights of 4B on 2, of 8B on 4"),
-    Preset("h200-141gb", "H200_141GB", 141, "as an H100, with room for more"),
-    Preset("b200-180gb", "B200_180GB", 180, "the fastest, where the software is new enough for it"),
-    Preset("a100-80gb", "A100_80GB", 80, "a third as fast as an H100, often as cheap"),
+    Preset("h200-141gb", "H200_141GB", 141, "as fast as an H100, with more memory"),
+    Preset("b200-180gb", "B200_180GB", 180, "the fastest, if the software is new enough to support it"),
+    Preset("a100-80gb", "A100_80GB", 80, "a third of an H100's speed, often at a similar cost"),
     Preset("a100-40gb", "A100_40GB", 40, "LoRA up to 8B, all weights of small models"),
-    Preset("l40s-48gb", "L40S_48GB", 48, "LoRA up to 8B; no NVLink, so better alone than in fours"),
+    Preset("l40s-48gb", "L40S_48GB", 48, "LoRA up to 8B; no NVLink, so best used singly"),
     Preset("a6000-48gb", "A6000_48GB", 48, "LoRA up to 8B, slowly and cheaply"),
     Preset("rtx5090", "RTX5090_32GB", 32, "LoRA up to 4B"),
     Preset("rtx4090", "RTX4090_24GB", 24, "LoRA up to 4B, and models below 1B"),
-    Preset("rtx3090", "RTX3090_24GB", 24, "trying things out"),
+    Preset("rtx3090", "RTX3090_24GB", 24, "for experiments"),
 )
 DEFAULT = PRESETS[0]
 
@@ -47,8 +48,16 @@ def preset(text: str) -> Preset | None:
     return Preset(text, kind, gb, "") if gb and is_known else None
 
 
-def near(text: str) -> tuple[str, ...]:
+def known_preset(text: str) -> Preset:
+    """Return the preset as `preset` does. Raises UsageError if nothing matches."""
+    found = preset(text)
+    if found is None:
+        fix = f"write one of {', '.join(similar(text))}, or a kind with its memory, such as H100_80GB"
+        raise UsageError(f"the hardware {text} is unknown", fix=fix)
+    return found
+
+
+def similar(text: str) -> tuple[str, ...]:
     """Return the names of up to 3 similar presets, or of all presets if none is similar."""
     names = [known.name for known in PRESETS]
-    close = difflib.get_close_matches(text.lower(), names, 3, 0.6)
-    return tuple(close or names)
+    return nearest(text, names, likeness=POSSIBLE, limit=3) or tuple(names)

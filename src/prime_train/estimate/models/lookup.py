@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 
-from prime_train.estimate.models.table import MODELS, SAME_AS, Model
+from prime_train.estimate.models.dimensions import MODELS, SAME_AS, Model
 
 NAME_CHARS_MAX = 200
 PARAMS_MIN, PARAMS_MAX = 10**6, 10**13
@@ -17,7 +17,7 @@ _VARIANT = re.compile(r"(instruct|base|it|hf|chat|reasoning|plus|fp8|bf16|thinki
 """Name suffixes that do not change a model's shape."""
 
 
-def understand(name: str) -> Model | None:
+def resolve_model(name: str) -> Model | None:
     """Return the model of that name, with or without an owner: a fine-tuned model has the shape of its base. An unknown model whose name
     has a size (8B, 0.6B, 30B-A3B) gets the nearest shape, with `guessed` set. None if neither applies."""
     own = own_name(name)
@@ -41,9 +41,9 @@ def sized(text: str) -> Model | None:
     active = round(float(size[3]) * 10**9) if size[3] else params
     if not PARAMS_MIN <= active <= params <= PARAMS_MAX:
         return None
-    near = min((model for model in MODELS if not model.is_moe), key=lambda model: abs(math.log(model.params / active)))
+    closest = min((model for model in MODELS if not model.is_moe), key=lambda model: abs(math.log(model.params / active)))
     experts = (GUESSED_EXPERTS, GUESSED_EXPERTS_USED) if active < params else (1, 1)
-    return replace(near, name=text, params=params, active=active, experts=experts[0], experts_used=experts[1], guessed=True)
+    return replace(closest, name=text, params=params, active=active, experts=experts[0], experts_used=experts[1], guessed=True)
 
 
 def _known(plain: str) -> Model | None:

@@ -4,16 +4,16 @@ The file is `registry.json` in this folder. Nothing is concluded about a model t
 estimate/models/table.py.
 """
 
-import difflib
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from prime_train.core.text.nearest import POSSIBLE, nearest
+
 FILE = "registry.json"
-NEAR_MAX = 3
-_NEAR = 0.5
+SIMILAR_MAX = 3
 
 Date = Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
 ModelId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$")]
@@ -23,7 +23,7 @@ class Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Kind(StrEnum):
+class ModelKind(StrEnum):
     TEXT = "text"
     VISION_LANGUAGE = "vision-language"
 
@@ -36,7 +36,7 @@ class Source(StrEnum):
 
 
 class Works(Row):
-    """A trainer or server version with which somebody has publicly reported success."""
+    """A trainer or server version for which success with the model has been reported publicly."""
 
     trainer: str
     version: str
@@ -52,7 +52,7 @@ class Issue(Row):
 class Entry(Row):
     id: ModelId
     params: int = Field(gt=0)
-    kind: Kind
+    kind: ModelKind
     architecture: str
     """The architecture name in its `config.json`."""
     context: int = Field(gt=0)
@@ -79,16 +79,16 @@ class Vllm(Row):
     dropped: dict[str, str]
     """Architectures no longer served, with the last version that served them."""
 
-    def kind_of(self, architecture: str) -> Kind | None:
+    def kind_of(self, architecture: str) -> ModelKind | None:
         """Return the kind of an architecture, or None if this version does not list it."""
         if architecture in self.vision_language:
-            return Kind.VISION_LANGUAGE
-        return Kind.TEXT if architecture in self.text else None
+            return ModelKind.VISION_LANGUAGE
+        return ModelKind.TEXT if architecture in self.text else None
 
 
 class Registry(Row):
     date: Date
-    """When the whole registry was last reviewed."""
+    """When all of the registry was last reviewed."""
     vllm: Vllm
     models: tuple[Entry, ...]
 
@@ -96,7 +96,7 @@ class Registry(Row):
     def _each_once_and_in_order(self) -> "Registry":
         names = [entry.id.lower() for entry in self.models]
         if names != sorted(set(names)):
-            raise ValueError("models must be in alphabetical order, and each there once")
+            raise ValueError("models must be in alphabetical order, without duplicates")
         return self
 
     @cached_property
@@ -107,10 +107,10 @@ class Registry(Row):
         """Return the entry of a model id, ignoring case as the hub does; None if it is not registered."""
         return self._by_id.get(model_id.strip().lower())
 
-    def near(self, model_id: str) -> tuple[str, ...]:
-        """Return up to `NEAR_MAX` similar ids, nearest first."""
+    def similar(self, model_id: str) -> tuple[str, ...]:
+        """Return up to `SIMILAR_MAX` similar ids, nearest first."""
         wanted, own = model_id.strip().lower(), {name.rpartition("/")[2]: name for name in self._by_id}
-        close = difflib.get_close_matches(wanted.rpartition("/")[2], own, NEAR_MAX, _NEAR)
+        close = nearest(wanted.rpartition("/")[2], own, likeness=POSSIBLE, limit=SIMILAR_MAX)
         return tuple(self._by_id[own[name]].id for name in close)
 
 

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from prime_train.estimate.memory.phases import GIB, Logits, Method, Need, Serving, Training, serving_need, training_need
 from prime_train.estimate.models import lookup as models
+from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import Preset
-from prime_train.estimate.models.registry import Entry, Kind, Vllm
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.registry import Entry, ModelKind, Vllm
 from prime_train.estimate.placement import Fit, fit
 
 LORA_SEQ_LEN = 4096
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 class Check:
     name: str
     verdict: Verdict
-    said: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Known:
     id: str
     gated: str
     readable: bool | None
-    kind: Kind | None
+    kind: ModelKind | None
     architecture: str
     context: int | None
     tools: bool | None
@@ -45,7 +45,7 @@ class Known:
 
     @classmethod
     def of(cls, entry: Entry) -> "Known":
-        shape = models.understand(entry.id)
+        shape = models.resolve_model(entry.id)
         return cls(entry.id, entry.gated, None, entry.kind, entry.architecture, entry.context, entry.tools, shape, entry.vllm)
 
 
@@ -67,51 +67,51 @@ def checks(known: Known, wanted: Wanted, vllm: Vllm) -> tuple[Check, ...]:
 def _access(known: Known) -> Check:
     if known.readable is False:
         how = "agree to its terms" if known.gated == "auto" else "ask for access"
-        return Check("access", Verdict.NO, f"gated, and not open to you: {how} on its page, and set HF_TOKEN")
+        return Check("access", Verdict.NO, f"gated, and your account has no access: {how} on its page, and set HF_TOKEN")
     if known.gated == "no":
-        return Check("access", Verdict.YES, "open to anybody")
+        return Check("access", Verdict.YES, "open to everyone")
     if known.readable:
-        return Check("access", Verdict.YES, f"gated ({known.gated}), and open to your token")
-    return Check("access", Verdict.NOTE, f"gated ({known.gated}): HF_TOKEN must be of somebody who was let in")
+        return Check("access", Verdict.YES, f"gated ({known.gated}); your token has access")
+    return Check("access", Verdict.NOTE, f"gated ({known.gated}): HF_TOKEN must belong to an account with access")
 
 
 def _kind(known: Known, vllm: Vllm) -> Check:
     kind = known.kind or vllm.kind_of(known.architecture)
-    if kind is Kind.VISION_LANGUAGE:
-        said = "vision-language: trainers made for text refuse it, or want settings of their own; take a text model unless you need images"
-        return Check("kind", Verdict.NOTE, said)
-    return Check("kind", Verdict.YES, "text") if kind else Check("kind", Verdict.NOTE, "not told")
+    if kind is ModelKind.VISION_LANGUAGE:
+        message = "vision-language: text trainers reject it or need extra settings; use a text model unless you need images"
+        return Check("kind", Verdict.NOTE, message)
+    return Check("kind", Verdict.YES, "text") if kind else Check("kind", Verdict.NOTE, "unknown")
 
 
 def _served(known: Known, vllm: Vllm) -> Check:
     name = known.architecture
     if not name:
-        return Check("vLLM", Verdict.NOTE, "the architecture is not told")
+        return Check("vLLM", Verdict.NOTE, "the architecture is unknown")
     if name in vllm.dropped:
-        return Check("vLLM", Verdict.NO, f"{name} was served up to vLLM {vllm.dropped[name]}, and is no more")
+        return Check("vLLM", Verdict.NO, f"{name} was supported up to vLLM {vllm.dropped[name]}, but no longer")
     if vllm.kind_of(name) is not None:
         return Check("vLLM", Verdict.YES, f"{name}" + (f", from vLLM {known.vllm} on" if known.vllm else ""))
     if name.endswith(_NOT_GENERATING):
-        return Check("vLLM", Verdict.NO, f"{name} generates no text")
+        return Check("vLLM", Verdict.NO, f"{name} does not generate text")
     return Check("vLLM", Verdict.NOTE, f"{name} is not in the list of vLLM {vllm.version}; newer ones may serve it")
 
 
 def _tools(known: Known, wanted: Wanted) -> Check:
     match known.tools:
         case True:
-            return Check("tools", Verdict.YES, "its chat template takes tools")
+            return Check("tools", Verdict.YES, "its chat template supports tools")
         case False:
-            return Check("tools", Verdict.NO if wanted.tools else Verdict.NOTE, "its chat template takes no tools")
+            return Check("tools", Verdict.NO if wanted.tools else Verdict.NOTE, "its chat template does not support tools")
         case None:
-            return Check("tools", Verdict.NOTE, "it is not told whether its chat template takes tools")
+            return Check("tools", Verdict.NOTE, "it is unknown whether its chat template supports tools")
 
 
 def _context(known: Known, wanted: Wanted) -> Check:
     if known.context is None:
-        return Check("context", Verdict.NOTE, "not told")
+        return Check("context", Verdict.NOTE, "unknown")
     if wanted.seq_len > known.context:
-        said = f"{known.context:,} tokens, less than the {wanted.seq_len:,} wanted; write --seq-len {known.context} or less"
-        return Check("context", Verdict.NO, said)
+        message = f"{known.context:,} tokens, less than the requested {wanted.seq_len:,}; request {known.context} or less"
+        return Check("context", Verdict.NO, message)
     return Check("context", Verdict.YES, f"{known.context:,} tokens")
 
 
@@ -120,7 +120,7 @@ def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
     if wanted.preset is None:
         return
     if known.shape is None:
-        yield Check("memory", Verdict.NOTE, "its shape is not known, so memory cannot be told")
+        yield Check("memory", Verdict.NOTE, "its architecture is unknown, so memory cannot be estimated")
         return
     seq_len = wanted.seq_len or min(LORA_SEQ_LEN, known.context or LORA_SEQ_LEN)
     needs = (
@@ -140,11 +140,11 @@ def _training(method: Method, seq_len: int) -> Training:
 def _fitting(name: str, need: Need, wanted: Wanted, *, must: bool) -> Check:
     assert wanted.preset is not None
     found = fit(need, wanted.preset.gb)
-    room = f"{need.low / GIB:.1f} to {need.high / GIB:.1f} GiB on each of {wanted.gpus} x {wanted.preset.gb} GB"
+    needed = f"{need.low / GIB:.1f} to {need.high / GIB:.1f} GiB on each of {wanted.gpus} x {wanted.preset.gb} GB"
     match found:
         case Fit.YES:
-            return Check(name, Verdict.YES, room)
+            return Check(name, Verdict.YES, needed)
         case Fit.TIGHT:
-            return Check(name, Verdict.NOTE, f"{room}: tight")
+            return Check(name, Verdict.NOTE, f"{needed}: tight")
         case Fit.NO:
-            return Check(name, Verdict.NO if must else Verdict.NOTE, f"{room}: does not fit")
+            return Check(name, Verdict.NO if must else Verdict.NOTE, f"{needed}: does not fit")

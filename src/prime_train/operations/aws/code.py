@@ -8,21 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from prime_train.adapters.aws_deploy import Target, digest_of, interpreter, package
+from prime_train.adapters.provisioning.agent_bundle import pack
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from prime_train.adapters.aws_deploy import Target
 
 LAMBDAS = "prime_lambdas"
 CODE = "code.zip"
 """The template's reference to the code archive, until `placed` replaces it."""
 CODE_BYTES_MAX = 250 * 2**20
 NOT_COMPILED = (
-    "Python {python} is not on this machine, so the code is not compiled and a cold start takes twice as long; put python{python} on PATH "
-    "and do this again"
+    "Python {python} is not installed on this machine, so the code is not compiled and a cold start takes twice as long; put "
+    "python{python} on PATH "
+    "and repeat the command"
 )
 
 
@@ -49,8 +49,6 @@ def pins() -> bytes:
 def own() -> dict[str, bytes]:
     """Return prime-train's own files by their paths in the zip. The wheel for machines is included unpacked, because the watcher sends
     machines its parts."""
-    from prime_train.adapters.provisioning.parcel import pack
-
     wheel = next(data for name, data in pack().files.items() if name.endswith(".whl"))
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -62,8 +60,8 @@ def own() -> dict[str, bytes]:
 @dataclass(frozen=True)
 class Code:
     """A code archive. `name`: identifies its content; `make`: builds it; `lacks`: a shortcoming of this archive and its remedy, empty if
-    there is none. If there is one, `better` is the name of an archive without it that another machine may have uploaded from the same
-    sources."""
+    there is none. If there is one, `better` is the name of the archive without that shortcoming, which another machine may have uploaded
+    from the same sources."""
 
     name: str
     make: Callable[[], bytes]
@@ -71,19 +69,17 @@ class Code:
     better: str = ""
 
 
-def code(target: "Target", given: Path | None, said: Callable[[str], object]) -> Code:
-    """Return the code archive to deploy, built from this installation unless `given` names an existing zip. `said` is called with progress
-    messages. Raises UsageError if that zip is too large or lacks the functions' code."""
-    from prime_train.adapters.aws_deploy import digest_of, interpreter, package
-
+def code(target: Target, given: Path | None, progress: Callable[[str], object]) -> Code:
+    """Return the code archive to deploy, built from this installation unless `given` names an existing zip. `progress` is called with
+    progress messages. Raises UsageError if that zip is too large or lacks the functions' code."""
     if given is not None:
         data = _read(given)
         return Code(f"{hashlib.sha256(data).hexdigest()[:32]}.zip", lambda: data)
     files, fixed = own(), pins()
 
     def make() -> bytes:
-        made = package(files, fixed, target, said)
-        said(f"code: {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB")
+        made = package(files, fixed, target, progress)
+        progress(f"code: {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB")
         return made.data
 
     plain, compiled = (f"{digest_of(files, fixed, target, compiled=is_compiled)}.zip" for is_compiled in (False, True))
@@ -94,10 +90,12 @@ def code(target: "Target", given: Path | None, said: Callable[[str], object]) ->
 
 def _read(path: Path) -> bytes:
     if path.stat().st_size > CODE_BYTES_MAX:
-        raise UsageError(f"{path} is over {CODE_BYTES_MAX >> 20} MiB: Lambda does not take it")
+        raise UsageError(f"{path} is over {CODE_BYTES_MAX >> 20} MiB, which Lambda does not accept")
     handler = f"{LAMBDAS}/webhook.py"
     if not zipfile.is_zipfile(path) or handler not in zipfile.ZipFile(path).namelist():
-        raise UsageError(f"{path} is no zip with {handler} in it", fix="prime-train deploy --save FOLDER makes one")
+        raise UsageError(
+            f"{path} is not a zip file that contains {handler}", fix=Advice(Call(Operation.SAVE_CODE, "FOLDER"), " builds one")
+        )
     return path.read_bytes()
 
 
@@ -106,6 +104,6 @@ def _folder() -> Path:
     places = list(spec.submodule_search_locations or []) if spec else []
     if not places or not Path(places[0]).is_dir():
         raise UsageError(
-            f"{LAMBDAS} is not there as files", fix="install prime-train from its wheel or its checkout", code=Exit.OUTSIDE_REFUSED
+            f"{LAMBDAS} is not installed as files", fix="install prime-train from its wheel or its checkout", code=Exit.EXTERNAL_REFUSED
         )
     return Path(places[0])

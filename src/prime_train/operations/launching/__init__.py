@@ -1,1 +1,1 @@
-"""Launching runs: reading the config, checking what is known to fail, and storing the new run."""
+"""Launching runs: reading the config, checking it for known problems, and storing the new run."""

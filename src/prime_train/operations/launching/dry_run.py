@@ -10,7 +10,7 @@ from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import size, span, usd
-from prime_train.core.verdict import PodsSeen
+from prime_train.core.verdict import PodsObserved
 from prime_train.operations.launching.launch import Plan
 
 NEXT_MAX = 5
@@ -20,7 +20,7 @@ REASONS_MAX = 10
 def ranking(home: Home, spec: RunSpec) -> Ranking:
     """Return the offers, ranked as a launch would rank them now."""
     now_s = wall_s()
-    decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsSeen((), frozenset()), now_s)
+    decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsObserved((), frozenset()), now_s)
     on_demand = isinstance(decision, Launch) and decision.on_demand
     return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand)
 
@@ -35,7 +35,7 @@ def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]
 
 
 def record(made: Plan, ranked: Ranking) -> dict[str, object]:
-    """Return the offers as JSON has them: those that fit in the order in which they would be tried, and the others with the reason."""
+    """Return the offers for JSON output: those that fit in the order in which they would be tried, and the others with the reason."""
     return {
         "offers": [asdict(offer) for offer in ranked.best],
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
@@ -48,7 +48,7 @@ def record(made: Plan, ranked: Ranking) -> dict[str, object]:
 def _decided(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     first = ranked.best[0] if ranked.best else None
     if first is None:
-        yield "decision", "wait: no machine that fits is for rent now"
+        yield "decision", "wait: no suitable machine is for rent now"
         return
     yield "decision", f"launch on {_named(first)}"
     yield "price", f"{usd(first.usd_per_hour)} an hour"
@@ -64,7 +64,7 @@ def _others(ranked: Ranking) -> Iterator[tuple[str, str]]:
     for offer in ranked.best[1 : 1 + NEXT_MAX]:
         yield "next best", f"{_named(offer)}, {usd(offer.usd_per_hour)} an hour"
     if len(ranked.best) > 1 + NEXT_MAX:
-        yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more that fit"
+        yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more suitable machines"
     reasons: dict[str, list[Offer]] = {}
     for row in ranked.left_out:
         reasons.setdefault(row.why, []).append(row.offer)

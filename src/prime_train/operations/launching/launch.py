@@ -5,18 +5,18 @@ import secrets
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from prime_train.adapters.code_archive import Tree, checkout_of, commit_of, is_commit, pack, same_repository, survey
+from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, rents
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from prime_train.adapters.code_archive import Tree
-    from prime_train.adapters.config_yaml import Config
-    from prime_train.core.finding import Finding
-    from prime_train.core.run import Origin, Run
-    from prime_train.core.spec import RunSpec
+from prime_train.core.finding import Finding, has_errors
+from prime_train.core.keys import code_key
+from prime_train.core.run import Origin, Run
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import trainer_for
 
 SUFFIX_CHARS = 5
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -26,7 +26,7 @@ TRIES_MAX = 5
 class Unfit(Exception):
     """The run cannot be launched; `findings` give the reasons."""
 
-    def __init__(self, findings: "tuple[Finding, ...]") -> None:
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
         self.findings = findings
 
@@ -36,37 +36,32 @@ class Plan:
     """What a launch would start from. `tree`: the folder to pack, None if the code comes from a repository; `commit`: the commit of the
     code."""
 
-    tree: "Tree | None"
+    tree: Tree | None
     commit: str
-    findings: "tuple[Finding, ...]" = ()
+    findings: tuple[Finding, ...] = ()
 
 
-def plan(spec: "RunSpec", *, file: str = "") -> Plan:
-    """Return what a launch would start from, without changing anything. Raises Unfit if the working tree cannot be used, and OutsideError
+def plan(spec: RunSpec, *, file: str = "") -> Plan:
+    """Return what a launch would start from, without changing anything. Raises Unfit if the working tree cannot be used, and ExternalError
     if a remote repository cannot be queried."""
-    from prime_train.core.finding import has_errors
-
     made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
     if has_errors(made.findings):
         raise Unfit(made.findings)
     return made
 
 
-def launch(home: Home, spec: "RunSpec", made: Plan) -> "Run":
+def launch(home: Home, spec: RunSpec, made: Plan) -> Run:
     """Store a run as queued and return it. The tree is uploaded before the run becomes visible. Raises Unfit if the tree cannot be packed,
-    UsageError if no free id is found, and OutsideError if the store or the bucket fails."""
+    UsageError if no free id is found, and ExternalError if the store or the bucket fails."""
     for _ in range(TRIES_MAX):
         run = launch_as(home, new_id(spec.name), spec, made)
         if run is not None:
             return run
-    raise UsageError(f"no free id was found for {spec.name}", code=Exit.OUTSIDE_FAILED)
+    raise UsageError(f"no free id was found for {spec.name}", code=Exit.EXTERNAL_FAILED)
 
 
-def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "Origin | None" = None) -> "Run | None":
+def launch_as(home: Home, run_id: str, spec: RunSpec, made: Plan, *, origin: Origin | None = None) -> Run | None:
     """Launch as `launch` does, under the given id. Return None and change nothing if a run with this id exists."""
-    from prime_train.core.keys import code_key
-    from prime_train.core.run import Run
-
     store = home.store()
     if store.load(run_id) is not None:
         return None
@@ -79,14 +74,12 @@ def launch_as(home: Home, run_id: str, spec: "RunSpec", made: Plan, *, origin: "
     return run if store.create(run) else None
 
 
-def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
+def on_provider(spec: RunSpec, home: Home) -> RunSpec:
     """Return the spec with its provider set, because the control plane's default may change later.
 
     The default is that of the process which serves the home, because its environment has the provider's key and this one may not. If the
     control plane is elsewhere and this environment has the key, this process rents, and its own default counts.
     """
-    from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, rents
-
     is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and rents(home.environment))
     serving = None if is_ours else home.serving()
     default = serving.provider if serving is not None else default_provider(home.environment)
@@ -94,37 +87,29 @@ def on_provider(spec: "RunSpec", home: Home) -> "RunSpec":
     return spec.model_copy(update={"hardware": hardware})
 
 
-def renamed(config: "Config", name: str) -> "RunSpec":
+def renamed(config: Config, name: str) -> RunSpec:
     """Return the config's spec under another name. Raises UsageError if `name` is invalid."""
-    from prime_train.core.spec import RunSpec
-
     assert config.spec is not None
     try:
         return RunSpec.model_validate({**config.spec.model_dump(), "name": name})
     except ValueError as error:
-        raise UsageError(f"{name!r} is no name of a run", fix="lower-case letters, digits and inner hyphens, 32 at most") from error
+        raise UsageError(f"{name!r} is not a valid run name", fix="use at most 32 lower-case letters, digits and inner hyphens") from error
 
 
 def new_id(name: str) -> str:
     return f"{name}-{''.join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_CHARS))}"
 
 
-def _folder(spec: "RunSpec") -> Plan:
-    from prime_train.adapters.code_archive import checkout_of, survey
-    from prime_train.trainers import trainer_for
-
+def _folder(spec: RunSpec) -> Plan:
     folder = Path(spec.trainer.tree.folder)
     tree = survey(folder, without=trainer_for(spec).output_folders(spec))
     checkout = checkout_of(folder) if not tree.findings else None
     return Plan(tree, checkout.name if checkout else "", tree.findings)
 
 
-def _repository(spec: "RunSpec", file: str) -> Plan:
+def _repository(spec: RunSpec, file: str) -> Plan:
     """Return a plan with the commit that every attempt checks out: that of `ref`; otherwise that of the current checkout, if it is one of
     this repository; otherwise that of the default branch."""
-    from prime_train.adapters.code_archive import checkout_of, commit_of, is_commit, same_repository
-    from prime_train.core.finding import Finding
-
     repo, ref = spec.trainer.tree.repo or "", spec.trainer.tree.ref
     if ref is not None:
         return Plan(None, ref if is_commit(ref) else commit_of(repo, ref))
@@ -133,20 +118,16 @@ def _repository(spec: "RunSpec", file: str) -> Plan:
         return Plan(None, commit_of(repo, None))
     findings = []
     if checkout.is_dirty:
-        findings.append(
-            Finding("PT030", "the checkout has changes that are not committed", file or ".", fix="commit them, or name trainer.tree.ref")
-        )
+        findings.append(Finding("PT030", "the checkout has uncommitted changes", file or ".", fix="commit them, or set trainer.tree.ref"))
     if not checkout.is_pushed:
-        said = f"commit {checkout.commit[:12]} is not pushed: a machine could not fetch it"
-        findings.append(Finding("PT030", said, file or ".", fix="push it, or name trainer.tree.ref"))
+        message = f"commit {checkout.commit[:12]} is not pushed, so machines could not fetch it"
+        findings.append(Finding("PT030", message, file or ".", fix="push it, or set trainer.tree.ref"))
     return Plan(None, checkout.commit, tuple(findings))
 
 
-def put_code(home: Home, tree: "Tree", key: str) -> str:
+def put_code(home: Home, tree: Tree, key: str) -> str:
     """Pack the folder, upload the archive to the bucket under `key`, and return the archive's SHA-256 in hex. Raises Unfit if the folder
-    cannot be packed, and OutsideError if the upload fails."""
-    from prime_train.adapters.code_archive import pack
-
+    cannot be packed, and ExternalError if the upload fails."""
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
         packed = Path(folder) / "tree.tar.gz"
         finding = pack(tree, packed)

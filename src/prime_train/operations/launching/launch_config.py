@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.adapters.config_yaml import read_config, read_text
-from prime_train.adapters.config_yaml.settings import Setting, config_text, laid_over, setting_of, text_setting
+from prime_train.configs.parsing import read_config, read_text
+from prime_train.configs.parsing.settings import Setting, config_text, setting_of, text_setting, with_settings
 from prime_train.control_plane.wiring.home import BUCKET, Home
 from prime_train.core.config_tree import plain
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
+from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
-from prime_train.operations.validate import judged
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class InvalidConfig(Unfit):
 
 def settings_of(values: Mapping[str, object], label: str) -> list[Setting]:
     """Return values for keys such as `trainer.steps`, to replace a config's. `label`: what findings name in place of a file. Raises
-    UsageError for a key or a value that no config has."""
+    UsageError for a key that no config has, or a value that the key does not allow."""
     return [setting_of(key, value, label) for key, value in values.items()]
 
 
@@ -48,21 +48,21 @@ def checked(home: Home, config: Path | CommandConfig, *, name: str | None = None
     """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's; `settings`: values that
     replace the config's.
 
-    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid, and OutsideError if an external
+    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid, and ExternalError if an external
     service fails.
     """
     read = read_config(config, settings=settings) if isinstance(config, Path) else read_text(config.text, config.label, settings=settings)
     if read.spec is None or read.root is None:
-        raise InvalidConfig(*judged(read))
+        raise InvalidConfig(*check_run_config(read))
     spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, sources = found_for(read, spec, home.run_secrets, unfit_here(read, spec, home))
+    found, sources = found_for(read, spec, home, unfit_here(read, spec, home))
     if has_errors(found):
         raise InvalidConfig(found, sources)
     try:
         made = plan(spec, file=read.file)
     except Unfit as error:
         raise InvalidConfig((*found, *error.findings), sources) from error
-    root = laid_over(read.root, [text_setting(("name",), spec.name, "")])
+    root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)))
 
 
@@ -73,19 +73,21 @@ def save_config(what: Checked, path: Path) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(what.text)
     except FileExistsError as error:
-        raise UsageError(f"{path} exists, and was left as it is", fix="choose another file") from error
+        raise UsageError(f"{path} already exists and was not changed", fix="choose another file") from error
 
 
 def launch_checked(home: Home, what: Checked) -> Run:
     """Queue a checked run and return it.
 
     Raises InvalidConfig if the working tree cannot be packed, UsageError if the process that serves this home uses another bucket, and
-    OutsideError if the store or the bucket fails.
+    ExternalError if the store or the bucket fails.
     """
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
-        said = f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, and here it is {home.bucket_url}"
-        raise UsageError(said, fix=f"export {BUCKET}={serving.bucket_url}")
+        message = (
+            f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, but the bucket here is {home.bucket_url}"
+        )
+        raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
     try:
         return launch(home, what.spec, what.plan)
     except Unfit as error:

@@ -1,4 +1,4 @@
-"""Read the ends of logs: on the disk of a pod on this machine, or kept as evidence in the bucket."""
+"""Read the ends of logs: on the disk of a pod on this machine, or in the bucket."""
 
 import os
 from collections.abc import Iterator
@@ -7,13 +7,17 @@ from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core import log_times
-from prime_train.core.keys import evidence_key
-from prime_train.core.run import Run
+from prime_train.core.keys import STREAMS, evidence_key, stream_prefix
+from prime_train.core.run import Attempt, Run
+from prime_train.operations.outputs.pieces import end_of
+from prime_train.ports import Bucket
 
 LOGS = ("trainer.log", "smoke.log", "setup.log", "agent.log")
 """The agent's log files, in order of preference."""
 TAIL_BYTES_MAX = 4 * 2**20
 READ_BYTES_MAX = 256 * 1024
+MATCH_CHARS = 200
+"""Characters by which the end of one text is found in another."""
 
 
 class Tail:
@@ -81,8 +85,8 @@ def log_on_disk(home: Home, run: Run, number: int | None = None) -> Path | None:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A log, or the end of one, kept in the bucket as evidence."""
+class StoredLog:
+    """The end of a log in the bucket. `key`: the evidence, or the prefix of the pieces that the attempt uploaded while it ran."""
 
     attempt: int
     name: str
@@ -90,22 +94,38 @@ class Kept:
     text: str
 
 
-def kept_logs(home: Home, run: Run, number: int | None = None) -> Iterator[Kept]:
+def stored_logs(home: Home, run: Run, number: int | None = None) -> Iterator[StoredLog]:
     """Yield the logs that the run's attempts, or attempt `number` alone, left in the bucket, newest attempt first, then in order of
     preference."""
     bucket = home.bucket()
-    for attempt in [attempt.number for attempt in reversed(run.attempts)] if number is None else [number]:
-        for name in LOGS:
-            key = evidence_key(run.run_id, attempt, name)
-            content = bucket.get(key)
-            if content is not None:
-                yield Kept(attempt, name, key, content.data.decode(errors="replace"))
+    for attempt in reversed(run.attempts):
+        if number in (None, attempt.number):
+            yield from (log for name in LOGS if (log := _stored(bucket, run.run_id, attempt, name)) is not None)
 
 
-def kept_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
+def _stored(bucket: Bucket, run_id: str, attempt: Attempt, name: str) -> StoredLog | None:
+    """Return the log as the attempt uploaded it while it ran, with what the evidence has beyond it; None if there is neither."""
+    key = evidence_key(run_id, attempt.number, name)
+    evidence = content.data.decode(errors="replace") if (content := bucket.get(key)) is not None else ""
+    prefix = stream_prefix(run_id, attempt.number, attempt.identity, name) if name in STREAMS else ""
+    uploaded = end_of(bucket, list(bucket.list(prefix)), TAIL_BYTES_MAX) if prefix else ""
+    if not evidence and not uploaded:
+        return None
+    return StoredLog(attempt.number, name, prefix.removesuffix("/") if uploaded else key, joined(uploaded, evidence))
+
+
+def joined(uploaded: str, evidence: str) -> str:
+    """Return the end of a log of which a machine has uploaded one text piece by piece, and another at one moment."""
+    if not uploaded:
+        return evidence
+    _, found, after = evidence.rpartition(uploaded[-MATCH_CHARS:])
+    return uploaded + after if found else uploaded
+
+
+def stored_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
     """Return the key and the last lines of the newest log in the bucket; two empty strings if there is none."""
-    kept = next(kept_logs(home, run), None)
-    return (kept.key, last_lines(kept.text, lines)) if kept is not None else ("", "")
+    stored = next(stored_logs(home, run), None)
+    return (stored.key, last_lines(stored.text, lines)) if stored is not None else ("", "")
 
 
 def last_lines(text: str, lines: int) -> str:

@@ -1,20 +1,17 @@
-"""Read a run's history and the end of its newest log, wherever it is stored, as a whole or filtered."""
+"""Read a run's history and the end of its newest log, wherever the log is stored, with or without filters."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Attempt, HistoryEvent, Run
-from prime_train.operations.machine import reached, why_unknown
-from prime_train.operations.run_logs.log_tail import Kept, Tail, kept_logs, last_lines, lines_since, log_on_disk
+from prime_train.operations.machine_access import Machine, reached, why_unknown
+from prime_train.operations.run_logs.log_tail import StoredLog, Tail, last_lines, lines_since, log_on_disk, stored_logs
 from prime_train.operations.run_logs.remote_log import remote_lines, remote_lines_since
 from prime_train.ports import RunRecord, TemporaryError
-
-if TYPE_CHECKING:
-    from prime_train.operations.machine import Machine
+from prime_train.trainers.patterns import PatternRefused, compiled
 
 LINES = 40
 LINES_MAX = 100_000
@@ -22,7 +19,7 @@ TIMELESS = "this log has no record of when its lines were written, so its last l
 
 
 @dataclass(frozen=True)
-class LogChoice:
+class LogFilter:
     """Which lines to return. `lines`: the most lines of the log, counted from its end; None: `LINES`, or with `since_s` no such limit.
     `attempt`: only lines of this attempt. `since_s`: only lines written in the last `since_s` seconds. `text`: only lines that contain this
     text, or with `is_pattern` only lines that match this regular expression (RE2)."""
@@ -38,15 +35,14 @@ class LogChoice:
         return self.lines if self.lines is not None else LINES if self.since_s is None else LINES_MAX
 
     def line_filter(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a line matches `text`. Raises UsageError if the regular expression is invalid."""
+        """Return a function that returns whether a line matches `text`. Raises UsageError if the regular expression is invalid."""
         if not self.is_pattern:
             return lambda line: self.text in line
-        from prime_train.trainers.patterns import PatternRefused, compiled
 
         try:
             pattern = compiled(self.text)
         except PatternRefused as error:
-            raise UsageError(f"{self.text[:200]!r} is no regular expression of RE2: {error}") from error
+            raise UsageError(f"{self.text[:200]!r} is not an RE2 regular expression: {error}") from error
         return lambda line: pattern.search(line) is not None
 
 
@@ -60,41 +56,41 @@ class LogEnd:
     tail: Tail
 
 
-def history_of(history: Sequence[HistoryEvent], choice: LogChoice, now_s: int) -> list[HistoryEvent]:
+def history_of(history: Sequence[HistoryEvent], log_filter: LogFilter, now_s: int) -> list[HistoryEvent]:
     """Return the events that match the choice, oldest first. `now_s`: the store's time. Raises UsageError as `line_filter` does."""
-    keeps = choice.line_filter()
+    keeps = log_filter.line_filter()
     return [
         event
         for event in history
-        if (choice.attempt is None or event.attempt == choice.attempt)
-        and (choice.since_s is None or event.at_s >= now_s - choice.since_s)
+        if (log_filter.attempt is None or event.attempt == log_filter.attempt)
+        and (log_filter.since_s is None or event.at_s >= now_s - log_filter.since_s)
         and keeps(f"{event.kind} {event.text}")
     ]
 
 
-def log_end(home: Home, held: RunRecord, choice: LogChoice, warn: Callable[[str], None], *, asks_machine: bool = True) -> LogEnd:
+def log_end(home: Home, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None], *, asks_machine: bool = True) -> LogEnd:
     """Return the last lines of the run's newest log that match the choice: on the disk of the run's machine, here or elsewhere, or else
     from the evidence in the bucket. If a machine cannot be reached, `warn` is called with the reason, and the evidence is used; it is also
     called if the log has no index of times. With `asks_machine` False, no rented machine is logged in to.
 
     Raises UsageError if the run has no such attempt, and as `line_filter` does.
     """
-    keeps = choice.line_filter()
-    _check_attempt(held.run, choice.attempt)
-    path = log_on_disk(home, held.run, choice.attempt)
+    keeps = log_filter.line_filter()
+    _check_attempt(record.run, log_filter.attempt)
+    path = log_on_disk(home, record.run, log_filter.attempt)
     tail = Tail(path)
     # A search covers more than the last lines.
-    most = LINES_MAX if choice.text else choice.lines_max
+    most = LINES_MAX if log_filter.text else log_filter.lines_max
     if path is not None:
-        since = lines_since(path, choice.since_s, time.time()) if choice.since_s is not None else most
+        since = lines_since(path, log_filter.since_s, time.time()) if log_filter.since_s is not None else most
         name, text = str(path), tail.last(_number(since, most, warn))
-    elif asks_machine and choice.attempt in (None, held.run.attempt):
-        name, text = _elsewhere(home, held, choice.since_s, most, warn)
+    elif asks_machine and log_filter.attempt in (None, record.run.attempt):
+        name, text = _elsewhere(home, record, log_filter.since_s, most, warn)
     else:
         name, text = "", ""
     if not name:
-        name, text = _kept(home, held.run, choice, most, warn)
-    return LogEnd(name, last_lines("\n".join(filter(keeps, text.splitlines())), choice.lines_max), tail)
+        name, text = _stored(home, record.run, log_filter, most, warn)
+    return LogEnd(name, last_lines("\n".join(filter(keeps, text.splitlines())), log_filter.lines_max), tail)
 
 
 def _check_attempt(run: Run, number: int | None) -> None:
@@ -109,21 +105,21 @@ def _number(since: int | None, most: int, warn: Callable[[str], None]) -> int:
     return most if since is None else min(since, most)
 
 
-def _elsewhere(home: Home, held: RunRecord, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
-    unknown = why_unknown(home, held.run)
+def _elsewhere(home: Home, record: RunRecord, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+    unknown = why_unknown(home, record.run)
     if unknown:
         warn(unknown)
         return "", ""
     try:
-        with reached(home, held.run) as machine:
+        with reached(home, record.run) as machine:
             name, text = _read_there(machine, since_s, most, warn) if machine is not None else ("", "")
     except TemporaryError as error:
         warn(str(error))
         return "", ""
-    return (f"{name} of attempt {held.run.attempt}", text) if name else ("", "")
+    return (f"{name} of attempt {record.run.attempt}", text) if name else ("", "")
 
 
-def _read_there(machine: "Machine", since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _read_there(machine: Machine, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
     since = remote_lines_since(machine, since_s) if since_s is not None else most
     name, text = remote_lines(machine, most if since is None else min(since, most))
     if name:
@@ -131,19 +127,19 @@ def _read_there(machine: "Machine", since_s: int | None, most: int, warn: Callab
     return name, text
 
 
-def _kept(home: Home, run: Run, choice: LogChoice, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _stored(home: Home, run: Run, log_filter: LogFilter, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
     """Return the key and the last lines of the newest kept log of the chosen attempt, or of any; empty if there is none."""
-    kept = next(kept_logs(home, run, choice.attempt), None)
-    if kept is None:
+    stored = next(stored_logs(home, run, log_filter.attempt), None)
+    if stored is None:
         return "", ""
-    if choice.since_s is not None and _ended_before(run, kept, home.store().now_s() - choice.since_s):
-        return kept.key, ""
-    if choice.since_s is not None:
+    if log_filter.since_s is not None and _ended_before(run, stored, home.store().now_s() - log_filter.since_s):
+        return stored.key, ""
+    if log_filter.since_s is not None:
         warn(TIMELESS)
-    return kept.key, last_lines(kept.text, most)
+    return stored.key, last_lines(stored.text, most)
 
 
-def _ended_before(run: Run, kept: Kept, at_s: int) -> bool:
-    attempt: Attempt | None = next((one for one in run.attempts if one.number == kept.attempt), None)
+def _ended_before(run: Run, stored: StoredLog, at_s: int) -> bool:
+    attempt: Attempt | None = next((one for one in run.attempts if one.number == stored.attempt), None)
     ended_s = (attempt.fenced_s or attempt.ended_s) if attempt is not None else run.ended_s
     return ended_s is not None and ended_s < at_s

@@ -14,7 +14,7 @@ from prime_train.operations.run_logs.log_tail import LOGS, TAIL_BYTES_MAX
 from prime_train.ports import TemporaryError
 
 if TYPE_CHECKING:
-    from prime_train.operations.machine import Machine
+    from prime_train.operations.machine_access import Machine
 
 ALIVE = "-"
 LINE_BYTES_MAX = 2**18
@@ -25,7 +25,7 @@ _SCRIPT = Path(__file__).with_name("remote_tail.sh")
 
 
 @dataclass(frozen=True)
-class Place:
+class LogPosition:
     """A position in a remote log. `inode`: the file's inode, 0 if nothing was shown yet; `offset`: the first byte not yet shown."""
 
     name: str = ""
@@ -57,8 +57,8 @@ def remote_lines_since(machine: "Machine", since_s: int) -> int | None:
     is no log yet, or no index of times. Raises TemporaryError if the connection is lost."""
     find = f'[ ! -e "$log" ] || {{ [ -e "$log{SUFFIX}" ] || exit; {_COUNT}; exit; }}'
     command = f"cd {machine.disk}/logs && after=$(($(date +%s) - {since_s})) && for log in {' '.join(LOGS)}; do {find}; done"
-    said = machine.shell.fetch(command, bytes_max=LINE_BYTES_MAX).data.strip()
-    return int(said) if said.isdigit() else None
+    output = machine.shell.fetch(command, bytes_max=LINE_BYTES_MAX).data.strip()
+    return int(output) if output.isdigit() else None
 
 
 class RemoteTail:
@@ -66,7 +66,7 @@ class RemoteTail:
 
     def __init__(self) -> None:
         self._lines = "all"
-        self.place = Place()
+        self.place = LogPosition()
         self._decoder = _decoder()
 
     def begin_with(self, lines: int | None) -> None:
@@ -82,7 +82,7 @@ class RemoteTail:
         for data in machine.shell.follow(shlex.join(words), stdin=_SCRIPT.read_bytes()):
             *lines, rest = (rest + data).split(b"\n")
             if len(rest) > LINE_BYTES_MAX:
-                raise TemporaryError(f"{machine.shell.where}: its answer is not understood")
+                raise TemporaryError(f"{machine.shell.where}: the machine's answer cannot be parsed")
             for line in lines:
                 yield self._piece(line.decode(errors="replace"), machine.shell.where)
             if not lines:
@@ -92,13 +92,13 @@ class RemoteTail:
         if line == ALIVE:
             return Piece(self.place.name, "")
         try:
-            name, inode, offset, said = line.split(" ")
-            data = b64decode(said, validate=True)
-            place = Place(name, int(inode), int(offset) + len(data))
+            name, inode, offset, encoded = line.split(" ")
+            data = b64decode(encoded, validate=True)
+            place = LogPosition(name, int(inode), int(offset) + len(data))
         except (ValueError, binascii.Error) as error:
-            raise TemporaryError(f"{where}: its answer is not understood") from error
+            raise TemporaryError(f"{where}: the machine's answer cannot be parsed") from error
         if name not in LOGS:
-            raise TemporaryError(f"{where}: its answer is not understood")
+            raise TemporaryError(f"{where}: the machine's answer cannot be parsed")
         if (place.name, place.inode) != (self.place.name, self.place.inode):
             self._decoder = _decoder()
         self.place = place

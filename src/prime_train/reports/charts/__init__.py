@@ -1,4 +1,4 @@
-"""A run as pictures: step over time with one colour per attempt, the use of the paid time, and curves of its metrics. Inputs are values,
+"""Charts of a run: step over time with one colour per attempt, the use of the paid time, and curves of its metrics. Inputs are values,
 outputs are text."""
 
 from prime_train.reports.charts.curves import Curve, curve_svg

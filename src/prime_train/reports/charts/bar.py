@@ -1,6 +1,6 @@
 """The ledger as one stacked bar with a legend of seconds and dollars."""
 
-from prime_train.core.figures import LedgerPart, RunFigures
+from prime_train.core.run_figures import LedgerPart, RunFigures
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts.svg import PART_COLOURS, tag, text, width_of
 
@@ -11,8 +11,8 @@ _BAR = 30
 def ledger_bar(now: RunFigures, *, left: float, top: float, width: float) -> str:
     """Return the bar as SVG; it is `BAR_HEIGHT` high."""
     paid_s = now.totals.paid_s
-    said = f"{now.paid} paid, {usd(now.totals.usd)}, {now.useful_share} of it useful" if paid_s else "nothing was paid"
-    parts = [text(left, top, "Where the paid time went", kind="head"), text(left + width, top, said, kind="soft", anchor="end")]
+    summary = f"{now.paid} paid, {usd(now.totals.usd)}, {now.useful_share} of it useful" if paid_s else "nothing was paid yet"
+    parts = [text(left, top, "Where the paid time went", kind="head"), text(left + width, top, summary, kind="soft", anchor="end")]
     x = left
     for part in now.parts:
         wide = width * part.seconds / paid_s if paid_s else 0.0

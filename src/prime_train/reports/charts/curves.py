@@ -1,16 +1,17 @@
-"""A figure over steps, such as the loss, as one line."""
+"""Draws a metric over the steps, such as the loss, as a line chart."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.reports.charts.svg import number, picture, tag, text, ticks
+from prime_train.reports.charts.svg import number, svg_image, tag, text, ticks
 
 WIDTH, HEIGHT = 460, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 26, 12, 44
 POINTS_MAX = 600
 TREND_POINTS = 80
-"""A longer curve is drawn faintly, below the means of so many stretches of it: single steps of a training are noisy."""
+"""Number of segments for the trend of a curve. A curve with more than twice as many points is drawn faintly, with the means of the segments
+above it, because single steps of a training are noisy."""
 _STEPS = tuple(unit * 10**power for power in range(12) for unit in (1, 2, 5))
 _VALUES = tuple(unit * 10.0**power for power in range(-12, 13) for unit in (1, 2, 5))
 
@@ -50,11 +51,11 @@ def curve_svg(curve: Curve) -> str:
         drawn.append(tag("polyline", kind="trend", points=" ".join(f"{number(x(step))},{number(y(value))}" for step, value in trend)))
     end = tag("title", f"step {steps[-1]:,}: {values[-1]:.6g}")
     drawn.append(tag("circle", end, kind="curve-end", cx=x(steps[-1]), cy=y(values[-1]), r=4))
-    return picture("".join(drawn), WIDTH, HEIGHT, f"{curve.name} over steps")
+    return svg_image("".join(drawn), WIDTH, HEIGHT, f"{curve.name} over steps")
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return at most about `POINTS_MAX` points: the lowest and the highest of each stretch, so that no peak is lost."""
+    """Return at most about `POINTS_MAX` points: the lowest and the highest of each segment, so that no peak is lost."""
     if len(points) <= POINTS_MAX:
         return list(points)
     stretch = math.ceil(2 * len(points) / POINTS_MAX)
@@ -66,7 +67,7 @@ def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _means(points: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
-    """Return step and value in the middle of each of `TREND_POINTS` stretches; nothing for a curve that is short."""
+    """Return step and value in the middle of each of `TREND_POINTS` segments; empty for a short curve."""
     if len(points) <= 2 * TREND_POINTS:
         return []
     stretch = math.ceil(len(points) / TREND_POINTS)
@@ -77,8 +78,8 @@ def _means(points: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
 def _range(values: Sequence[float]) -> tuple[float, float]:
     """Return a range a little larger than that of the values; never empty."""
     low, high = min(values), max(values)
-    spare = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
-    return low - spare, high + spare
+    leftover = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+    return low - leftover, high + leftover
 
 
 def _marks(low: float, high: float, sizes: Sequence[float], wanted: int) -> list[float]:

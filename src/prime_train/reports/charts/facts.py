@@ -1,4 +1,4 @@
-"""The data of the picture, derived from the run, its history and the observed steps."""
+"""The data of the timeline chart, derived from the run, its history and the observed steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from prime_train.core.run import Attempt, HistoryEvent, Run
 from prime_train.core.run import RunState as S
 
 TAKEN = "taken"
-"""The kind of a history event for the exact moment a machine was lost, which only the party that takes it away can record."""
+"""The kind of a history event that gives the exact moment at which a machine was preempted; only the program that preempts it, such as the
+demo, can record that."""
 TAKEN_AT = "at_s"
-"""The key of that event's data for the moment, with fractions of a second."""
+"""The key in the data of a `TAKEN` event for its moment, in seconds with fractions."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,21 @@ class Loss:
 
 
 def span_s(run: Run, points: Sequence[Point], now_s: float) -> tuple[float, float]:
-    """Return the first and last second of the picture, at least one second apart."""
+    """Return the first and last second of the chart, at least one second apart."""
     ends = [point.at_s for point in points] + [float(a.ended_s) for a in run.attempts if a.ended_s is not None]
     end_s = max([*ends, float(run.ended_s if run.ended_s is not None else now_s)])
     return float(run.created_s), max(end_s, run.created_s + 1.0)
 
 
 def end_s(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> float:
-    """Return the newest second that anything is known of; it serves as `now` for a picture, because this module reads no clock."""
+    """Return the second of the newest known event or observation; it serves as `now` for a chart, because this module reads no clock."""
     known = [float(run.created_s), *(float(line.at_s) for line in history), *(point.at_s for point in points)]
     known += [float(s) for a in run.attempts for s in (a.launched_s, a.ended_s) if s is not None]
     return max(known)
 
 
 def top_step(run: Run, points: Sequence[Point]) -> int:
-    """Return the highest step of the picture, at least 1: the target, unless less than a third of it has been reached."""
+    """Return the highest step of the chart, at least 1: the target, or a lower step if less than a third of the target has been reached."""
     reached = max([1, run.best_step, *(point.step for point in points)])
     target = run.spec.trainer.steps or 0
     return max(reached, target) if reached * 3 >= target else reached

@@ -1,18 +1,18 @@
-"""Draws the picture: steps over time at the top, the ledger as a bar below."""
+"""Draws the timeline chart: steps over time at the top, the ledger as a bar below."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.core.figures import RunFigures, figures
 from prime_train.core.run import Attempt, HistoryEvent, Run
+from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.bar import BAR_HEIGHT, ledger_bar
 from prime_train.reports.charts.facts import Loss, Point
-from prime_train.reports.charts.svg import colour_of, number, picture, seconds, tag, text, ticks, width_of
+from prime_train.reports.charts.svg import colour_of, number, seconds, svg_image, tag, text, ticks, width_of
 
 WIDTH, NARROW = 1160, 400
-"""Pixels of the picture: at these its words are as large as those around it."""
+"""Widths of the chart in pixels at which its text is as large as the text of the page around it."""
 LEFT, RIGHT = 72, 24
 LANES_MAX = 4
 LANE = 19
@@ -22,14 +22,14 @@ POINTS_MAX = 2000
 
 LEGEND_MAX = 4
 DETAILED_MAX = 3
-BANDS = {"idle": "no training", "again": "steps done again"}
+BANDS = {"idle": "no training", "again": "repeated steps"}
 _TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800)
 _STEPS = tuple(unit * 10**power for power in range(12) for unit in (1, 2, 5))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Converts seconds and steps to coordinates in the picture."""
+    """Converts seconds and steps to coordinates in the chart."""
 
     start_s: float
     end_s: float
@@ -95,7 +95,7 @@ def timeline_svg(
         drawn.append(ledger_bar(now, left=LEFT, top=scale.bottom + 66, width=scale.right - LEFT))
         height = scale.bottom + 66 + BAR_HEIGHT
     ground = tag("rect", kind="bg", x=0, y=0, width=width, height=height, rx=10)
-    return picture(ground + "".join(drawn), width, height, f"Steps of run {run.run_id} over time")
+    return svg_image(ground + "".join(drawn), width, height, f"Steps of run {run.run_id} over time")
 
 
 # ---------------------------------------------------------------------------------------------------------------------- frame
@@ -103,13 +103,13 @@ def timeline_svg(
 
 def _title(now: RunFigures) -> str:
     count = now.attempts
-    said = f"{now.run.state.value} · {count} attempt{'' if count == 1 else 's'} · step {now.best_step:,}"
-    words = tag("tspan", now.run.run_id, kind="title") + tag("tspan", said, kind="soft", dx=14)
+    summary = f"{now.run.state.value} · {count} attempt{'' if count == 1 else 's'} · step {now.best_step:,}"
+    words = tag("tspan", now.run.run_id, kind="title") + tag("tspan", summary, kind="soft", dx=14)
     return tag("text", words, x=LEFT, y=32)
 
 
 def _legend(run: Run, y: float, width: float, *, has_commits: bool, has_losses: bool) -> tuple[str, float]:
-    """In as many lines as it takes, and how high they are."""
+    """Return the legend, on as many lines as it needs, and its height in pixels."""
     entries = [(_stroke(a), f"attempt {a.number} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
     if has_commits:
         entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "durable checkpoint"))
@@ -207,12 +207,12 @@ def _marks(losses: Sequence[Loss]) -> list[Mark]:
     """Return marks for the loss, fence and restore of each loss; above `DETAILED_MAX` losses only one mark each, as the labels would not
     fit."""
     if len(losses) > DETAILED_MAX:
-        return [Mark(loss.lost_s, f"lost at {loss.lost_step}, on from {loss.resumed_step}") for loss in losses]
+        return [Mark(loss.lost_s, f"lost at {loss.lost_step}, resumed at {loss.resumed_step}") for loss in losses]
     marks = []
     for loss in losses:
         marks += [Mark(loss.lost_s, f"machine lost at step {loss.lost_step}"), Mark(loss.fenced_s, f"fenced: {loss.why}")]
         if loss.trains_s is not None:
-            start = f"restored: on from step {loss.resumed_step}" if loss.resumed_step else "started over: no checkpoint"
+            start = f"restored: resumed from step {loss.resumed_step}" if loss.resumed_step else "started over: no checkpoint"
             marks.append(Mark(loss.trains_s, start))
     return sorted(marks, key=lambda mark: mark.at_s)
 

@@ -51,8 +51,8 @@ def tag(name: str, content: str = "", **attributes: str | float) -> str:
     return f"<{name}{inner}>{content}</{name}>" if content else f"<{name}{inner}/>"
 
 
-def picture(content: str, width: float, height: float, label: str) -> str:
-    """Return a whole SVG around `content`, with the style of all charts. `label`: what it shows, for those who cannot see it."""
+def svg_image(content: str, width: float, height: float, label: str) -> str:
+    """Return a complete SVG around `content`, with the style of all charts. `label`: a description of the chart for screen readers."""
     return tag(
         "svg",
         tag("style", STYLE) + content,

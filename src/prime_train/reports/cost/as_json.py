@@ -1,24 +1,24 @@
-"""The JSON output of `prime-train cost --json`: the same as the text, unrounded, with ranges as [low, high]."""
+"""The cost report as JSON: the same as the text, unrounded, with ranges as [low, high]."""
 
 import json
 
 from prime_train.estimate.cost.bill import Bill
 from prime_train.estimate.cost.duration import HOUR_S, Between
-from prime_train.reports.cost.report import Priced, Told
+from prime_train.reports.cost.report import CostReport, Priced
 
 
-def text(found: Told) -> str:
-    said = {
+def text(found: CostReport) -> str:
+    fields = {
         "config": found.title,
         "run": found.spec.name,
         "budget_usd": found.spec.budget.usd,
         "machines": [_machine(found, one) for one in found.priced],
         "left_out": list(found.unknown),
     }
-    return json.dumps(said, indent=2)
+    return json.dumps(fields, indent=2)
 
 
-def _machine(found: Told, one: Priced) -> dict[str, object]:
+def _machine(found: CostReport, one: Priced) -> dict[str, object]:
     machine, budget = one.machine, found.spec.budget
     return {
         "machine": machine.name,

@@ -1,4 +1,4 @@
-"""The report of `prime-train cost`: for each machine the bills of the full run and of the smoke run, and the source of the step time."""
+"""What a training costs: for each machine the bills of the full run and of the smoke run, and the source of the step time."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Priced:
 
 
 @dataclass(frozen=True)
-class Told:
+class CostReport:
     title: str
     spec: RunSpec
     priced: tuple[Priced, ...]
@@ -49,7 +49,9 @@ class Told:
         return min(self.priced, key=lambda one: one.full.usd.expected, default=None)
 
 
-def told(title: str, subject: Subject, machines: Iterable[Machine], *, steps: int, known: StepTime | None, plan: Plan | None) -> Told:
+def cost_report(
+    title: str, subject: Subject, machines: Iterable[Machine], *, steps: int, known: StepTime | None, plan: Plan | None
+) -> CostReport:
     """Return the report, with the cheapest machines first. `known` is a step time that was given or measured; without it, the published
     speeds of each machine's GPU are used."""
     assert subject.spec is not None
@@ -61,11 +63,12 @@ def told(title: str, subject: Subject, machines: Iterable[Machine], *, steps: in
             continue
         amount = amount_of(subject, plan, steps, step)
         priced.append(Priced(machine, step, full_run(amount, machine.rate), smoke_run(amount, machine.rate)))
-    return Told(title, subject.spec, tuple(sorted(priced, key=lambda one: one.full.usd.expected)), tuple(unknown))
+    return CostReport(title, subject.spec, tuple(sorted(priced, key=lambda one: one.full.usd.expected)), tuple(unknown))
 
 
 def published(plan: Plan | None, machine: Machine) -> StepTime | None:
-    """Return the step time by published speeds of such GPUs; None if the GPU, the model or the batch is not known."""
+    """Return the step time estimated from published speeds of the machine's kind of GPU; None if the GPU, the model or the batch is not
+    known."""
     gpu = gpus.facts(machine.kind, machine.socket)
     if plan is None or gpu is None or plan.batch_tokens < 1:
         return None
@@ -74,9 +77,9 @@ def published(plan: Plan | None, machine: Machine) -> StepTime | None:
     slow, fast = tokens_per_s(plan.model, done, gpu, machine.count)
     few, most = plan.batch_tokens * plan.shortest, plan.batch_tokens
     tokens = f"{most:,}" if plan.shortest == 1 else f"{few:,.0f} to {most:,}"
-    times = ", RL as in two published runs (one was 3 times slower)" if done.rl else ""
+    times = ", RL as measured in two published runs (one was 3 times slower)" if done.rl else ""
     at_once = training.seq_len * training.micro_batch
-    why = f"{tokens} tokens a step, {at_once:,} of them at a time, at {slow:,.0f} to {fast:,.0f} a second{times}"
+    why = f"{tokens} tokens per step, {at_once:,} of them at a time, at {slow:,.0f} to {fast:,.0f} tokens/s{times}"
     return StepTime(Between(few / fast, most / slow), Known.PUBLISHED, why)
 
 

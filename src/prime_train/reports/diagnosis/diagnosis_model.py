@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from prime_train.core.figures import RunFigures, figures
+from prime_train.core.advice import Advice
+from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import span
-from prime_train.core.tracker.seen_run import RunSeen
+from prime_train.core.tracker.tracked_run import TrackerRun
 from prime_train.core.verdict import Verdict
 from prime_train.ports import RunRecord
 
 
-class Kind(StrEnum):
+class DiagnosisKind(StrEnum):
     WELL = "well"
     WAITING = "waiting"
     FINISHED = "finished"
@@ -35,23 +36,23 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    kind: Kind
+    kind: DiagnosisKind
     title: str
     because: str
-    advice: str = ""
+    advice: str | Advice = ""
 
 
 @dataclass(frozen=True)
 class Facts:
     """The facts about a run. `verdict` is that of the attempt that holds the lease, or None if none does; `tracker` is what W&B reports, or
-    None if the run is not tracked or unknown to W&B; `untold` is why W&B could not be queried; `rewards` are by step, as far as the
+    None if the run is not tracked or unknown to W&B; `tracker_error` is why W&B could not be queried; `rewards` are by step, as far as the
     trainer's own figures could be read; `served` says whether a control plane runs, without which no machine is replaced."""
 
-    held: RunRecord
+    record: RunRecord
     now_s: int
     verdict: Verdict | None = None
-    tracker: RunSeen | None = None
-    untold: str = ""
+    tracker: TrackerRun | None = None
+    tracker_error: str = ""
     rewards: Mapping[int, float] = field(default_factory=dict)
     served: bool = True
 
@@ -62,16 +63,16 @@ class Facts:
 
     @property
     def figures(self) -> RunFigures:
-        return figures(self.held.run, self.held.lease, self.now_s)
+        return figures(self.record.run, self.record.lease, self.now_s)
 
     def last_heartbeat(self) -> str:
-        lease = self.held.lease
+        lease = self.record.lease
         if lease.heartbeat is None or lease.heartbeat_s is None:
             return "it never sent a heartbeat"
         return f"its last heartbeat came {span(self.now_s - lease.heartbeat_s)} ago at step {lease.heartbeat.step:,}"
 
-    def last_heard(self) -> str:
+    def last_tracker_data(self) -> str:
         if self.tracker is None:
-            return "W&B tells nothing of it"
+            return "W&B has no data from it"
         step = f" at step {self.tracker.step:,}" if self.tracker.step else ""
-        return f"W&B heard of it {span(self.now_s - self.tracker.heard_s)} ago{step}"
+        return f"W&B last received data {span(self.now_s - self.tracker.received_s)} ago{step}"

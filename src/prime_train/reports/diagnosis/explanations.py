@@ -2,97 +2,105 @@
 
 from collections.abc import Iterator
 
-from prime_train.core.causes import POLICY, advice_at_the_end
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.causes import POLICY
 from prime_train.core.run import RunState
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
-from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts, Kind
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
 from prime_train.reports.diagnosis.history import ended_before, repeated, zero_reward
 from prime_train.reports.diagnosis.tracker import tracking
-from prime_train.reports.pull_request import stopped_as_asked
-from prime_train.reports.remedies import go_on
+from prime_train.reports.pull_request import stopped_by_user
+from prime_train.reports.remedies import go_on, remedy
 
 
-def conclude(facts: Facts) -> list[Diagnosis]:
+def diagnosis_of(facts: Facts) -> list[Diagnosis]:
     """Return the run's state first, then all other findings."""
-    return [_state(facts), *_unserved(facts), *ended_before(facts), *repeated(facts.held.run), *zero_reward(facts), *tracking(facts)]
+    return [_state(facts), *_unserved(facts), *ended_before(facts), *repeated(facts.record.run), *zero_reward(facts), *tracking(facts)]
 
 
 def _unserved(facts: Facts) -> Iterator[Diagnosis]:
     if not facts.served:
-        because = "nothing is replaced, and no budget is looked after"
-        yield Diagnosis(Kind.UNSERVED, "no control plane serves this home", because, "Start, and leave running: prime-train serve")
+        because = "no machine is replaced, and no budget is enforced"
+        advice = Advice("Start, and leave running: ", Call(Operation.SERVE))
+        yield Diagnosis(DiagnosisKind.UNSERVED, "no control plane serves this home", because, advice)
 
 
 def _state(facts: Facts) -> Diagnosis:
-    run = facts.held.run
+    run = facts.record.run
     if facts.verdict is not None:
         return _of_verdict(facts, facts.verdict)
     if run.state is RunState.SUCCEEDED:
-        return Diagnosis(Kind.FINISHED, "it has finished", run.why or f"step {run.best_step:,}")
+        return Diagnosis(DiagnosisKind.FINISHED, "it has finished", run.why or f"step {run.best_step:,}")
     return _ended(facts) if run.is_over else _waiting(facts)
 
 
 def _ended(facts: Facts) -> Diagnosis:
     """Return the diagnosis of an ended run. The advice is removed from the reason, so that it appears only once."""
-    run = facts.held.run
-    general = advice_at_the_end(run.cause) if run.cause is not None else ""
-    advice = general.replace(" RUN", f" {run.run_id}")
-    why = run.why.removesuffix(general).strip().rstrip(".") or "no reason was kept"
+    run = facts.record.run
+    general = POLICY[run.cause].advice if run.cause is not None else ""
+    why = run.why.removesuffix(general).strip().rstrip(".") or "no reason was recorded"
     last = run.current_attempt
     where = f" (attempt {last.number}, at step {last.last_step:,})" if last is not None else ""
-    if stopped_as_asked(run) or run.state is RunState.CANCELLED:
-        return Diagnosis(Kind.ENDED, f"it was {run.state.value}, as asked", why + where)
-    title = "it failed" if run.state is RunState.FAILED else "it has stopped: a person must look"
-    return Diagnosis(Kind.ENDED, title, why + where, f"{advice} Then {go_on(run, facts.now_s)}".strip())
+    if stopped_by_user(run) or run.state is RunState.CANCELLED:
+        return Diagnosis(DiagnosisKind.ENDED, f"it was {run.state.value} at the user's request", why + where)
+    title = "it failed" if run.state is RunState.FAILED else "it has stopped and needs a person"
+    first = (*remedy(run, run.cause, general).parts, " ") if run.cause is not None and general else ()
+    return Diagnosis(DiagnosisKind.ENDED, title, why + where, Advice(*first, "Then ", go_on(run, facts.now_s)))
 
 
 def _waiting(facts: Facts) -> Diagnosis:
     """Return the diagnosis of a run without a machine: between two attempts, or before the first."""
-    run = facts.held.run
+    run = facts.record.run
     lost, left_s = run.current_attempt, run.not_before_s - facts.now_s
-    due = f"the next one is due{f' in {span(left_s)}' if left_s > 0 else ''}" if facts.served else "no next one is rented"
+    due = f"the next attempt is due{f' in {span(left_s)}' if left_s > 0 else ''}" if facts.served else "no further attempt starts"
     if lost is None or lost.cause is None:
-        why = ", ".join(notice.kind.replace("_", " ") for notice in run.notices) or "none was asked for yet"
-        return Diagnosis(Kind.WAITING, "it waits for its first machine", why)
+        why = ", ".join(notice.kind.replace("_", " ") for notice in run.notices) or "no machine was requested yet"
+        return Diagnosis(DiagnosisKind.WAITING, "it waits for its first machine", why)
     policy = POLICY[lost.cause]
-    return Diagnosis(Kind.LOST, f"attempt {lost.number}: {policy.title}; {due}", lost.detail or policy.title, policy.advice)
+    advice = remedy(run, lost.cause, policy.advice_while_live)
+    return Diagnosis(DiagnosisKind.LOST, f"attempt {lost.number}: {policy.title}; {due}", lost.detail or policy.title, advice)
 
 
 def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
-    run = facts.held.run
+    run = facts.record.run
     match verdict:
         case Healthy(cut_off=True):
-            advice = "Nothing to do: it is left alone as long as W&B hears of it."
+            advice = "Nothing to do: the machine is kept as long as W&B receives data from it."
             return Diagnosis(
-                Kind.CUT_OFF, "it is cut off from us, and trains", f"{facts.last_heartbeat()}, but {facts.last_heard()}", advice
+                DiagnosisKind.CUT_OFF,
+                "it trains, but its heartbeats do not arrive",
+                f"{facts.last_heartbeat()}, but {facts.last_tracker_data()}",
+                advice,
             )
         case Healthy(phase=None):
             return _booting(facts)
         case Healthy():
-            return Diagnosis(Kind.WELL, f"it is {run.state.value}, and its machine is well", facts.last_heartbeat())
+            return Diagnosis(DiagnosisKind.WELL, f"it is {run.state.value}, and its machine is healthy", facts.last_heartbeat())
         case Gone(why):
             advice = "Nothing to do: it resumes on another machine." if facts.served else ""
-            return Diagnosis(Kind.LOST, "its machine is gone", f"{why}, at step {facts.step:,}", advice)
+            return Diagnosis(DiagnosisKind.LOST, "its machine is gone", f"{why}, at step {facts.step:,}", advice)
         case Silent(silent_s, past_limit):
             limit = f"; it is replaced after {span(run.spec.health.silence_s)}" if not past_limit else "; it is being replaced"
-            because = f"no heartbeat for {span(silent_s)}, {facts.last_heard()}{limit if facts.served else ''}"
-            return Diagnosis(Kind.SILENT, "its machine is silent", because)
+            because = f"no heartbeat for {span(silent_s)}, {facts.last_tracker_data()}{limit if facts.served else ''}"
+            return Diagnosis(DiagnosisKind.SILENT, "its machine is silent", because)
         case Stalled(cause, waited_s, limit_s):
             because = f"waited {span(waited_s)}, limit {span(limit_s)}; {facts.last_heartbeat()}"
-            return Diagnosis(Kind.STALLED, POLICY[cause].title, because, POLICY[cause].advice)
+            return Diagnosis(DiagnosisKind.STALLED, POLICY[cause].title, because, remedy(run, cause, POLICY[cause].advice_while_live))
         case Sick(cause, detail):
-            return Diagnosis(Kind.SICK, POLICY[cause].title, detail or cause.value, POLICY[cause].advice)
+            return Diagnosis(
+                DiagnosisKind.SICK, POLICY[cause].title, detail or cause.value, remedy(run, cause, POLICY[cause].advice_while_live)
+            )
         case Finished(step):
-            return Diagnosis(Kind.FINISHED, "it has finished", f"step {step:,}")
+            return Diagnosis(DiagnosisKind.FINISHED, "it has finished", f"step {step:,}")
         case Unknown(why):
-            return Diagnosis(Kind.UNKNOWN, "how it stands cannot be said", why, "Nothing is destroyed as long as that is so.")
+            return Diagnosis(DiagnosisKind.UNKNOWN, "its status cannot be determined", why, "No machine is terminated while this lasts.")
 
 
 def _booting(facts: Facts) -> Diagnosis:
-    run = facts.held.run
+    run = facts.record.run
     since_s = run.current_attempt.launched_s if run.current_attempt is not None else facts.now_s
     waited, limit = span(facts.now_s - since_s), span(run.spec.health.first_heartbeat_s)
-    given_up = f"; it is given up after {limit}" if facts.served else ""
-    because = f"it was asked for {waited} ago, and its agent has sent no heartbeat yet{given_up}"
-    return Diagnosis(Kind.WAITING, f"attempt {run.attempt} waits for its machine", because)
+    given_up = f"; it is replaced after {limit}" if facts.served else ""
+    because = f"it was requested {waited} ago, and its agent has sent no heartbeat yet{given_up}"
+    return Diagnosis(DiagnosisKind.WAITING, f"attempt {run.attempt} waits for its machine", because)

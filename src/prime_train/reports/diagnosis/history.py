@@ -7,26 +7,28 @@ from prime_train.core.causes import POLICY, Cause
 from prime_train.core.run import Attempt, Run
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Gone, Silent
-from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts, Kind
+from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
 
 ZERO_STEPS_MIN = 5
-"""This many steps in a row without any reward are not a coincidence."""
+"""Number of consecutive steps without any reward that is no coincidence."""
 SAME_MIN = 2
 MACHINES = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
 """Causes that are not the code's fault; what they cost depends on how often the run saves."""
 
-_SAVE = "Save more often if that is much: checkpoints in the bucket are what a lost machine leaves."
+_SAVE = "Save more often if that is too much: after a machine is lost, only checkpoints in the bucket remain."
 
 
 def ended_before(facts: Facts) -> Iterator[Diagnosis]:
-    """Yield the steps lost with the attempt whose machine is gone or silent now, otherwise with the newest attempt that ended badly, and
-    why."""
+    """Yield a diagnosis of the steps that were lost, and why: with the current attempt if its machine is gone or silent, otherwise with the
+    newest attempt that ended badly."""
     run = facts.figures.run
     if isinstance(facts.verdict, Gone | Silent) and run.current_attempt is not None:
         kept = max(run.current_attempt.durable_step, run.current_attempt.resumed_step)
         if facts.step > kept:
             because = f"attempt {run.attempt} has reached step {facts.step:,}, and {_kept(kept)} is in the bucket"
-            yield Diagnosis(Kind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be done again", because, _SAVE)
+            yield Diagnosis(
+                DiagnosisKind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be repeated", because, _SAVE
+            )
         return
     ended = [attempt for attempt in run.attempts if attempt.fenced_s is not None and attempt.cause is not Cause.FINISHED]
     if ended:
@@ -42,15 +44,17 @@ def _ended(facts: Facts, last: Attempt) -> Iterator[Diagnosis]:
         )
         advice = _SAVE if last.cause in MACHINES else ""
         lost = last.last_step - kept
-        title = f"interrupted between two checkpoints: {_steps(lost)} {_tense(facts, last, lost)} done again"
-        yield Diagnosis(Kind.INTERRUPTED, title, f"{because}: {_cause(last)}", advice)
+        title = f"interrupted between two checkpoints: {_steps(lost)} {_tense(facts, last, lost)} repeated"
+        yield Diagnosis(DiagnosisKind.INTERRUPTED, title, f"{because}: {_cause(last)}", advice)
     elif facts.verdict is not None:
-        none = "no step went with it" if last.first_step_s is not None else "it had made no step"
-        yield Diagnosis(Kind.REPLACED, f"attempt {last.number} ended {when} ago: {_cause(last)}", f"{last.detail or 'as told'}; {none}")
+        none = "no step was lost" if last.first_step_s is not None else "it had completed no step"
+        yield Diagnosis(
+            DiagnosisKind.REPLACED, f"attempt {last.number} ended {when} ago: {_cause(last)}", f"{last.detail or 'on request'}; {none}"
+        )
 
 
 def _tense(facts: Facts, lost: Attempt, count: int) -> str:
-    if facts.held.run.is_over:
+    if facts.record.run.is_over:
         return "would be"
     is_past = facts.verdict is not None and facts.step >= lost.last_step
     return ("was" if is_past else "is") if count == 1 else ("were" if is_past else "are")
@@ -64,14 +68,14 @@ def repeated(run: Run) -> Iterator[Diagnosis]:
     cause = ended[-1].cause
     same = list(takewhile(lambda attempt: attempt.cause is cause, reversed(ended)))
     if len(same) >= SAME_MIN:
-        yield Diagnosis(Kind.REPEATED, f"{len(same)} attempts in a row: {POLICY[cause].title}", _shared(same))
+        yield Diagnosis(DiagnosisKind.REPEATED, f"{len(same)} attempts in a row: {POLICY[cause].title}", _shared(same))
 
 
 def _shared(same: Sequence[Attempt]) -> str:
     places, steps = sorted({attempt.offer.offer_id for attempt in same}), sorted({attempt.last_step for attempt in same})
     where = f"all on {places[0]}, so it may be that machine" if len(places) == 1 else f"on {', '.join(places)}, so it is not one machine"
-    at = f"each at step {steps[0]:,}, so look at what happens there" if len(steps) == 1 else f"at steps {', '.join(map(str, steps))}"
-    return f"{where}; {at if steps != [0] else 'none made a step'}{_words(same)}"
+    at = f"each at step {steps[0]:,}, so check what happens at that step" if len(steps) == 1 else f"at steps {', '.join(map(str, steps))}"
+    return f"{where}; {at if steps != [0] else 'none completed a step'}{_words(same)}"
 
 
 def _words(same: Sequence[Attempt]) -> str:
@@ -89,16 +93,16 @@ def zero_reward(facts: Facts) -> Iterator[Diagnosis]:
     if len(zero) < ZERO_STEPS_MIN:
         return
     first, before = zero[-1], [step for step in rewards if step < zero[-1]]
-    last = f"the last other one was {rewards[max(before)]:g}, at step {max(before):,}" if before else "there was never another one"
-    resumed = [a.number for a in facts.held.run.attempts if before and a.resumed_step == first - 1]
-    began = f"; attempt {resumed[-1]} had resumed there" if resumed else ""
-    advice = "Look at the rollouts: what the environment and its verifier say of them."
+    last = f"the last reward other than 0 was {rewards[max(before)]:g}, at step {max(before):,}" if before else "no step had another reward"
+    resumed = [a.number for a in facts.record.run.attempts if before and a.resumed_step == first - 1]
+    began = f"; attempt {resumed[-1]} resumed there" if resumed else ""
+    advice = "Look at the rollouts and at what the environment and its verifier report about them."
     because = f"{len(zero)} steps in a row, up to step {zero[0]:,}; {last}{began}"
-    yield Diagnosis(Kind.ZERO_REWARD, f"reward 0 since step {first:,}", because, advice)
+    yield Diagnosis(DiagnosisKind.ZERO_REWARD, f"reward 0 since step {first:,}", because, advice)
 
 
 def _cause(attempt: Attempt) -> str:
-    return POLICY[attempt.cause].title if attempt.cause is not None else "its end is not explained"
+    return POLICY[attempt.cause].title if attempt.cause is not None else "the reason for its end is unknown"
 
 
 def _kept(step: int) -> str:

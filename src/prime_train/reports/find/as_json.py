@@ -1,11 +1,12 @@
-"""The JSON output of `find --json`: everything in the table and more, unrounded."""
+"""The machines for rent as JSON: everything in the table and more, unrounded."""
 
 import json
 from typing import TypedDict
 
+from prime_train.core.text.commands import worded
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.memory.phases import GIB
-from prime_train.estimate.placement import Candidate, Choice, Job, Wishes
+from prime_train.estimate.placement import Candidate, Job, MachineConstraints, Placement
 from prime_train.reports.find.recommendation import assumptions, hardware, left_out
 
 
@@ -35,9 +36,9 @@ class Machine(TypedDict):
     against: list[dict[str, str]]
 
 
-def text(choice: Choice, job: Job, wishes: Wishes, *, title: str) -> str:
+def text(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str) -> str:
     model = job.model
-    said = {
+    fields = {
         "model": {
             "name": title,
             "shape_of": None if model.guessed else model.name,
@@ -46,23 +47,23 @@ def text(choice: Choice, job: Job, wishes: Wishes, *, title: str) -> str:
             "params_active": model.active,
         },
         "job": {"method": job.training.method, "rl": job.rl, "tokens": job.tokens, "seq_len": job.training.seq_len},
-        "wishes": {
-            "gpus": wishes.gpus,
-            "usd_per_hour_max": wishes.usd_per_hour_max,
-            "spot": wishes.spot,
-            "kinds": wishes.kinds,
-            "disk_gib": wishes.disk_gib,
+        "constraints": {
+            "gpus": constraints.gpus,
+            "usd_per_hour_max": constraints.usd_per_hour_max,
+            "spot": constraints.spot,
+            "kinds": constraints.kinds,
+            "disk_gib": constraints.disk_gib,
         },
-        "assumed": assumptions(job, wishes),
-        "recommended": _id(choice.best),
-        "hardware": None if choice.best is None else hardware(choice.best, wishes),
-        "runner_up": _id(choice.runner_up),
-        "nearest": [one.offer.offer_id for one in choice.nearest],
-        "machines": [_machine(one) for one in choice.able],
-        "left_out": [_machine(one) for one in choice.left_out],
-        "left_out_counts": dict(left_out(choice)),
+        "assumed": assumptions(job, constraints),
+        "recommended": _id(placement.best),
+        "hardware": None if placement.best is None else hardware(placement.best, constraints),
+        "runner_up": _id(placement.runner_up),
+        "nearest": [one.offer.offer_id for one in placement.nearest],
+        "machines": [_machine(one) for one in placement.able],
+        "left_out": [_machine(one) for one in placement.left_out],
+        "left_out_counts": dict(left_out(placement)),
     }
-    return json.dumps(said, indent=2, ensure_ascii=False)
+    return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
 def _machine(one: Candidate) -> Machine:
@@ -87,7 +88,7 @@ def _machine(one: Candidate) -> Machine:
         hours=_ends(one.time_s, 3600),
         usd=_ends(one.usd, 1),
         usd_expected=None if one.usd is None else one.usd.expected,
-        against=[{"code": objection.against, "why": objection.why, "fix": objection.fix} for objection in one.against],
+        against=[{"code": objection.against, "why": objection.why, "fix": worded(objection.fix)} for objection in one.against],
     )
 
 

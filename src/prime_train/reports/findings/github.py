@@ -15,8 +15,8 @@ def github(findings: Iterable[Finding]) -> str:
 def _line(finding: Finding) -> str:
     where = {"file": finding.file, "line": finding.line, "col": finding.column, "title": finding.code}
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in where.items())
-    said = f"{finding.message}\nfix: {finding.fix}" if finding.fix else finding.message
-    return f"::{_COMMANDS[finding.severity]} {properties}::{_data(without_commands(said))}"
+    message = f"{finding.message}\nfix: {finding.fix}" if finding.fix else finding.message
+    return f"::{_COMMANDS[finding.severity]} {properties}::{_data(without_commands(message))}"
 
 
 def _data(text: str) -> str:

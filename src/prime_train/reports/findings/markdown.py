@@ -6,7 +6,7 @@ from prime_train.core.finding import Finding, Severity
 from prime_train.reports.markdown import code, plain
 
 ROWS_MAX = 200
-"""Keeps the text within the 65,536 characters of a GitHub comment."""
+"""Maximum number of rows, which keeps the text within the 65,536 characters of a GitHub comment."""
 
 
 def markdown(findings: Sequence[Finding], files: int) -> str:

@@ -12,12 +12,12 @@ from prime_train.rules import by_code
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RESULTS_MAX = 5000
-"""GitHub shows no more results of one run of a tool, the most severe first."""
+"""Maximum number of results that GitHub shows for one run of a tool, the most severe first."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
 def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the whole SARIF log, with one run of one tool."""
+    """Return the complete SARIF log, with one run of one tool."""
     shown = sorted(findings, key=lambda finding: list(Severity).index(finding.severity))[:RESULTS_MAX]
     codes = sorted({finding.code for finding in shown})
     driver = {"name": "prime-train", "version": __version__, "rules": [_rule(code) for code in codes]}
@@ -38,30 +38,31 @@ def _rule(code: str) -> dict[str, Any]:
         "fullDescription": {"text": rule.why},
         "help": {"text": rule.fix, "markdown": f"{plain(rule.why)}\n\n**What to do:** {plain(rule.fix)}"},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": {"tags": [rule.family]},
+        "properties": {"tags": [rule.topic]},
     }
 
 
 def _cut(count: int) -> dict[str, Any]:
-    said = f"{count:,} more findings are left out: the first {RESULTS_MAX:,} are told, errors first"
-    return {"executionSuccessful": True, "toolExecutionNotifications": [{"level": "warning", "message": {"text": said}}]}
+    message = f"{count:,} more findings are left out: only the first {RESULTS_MAX:,} are listed, errors first"
+    return {"executionSuccessful": True, "toolExecutionNotifications": [{"level": "warning", "message": {"text": message}}]}
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
-    said = f"{finding.message}\n{finding.fix}" if finding.fix else finding.message
+    message = f"{finding.message}\n{finding.fix}" if finding.fix else finding.message
     region = {"startLine": finding.line, "startColumn": finding.column}
     place = {"artifactLocation": {"uri": _uri(finding.file)}, "region": region}
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": said},
+        "message": {"text": message},
         "locations": [{"physicalLocation": place}],
     }
 
 
 def _uri(file: str) -> str:
-    """Return the file as a URI, relative to the current folder, which is the repository's root, if the file is below it."""
+    """Return the file as a URI. If the file is below the current folder, which is the repository's root, the URI is relative to that
+    folder."""
     path = PurePath(file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

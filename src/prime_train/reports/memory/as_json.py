@@ -1,16 +1,16 @@
-"""The JSON output of `prime-train memory --json`: the same as the text, unrounded and in GiB."""
+"""The memory report as JSON: the same as the text, unrounded and in GiB."""
 
 import json
 
 from prime_train.estimate.memory.phases import GIB
 from prime_train.reports.memory.formulas import of_serving, of_training
-from prime_train.reports.memory.report import OnKind, Told
+from prime_train.reports.memory.report import MemoryReport, OnKind
 from prime_train.rules.hardware.host_bytes import host_bytes
 
 
-def text(found: Told) -> str:
+def text(found: MemoryReport) -> str:
     plan, need = found.plan, found.need
-    said = {
+    fields = {
         "config": found.title,
         "model": {"name": plan.model.name, "params": plan.model.params, "guessed": plan.model.guessed},
         "trainer": {
@@ -27,13 +27,13 @@ def text(found: Told) -> str:
         "kinds": [_kind(found, one) for one in found.kinds],
         "fits": found.fits,
     }
-    return json.dumps(said, indent=2)
+    return json.dumps(fields, indent=2)
 
 
-def _kind(found: Told, one: OnKind) -> dict[str, object]:
-    said: dict[str, object] = {"gpu": one.kind, "usable_gib": one.usable / GIB, "trainer_has_gib": one.left / GIB, "trainer": one.fit}
+def _kind(found: MemoryReport, one: OnKind) -> dict[str, object]:
+    fields: dict[str, object] = {"gpu": one.kind, "usable_gib": one.usable / GIB, "trainer_has_gib": one.left / GIB, "trainer": one.fit}
     if one.share is not None:
-        said["server"] = {
+        fields["server"] = {
             "gpus": found.plan.serve_gpus,
             "utilization": found.plan.utilization,
             "budget_gib": one.share.budget / GIB,
@@ -44,4 +44,4 @@ def _kind(found: Told, one: OnKind) -> dict[str, object]:
             "seq_len": found.plan.serving.seq_len,
             "new_tokens_per_s": one.speed,
         }
-    return said
+    return fields

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from prime_train.estimate.memory import terms
+from prime_train.estimate.memory import formulas
 from prime_train.estimate.memory.phases import Use
 from prime_train.estimate.memory.serving import PREFILL_TOKENS, SAMPLED, SAMPLED_LOGIT_BYTES, ServerParts
-from prime_train.estimate.memory.setup import Logits, Method, Recompute
-from prime_train.reports.find.words import large
+from prime_train.estimate.memory.training_setup import Logits, Method, Recompute
+from prime_train.reports.find.formatting import large
 from prime_train.rules.hardware.memory_plan import Plan
 
 
@@ -26,12 +26,12 @@ def of_serving(plan: Plan, parts: ServerParts) -> Iterator[tuple[str, float, str
     yield "logits", parts.logits, f"{SAMPLED} sequences x {SAMPLED_LOGIT_BYTES} B x vocabulary {model.vocab:,}"
     if parts.graphs:
         yield "CUDA graphs", parts.graphs, "published: 0.3 to 1.6 GiB"
-    yield "buffers", parts.buffers, "outside of torch; published: 0.2 to 1.8 GiB, more with several GPUs"
+    yield "buffers", parts.buffers, "outside torch; published: 0.2 to 1.8 GiB, more with several GPUs"
 
 
 def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
     model, training, gpus = plan.model, plan.training, _on(plan.train_gpus)
-    trained = large(terms.trained_params(model, training))
+    trained = large(formulas.trained_params(model, training))
     adapters = "" if training.method is Method.FULL else f" + {trained} of adapters x {training.adapter_bytes:g} B"
     tokens = f"{training.tokens:,.0f} tokens"
     weights = f"{large(model.params)} x {training.weight_bytes:g} B{adapters}"
@@ -40,23 +40,23 @@ def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "optimizer", f"{trained} x {training.state_bytes:g} B{gpus}"
     yield "activations", f"{tokens} x {_kept(plan)}"
     yield "logits", f"{tokens} x {_logit(plan)}"
-    yield "gathered", "whole layers and the embedding while they are used, with the largest one's gradient"
+    yield "gathered", "gathered layers and embedding while in use, and the gradient of the largest"
     yield "rest", f"{training.software.rest_gib:.1f} GiB of allocator and libraries" + (", 4-bit workspace" if training.quantised else "")
 
 
 def _kept(plan: Plan) -> str:
     model, training = plan.model, plan.training
     if training.recompute is not Recompute.FULL:
-        return f"{model.layers} layers x what each keeps ({training.recompute} made again)"
-    layers = "1 layer's border (others are offloaded)" if training.activations_offloaded else f"{model.layers} layers' borders"
-    return f"2 B x hidden {model.hidden:,} x {layers}, and one layer at work"
+        return f"{model.layers} layers x their saved activations ({training.recompute} recomputed)"
+    layers = "1 layer's input (others are offloaded)" if training.activations_offloaded else f"{model.layers} layers' inputs"
+    return f"2 B x hidden {model.hidden:,} x {layers}, and one layer being computed"
 
 
 def _logit(plan: Plan) -> str:
     model, training = plan.model, plan.training
     if training.logits is Logits.FUSED:
-        return f"{terms.FUSED_LOGIT_BYTES} B x {terms.FUSED_VOCAB:,} at a time (fused head)"
-    return f"{terms.one_logit_bytes(model, training):.3g} B x vocabulary {model.vocab:,}"
+        return f"{formulas.FUSED_LOGIT_BYTES} B x {formulas.FUSED_VOCAB:,} at a time (fused head)"
+    return f"{formulas.one_logit_bytes(model, training):.3g} B x vocabulary {model.vocab:,}"
 
 
 def _on(gpus: int) -> str:

@@ -1,4 +1,4 @@
-"""The report of `prime-train memory` as one value, for text and for JSON."""
+"""What a training needs of memory, as one value, for text and for JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ REQUESTS, AT_ONCE = 1000, 256
 
 @dataclass(frozen=True)
 class OnKind:
-    """The result for one kind of GPU. `left` is the bytes of a GPU that the trainer may use; `fit` is the trainer's. `share` is None if
-    nothing is served."""
+    """The result for one kind of GPU. `left`: the bytes of a GPU that the trainer may use; `fit`: whether the trainer fits; `share`: the
+    server's share of a GPU, or None if nothing is served."""
 
     kind: str
     usable: float
@@ -26,11 +26,11 @@ class OnKind:
     serves: float
     """How many sequences of the server's length its KV cache holds at once."""
     speed: tuple[float, float] | None
-    """New tokens per second of the whole server for the requests of `asked`; None if the GPU is not known or nothing fits."""
+    """New tokens per second of the entire server for the requests of `requests_of`; None if the GPU is not known or nothing fits."""
 
 
 @dataclass(frozen=True)
-class Told:
+class MemoryReport:
     title: str
     plan: Plan
     need: Need
@@ -38,13 +38,13 @@ class Told:
 
     @property
     def fits(self) -> bool:
-        """Return whether the job fits every kind of GPU, at least by the estimate itself."""
+        """Return whether the job fits every kind of GPU, judged by the estimate itself and not by its band."""
         return all(one.fit is not Fit.NO and (one.share is None or one.serves >= 1) for one in self.kinds)
 
 
-def told(title: str, plan: Plan, kinds: Sequence[str]) -> Told:
+def memory_report(title: str, plan: Plan, kinds: Sequence[str]) -> MemoryReport:
     need = training_need(plan.model, plan.training, plan.train_gpus)
-    return Told(title, plan, need, tuple(_on(plan, need, kind) for kind in kinds if gpus.named_gb(kind)))
+    return MemoryReport(title, plan, need, tuple(_on(plan, need, kind) for kind in kinds if gpus.named_gb(kind)))
 
 
 def _on(plan: Plan, need: Need, kind: str) -> OnKind:
@@ -55,7 +55,7 @@ def _on(plan: Plan, need: Need, kind: str) -> OnKind:
     return OnKind(kind, usable, left, fit_into(need, left), served, serves, _speed(plan, kind, usable) if serves >= 1 else None)
 
 
-def asked(plan: Plan) -> Requests:
+def requests_of(plan: Plan) -> Requests:
     """Return the assumed load: prompts of an eighth of the length, answers of a half, and `AT_ONCE` requests in parallel."""
     length = plan.serving.seq_len
     return Requests(REQUESTS, length // 8, max(1, length // 2), AT_ONCE)
@@ -65,4 +65,6 @@ def _speed(plan: Plan, kind: str, usable: float) -> tuple[float, float] | None:
     gpu = gpus.facts(kind)
     if gpu is None:
         return None
-    return new_tokens_per_s(plan.model, plan.serving, gpu, plan.serve_gpus, asked(plan), gpu_bytes=usable, utilization=plan.utilization)
+    return new_tokens_per_s(
+        plan.model, plan.serving, gpu, plan.serve_gpus, requests_of(plan), gpu_bytes=usable, utilization=plan.utilization
+    )

@@ -1,9 +1,9 @@
-"""The page that the demo leaves behind: the picture with its tables."""
+"""The page that the demo writes: the timeline chart with its tables."""
 
 from collections.abc import Mapping, Sequence
 
-from prime_train.core.figures import RunFigures, figures
 from prime_train.core.run import HistoryEvent, Run
+from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts import facts
 from prime_train.reports.charts.facts import Point
@@ -23,7 +23,7 @@ def page_html(
     commits: Sequence[Point] = (),
     extra: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the whole page. `extra` adds rows of facts, such as the hash of the weights."""
+    """Return the complete page. `extra` adds rows of facts, such as the hash of the weights."""
     now = figures(run, None, int(facts.end_s(run, history, [*points, *commits])))
     body = [
         f"<h1>{shown(run.run_id)}{pill(run.state)}</h1><p class=why>{shown(run.why or 'not over yet')}</p>",

@@ -1,4 +1,4 @@
-"""The elements that pages consist of. Text that a machine or a stranger wrote enters a page through `shown` only."""
+"""The HTML elements of pages. Text written by machines or by other people enters a page only through `shown`."""
 
 from collections.abc import Sequence
 from html import escape
@@ -22,29 +22,30 @@ def pill(state: RunState) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[str], *, numbers: Sequence[int] = ()) -> str:
-    """Return a table of `rows`, which are HTML. The columns in `numbers` are flush right. A table wider than the page scrolls by itself."""
+    """Return a table of `rows`, which are HTML. The columns in `numbers` are aligned right. A table wider than the page gets a scroll bar
+    of its own."""
     cells = "".join(f"<th{' class=n' if place in numbers else ''}>{escape(title)}</th>" for place, title in enumerate(head))
     return f"<div class=wide tabindex=0><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
-def row(*cells: str, numbers: Sequence[int] = (), whole: Sequence[int] = ()) -> str:
-    """Return a row of `cells`, which are HTML. Those in `numbers` are flush right, and those in `whole` are not broken into lines."""
-    classes = dict.fromkeys(numbers, " class=n") | dict.fromkeys(whole, " class=kind")
+def row(*cells: str, numbers: Sequence[int] = (), unbroken: Sequence[int] = ()) -> str:
+    """Return a row of `cells`, which are HTML. Those in `numbers` are aligned right, and those in `unbroken` are not broken into lines."""
+    classes = dict.fromkeys(numbers, " class=n") | dict.fromkeys(unbroken, " class=kind")
     return "<tr>" + "".join(f"<td{classes.get(place, '')}>{cell}</td>" for place, cell in enumerate(cells)) + "</tr>"
 
 
 def cards(values: Sequence[tuple[str, str]]) -> str:
-    """Return figures at a glance, as pairs of a value and its name."""
+    """Return a row of key figures, given as pairs of a value and its name."""
     each = "".join(f"<div class=card><b>{shown(value)}</b><span>{shown(name)}</span></div>" for value, name in values)
     return f"<div class=cards>{each}</div>"
 
 
-def part(name: str, title: str, body: str) -> str:
+def section_html(name: str, title: str, body: str) -> str:
     """Return a section; a served page replaces it when it has changed. `body` is HTML."""
     heading = f"<h2>{escape(title)}</h2>" if title else ""
     return f"<section id=part-{name} data-part>{heading}{body}</section>"
 
 
 def none(why: str) -> str:
-    """Return a sentence in place of something that there is none of."""
+    """Return a sentence that is shown in place of missing content."""
     return f"<p class=soft>{shown(why)}</p>"

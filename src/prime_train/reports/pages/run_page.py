@@ -1,11 +1,12 @@
-"""A run's page: how it stands, what is concluded of it, its picture, its figures, its attempts and money, its log and its history."""
+"""A run's page: its state, the conclusions about it, its chart, its figures, its attempts and costs, its log and its history."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from prime_train.core.figures import RunFigures
 from prime_train.core.run import HistoryEvent
+from prime_train.core.run_figures import RunFigures
+from prime_train.core.text.commands import worded
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import durability, gpus
@@ -14,24 +15,24 @@ from prime_train.reports.charts.plot import NARROW, WIDTH
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis
 from prime_train.reports.pages import sections
 from prime_train.reports.pages.document import Live, document
-from prime_train.reports.pages.markup import cards, none, part, pill, row, shown, table
-from prime_train.reports.run_status import Standing, standing
+from prime_train.reports.pages.markup import cards, none, pill, row, section_html, shown, table
+from prime_train.reports.run_status import RunStatus, status_of
 
 EVENTS_MAX = 200
-NO_CURVES = "There are no figures: the trainer has written none that its progress settings name, or they are out of reach."
+NO_CURVES = "There are no metrics: the trainer has written none in the file that its progress settings name, or the file cannot be reached."
 
 
 @dataclass(frozen=True)
 class LogEnd:
-    """`name`: where the log lies, empty where there is none."""
+    """The end of a log. `name`: where the log is stored; empty if there is none."""
 
     name: str
     text: str
 
 
 @dataclass(frozen=True)
-class CheckpointSeen:
-    """A manifest in the bucket: `size_bytes` of all its files, and the second it was written."""
+class CheckpointSummary:
+    """A manifest in the bucket. `size_bytes`: the size of all its files; `saved_s`: the second at which it was written."""
 
     step: int
     attempt: int
@@ -41,11 +42,11 @@ class CheckpointSeen:
 
 
 @dataclass(frozen=True)
-class Outside:
-    """What is known of a run from outside of the store. `checkpoints`: the newest, newest first. `curves_from`: where the figures were
-    read. `evidence`: keys in the bucket of what ended attempts left. `notes`: what could not be looked at, and why."""
+class RunSources:
+    """What is known of a run from sources other than the store. `checkpoints`: the newest ones, newest first. `curves_from`: the source of
+    the figures. `evidence`: keys in the bucket of files from ended attempts. `notes`: the sources that could not be read, and why."""
 
-    checkpoints: tuple[CheckpointSeen, ...] = ()
+    checkpoints: tuple[CheckpointSummary, ...] = ()
     curves: tuple[Curve, ...] = ()
     curves_from: str = ""
     log: LogEnd = LogEnd("", "")
@@ -57,50 +58,50 @@ class Outside:
 
 @dataclass(frozen=True)
 class RunPage:
-    """What the page shows, as of `now_s`. `outside` is None while it is still being read."""
+    """The data of a run's page, as of `now_s`. `sources` is None while it is still being read."""
 
-    held: RunRecord
+    record: RunRecord
     now_s: int
     history: tuple[HistoryEvent, ...]
-    outside: Outside | None = None
+    sources: RunSources | None = None
 
     @property
-    def seen(self) -> Outside:
-        return self.outside if self.outside is not None else Outside()
+    def seen(self) -> RunSources:
+        return self.sources if self.sources is not None else RunSources()
 
 
 def run_page_html(page: RunPage, live: Live | None = None) -> str:
-    """Return the whole page. `live`: how a served page stays up to date; None for a file."""
-    one = standing(page.held, page.now_s)
+    """Return the complete page. `live`: how a served page stays up to date; None for a file."""
+    one = status_of(page.record, page.now_s)
     way = "<nav><a href='../'>all runs</a></nav>" if live is not None else ""
     body = way + "".join(_parts(page, one))
     return document(f"{one.run}: {one.state}, step {one.figures.progress}", body, live)
 
 
-def _parts(page: RunPage, one: Standing) -> Iterator[str]:
+def _parts(page: RunPage, one: RunStatus) -> Iterator[str]:
     now = one.figures
-    yield part("head", "", _head(one))
-    yield part("diagnosis", "Diagnosis", _diagnoses(page))
-    yield part("steps", "Steps over time", _steps(page, now))
-    yield part("curves", "Loss and reward", _curves(page))
-    yield part("attempts", "Attempts", sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."))
-    yield part("ledger", "Time and money", sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."))
-    yield part("checkpoints", "Checkpoints", _checkpoints(page, now))
-    yield part("log", "Log", _log(page))
-    yield part("history", "History", _history(page))
-    yield part("facts", "Facts", sections.facts(now.run, dict(_facts(page, one))))
-    yield part("foot", "", f"<footer>{shown(_foot(page))}</footer>")
+    yield section_html("head", "", _head(one))
+    yield section_html("diagnosis", "Diagnosis", _diagnoses(page))
+    yield section_html("steps", "Steps over time", _steps(page, now))
+    yield section_html("curves", "Loss and reward", _curves(page))
+    yield section_html("attempts", "Attempts", sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."))
+    yield section_html("ledger", "Time and money", sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."))
+    yield section_html("checkpoints", "Checkpoints", _checkpoints(page, now))
+    yield section_html("log", "Log", _log(page))
+    yield section_html("history", "History", _history(page))
+    yield section_html("facts", "Facts", sections.facts(now.run, dict(_facts(page, one))))
+    yield section_html("foot", "", f"<footer>{shown(_foot(page))}</footer>")
 
 
-def _head(one: Standing) -> str:
+def _head(one: RunStatus) -> str:
     now = one.figures
     state = now.run.state
-    why = one.why or (f"asked to {one.want}" if one.want != "run" and one.ended_s is None else "")
+    why = one.why or (f"asked to {one.desired}" if one.desired != "run" and one.ended_s is None else "")
     doing = "; ".join(filter(None, [why, f"phase: {one.phase}" if one.phase else ""]))
     return f"<h1>{shown(one.run)}{pill(state)}</h1><p class=why>{shown(doing)}</p>{cards(list(_cards(one)))}"
 
 
-def _cards(one: Standing) -> Iterator[tuple[str, str]]:
+def _cards(one: RunStatus) -> Iterator[tuple[str, str]]:
     now = one.figures
     yield f"{now.step:,}", f"step{f' of {one.steps:,}' if one.steps else ''}"
     yield (f"{now.durable_step:,}" if now.durable_step else "none"), "durable step"
@@ -115,27 +116,27 @@ def _cards(one: Standing) -> Iterator[tuple[str, str]]:
 
 
 def _pending(page: RunPage, nothing: str) -> str:
-    return none(nothing if page.outside is not None else "This is being read now.")
+    return none(nothing if page.sources is not None else "The data is being fetched.")
 
 
 def _diagnoses(page: RunPage) -> str:
     if not page.seen.diagnoses:
-        return _pending(page, "Nothing could be concluded.") + _notes(page)
+        return _pending(page, "There is no diagnosis.") + _notes(page)
     return "".join(_diagnosis(one, first=place == 0) for place, one in enumerate(page.seen.diagnoses)) + _notes(page)
 
 
 def _diagnosis(one: Diagnosis, *, first: bool) -> str:
-    advice = f"<p>{shown(one.advice)}</p>" if one.advice else ""
+    advice = f"<p>{shown(worded(one.advice))}</p>" if one.advice else ""
     return f"<div class='found{' first' if first else ''}'><h3>{shown(one.title)}</h3><p class=soft>{shown(one.because)}</p>{advice}</div>"
 
 
 def _notes(page: RunPage) -> str:
-    return "".join(none(f"Not looked at: {note}") for note in page.seen.notes)
+    return "".join(none(f"Not checked: {note}") for note in page.seen.notes)
 
 
 def _steps(page: RunPage, now: RunFigures) -> str:
     if not any(attempt.first_step_s is not None for attempt in now.run.attempts):
-        return none("No step has been made yet.")
+        return none("No step has been completed yet.")
     commits = [Point(float(one.saved_s), one.step, one.attempt) for one in page.seen.checkpoints]
     points = [*_seen(now), *commits]
     broad, narrow = (
@@ -146,7 +147,7 @@ def _steps(page: RunPage, now: RunFigures) -> str:
 
 
 def _seen(now: RunFigures) -> Iterator[Point]:
-    """Return the last step of each attempt, at its last sign of life."""
+    """Yield the last step of each attempt, as a point at its last sign of life."""
     for attempt in now.run.attempts:
         at_s = attempt.last_sign_s if attempt.fenced_s is not None else now.now_s
         if attempt.first_step_s is not None and at_s is not None:
@@ -164,7 +165,7 @@ def _curves(page: RunPage) -> str:
 
 def _checkpoints(page: RunPage, now: RunFigures) -> str:
     if not page.seen.checkpoints:
-        return _pending(page, "There is none in the bucket.")
+        return _pending(page, "There is no checkpoint in the bucket.")
     rows = [
         row(
             f"{one.step:,}",
@@ -174,7 +175,7 @@ def _checkpoints(page: RunPage, now: RunFigures) -> str:
             f"{span(page.now_s - one.saved_s)} ago",
             "durable" if one.step <= now.durable_step else "not committed",
             numbers=(0, 2, 3, 4),
-            whole=(1, 5),
+            unbroken=(1, 5),
         )
         for one in page.seen.checkpoints
     ]
@@ -183,7 +184,7 @@ def _checkpoints(page: RunPage, now: RunFigures) -> str:
 
 def _log(page: RunPage) -> str:
     if not page.seen.log.name:
-        return _pending(page, "There is none yet.") + _evidence(page)
+        return _pending(page, "There is no log yet.") + _evidence(page)
     # The outer box turns its content around, so that it shows the newest lines first without a script.
     text = f"<div class=log tabindex=0><pre>{shown(page.seen.log.text)}</pre></div>"
     return f"<p class=soft>The end of {shown(page.seen.log.name)}</p>{text}{_evidence(page)}"
@@ -193,7 +194,7 @@ def _evidence(page: RunPage) -> str:
     if not page.seen.evidence:
         return ""
     rows = [row(f"<code>{shown(key)}</code>") for key in page.seen.evidence]
-    return f"<p></p>{table(('kept in the bucket when an attempt ended',), rows)}"
+    return f"<p></p>{table(('saved to the bucket when an attempt ended',), rows)}"
 
 
 def _history(page: RunPage) -> str:
@@ -201,10 +202,10 @@ def _history(page: RunPage) -> str:
         return none("Nothing has happened yet.")
     newest = page.history[-EVENTS_MAX:][::-1]
     earlier = len(page.history) - len(newest)
-    return sections.history(page.held.run, newest) + (none(f"And {earlier:,} before.") if earlier else "")
+    return sections.history(page.record.run, newest) + (none(f"And {earlier:,} earlier events.") if earlier else "")
 
 
-def _facts(page: RunPage, one: Standing) -> Iterator[tuple[str, str]]:
+def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     now = one.figures
     yield "config", one.name
     if one.tags:
@@ -224,4 +225,4 @@ def _facts(page: RunPage, one: Standing) -> Iterator[tuple[str, str]]:
 
 def _foot(page: RunPage) -> str:
     at = datetime.fromtimestamp(page.now_s, UTC)
-    return f"As of {at:%Y-%m-%d %H:%M:%S} UTC, {span(page.now_s - page.held.run.created_s)} after the launch."
+    return f"As of {at:%Y-%m-%d %H:%M:%S} UTC, {span(page.now_s - page.record.run.created_s)} after the launch."

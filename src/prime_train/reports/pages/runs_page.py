@@ -5,27 +5,27 @@ from collections.abc import Sequence
 from prime_train.core.run import RunState
 from prime_train.core.text.formatting import span
 from prime_train.reports.pages.document import Live, document
-from prime_train.reports.pages.markup import none, part, pill, row, shown, table
-from prime_train.reports.run_status import Standing
+from prime_train.reports.pages.markup import none, pill, row, section_html, shown, table
+from prime_train.reports.run_status import RunStatus
 
 
-def runs_page_html(runs: Sequence[Standing], now_s: int, live: Live, *, left_out: int = 0) -> str:
-    """Return the whole page: `runs` in the given order, each with a link to its page. `now_s`: the store's time. `left_out`: how many older
-    runs are not listed."""
+def runs_page_html(runs: Sequence[RunStatus], now_s: int, live: Live, *, left_out: int = 0) -> str:
+    """Return the complete page: `runs` in the given order, each with a link to its page. `now_s`: the store's time. `left_out`: how many
+    older runs are not listed."""
     going_on = sum(one.ended_s is None for one in runs)
-    said = [f"{len(runs):,} run{'' if len(runs) == 1 else 's'}", f"{going_on:,} not over"]
-    said += [f"{left_out:,} older ones not listed"] if left_out else []
-    head = f"<h1>Runs</h1><p class=why>{shown(', '.join(said))}</p>"
+    counts = [f"{len(runs):,} run{'' if len(runs) == 1 else 's'}", f"{going_on:,} still going"]
+    counts += [f"{left_out:,} older ones not listed"] if left_out else []
+    head = f"<h1>Runs</h1><p class=why>{shown(', '.join(counts))}</p>"
     listed = table(
         ("run", "state", "step", "durable", "spent", "last heartbeat", "age", "tags"),
         [_row(one, now_s) for one in runs],
         numbers=(2, 3, 4, 5, 6),
     )
-    body = part("runs", "", head + (listed if runs else none("There are no runs yet.")))
+    body = section_html("runs", "", head + (listed if runs else none("There are no runs yet.")))
     return document("prime-train: runs", body, live)
 
 
-def _row(one: Standing, now_s: int) -> str:
+def _row(one: RunStatus, now_s: int) -> str:
     return row(
         f"<a href='runs/{shown(one.run)}'>{shown(one.run)}</a>",
         pill(RunState(one.state)),
@@ -36,5 +36,5 @@ def _row(one: Standing, now_s: int) -> str:
         span(now_s - one.created_s),
         shown(", ".join(one.tags)),
         numbers=(2, 3, 4, 5, 6),
-        whole=(0,),
+        unbroken=(0,),
     )

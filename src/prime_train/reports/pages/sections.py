@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from prime_train.core.causes import POLICY
-from prime_train.core.figures import RunFigures
 from prime_train.core.run import Attempt, HistoryEvent, Run
+from prime_train.core.run_figures import RunFigures
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts.svg import ATTEMPT_COLOURS, seconds
 from prime_train.reports.pages.markup import row, shown, table
@@ -12,11 +12,11 @@ from prime_train.trainers import trainer_for
 
 MEANINGS = {
     "provision": "from the create call to the agent's first heartbeat",
-    "restore": "set-up, verification and restore, until the first step",
-    "useful": "steps made for the first time",
-    "recomputed": "steps that had been made before and were lost",
-    "detection": "from the last sign of life to the fence",
-    "teardown": "until the provider said that the machine was gone",
+    "restore": "setup, verification and restore, until the first step",
+    "useful": "steps trained for the first time",
+    "recomputed": "steps that were lost and are repeated",
+    "detection": "from the last heartbeat or commit to the fence",
+    "teardown": "until the provider confirmed that the machine was gone",
 }
 
 
@@ -27,11 +27,11 @@ def attempt_dot(attempt: int) -> str:
 def ledger(now: RunFigures) -> str:
     """Return the table of the paid time and the money, by their use."""
     rows = [
-        row(f"<span class='dot p-{s.name}'></span>{s.name}", MEANINGS[s.name], s.time, s.share, s.money, numbers=(2, 3, 4), whole=(0,))
+        row(f"<span class='dot p-{s.name}'></span>{s.name}", MEANINGS[s.name], s.time, s.share, s.money, numbers=(2, 3, 4), unbroken=(0,))
         for s in now.parts
     ]
-    whole = ("all", "", now.paid, "", usd(now.totals.usd))
-    rows.append(row(*whole, numbers=(2, 3, 4)).replace("<tr>", "<tr class=sum>", 1))
+    total = ("all", "", now.paid, "", usd(now.totals.usd))
+    rows.append(row(*total, numbers=(2, 3, 4)).replace("<tr>", "<tr class=sum>", 1))
     return table(("paid for", "what it is", "time", "share", "dollars"), rows, numbers=(2, 3, 4))
 
 
@@ -46,7 +46,7 @@ def attempts(now: RunFigures) -> str:
             steps = (f"{attempt.resumed_step:,}", f"{attempt.last_step:,}", f"{attempt.durable_step:,}")
             number = f"{attempt_dot(attempt.number)}{attempt.number}"
             cells = (number, shown(_machine(attempt)), *steps, cost.time, cost.money, shown(_end(attempt)))
-        rows.append(row(*cells, numbers=(2, 3, 4, 5, 6), whole=(0, 1, 7)))
+        rows.append(row(*cells, numbers=(2, 3, 4, 5, 6), unbroken=(0, 1, 7)))
     head = ("attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by")
     return table(head, rows, numbers=(2, 3, 4, 5, 6))
 
@@ -69,7 +69,7 @@ def history(run: Run, events: Sequence[HistoryEvent]) -> str:
             shown(event.kind.replace("_", " ")),
             shown(event.text),
             numbers=(0,),
-            whole=(1, 2),
+            unbroken=(1, 2),
         )
         for event in events
     ]
@@ -79,4 +79,4 @@ def history(run: Run, events: Sequence[HistoryEvent]) -> str:
 def facts(run: Run, extra: Mapping[str, str]) -> str:
     """Return the table of facts about the run. `extra` adds rows."""
     values = {"commit": run.commit or "none", "command": trainer_for(run.spec).shown_command(run.spec), **extra}
-    return table(("", ""), [row(shown(name), f"<code>{shown(value)}</code>", whole=(0,)) for name, value in values.items()])
+    return table(("", ""), [row(shown(name), f"<code>{shown(value)}</code>", unbroken=(0,)) for name, value in values.items()])

@@ -5,13 +5,10 @@ the run probably fails. If only the upper end does not fit, nine in ten of such 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
+from prime_train.rules.hardware.memory_fits import Fitting, fittings
 from prime_train.rules.rule import Rule, Subject, Violation
-
-if TYPE_CHECKING:
-    from prime_train.rules.hardware.memory_fits import Fitting
 
 GIB = 2**30
 FAMILY = "memory"
@@ -19,14 +16,13 @@ _UTILIZATION = ("inference", "vllm", "gpu_memory_utilization")
 _LENGTH = ("inference", "vllm", "max_model_len")
 
 
-def _fittings(subject: Subject) -> "Iterator[Fitting]":
+def _fittings(subject: Subject) -> Iterator[Fitting]:
     # Imported here because the memory estimate is slow to import and most configs do not need it.
-    from prime_train.rules.hardware.memory_fits import fittings
 
     return fittings(subject)
 
 
-def _trainer(subject: Subject, is_over: "Callable[[Fitting], bool]", verb: str) -> Iterator[Violation]:
+def _trainer(subject: Subject, is_over: Callable[[Fitting], bool], verb: str) -> Iterator[Violation]:
     for fitting in _fittings(subject):
         if is_over(fitting) and not _server_is_too_large(fitting):
             need = fitting.need
@@ -37,16 +33,17 @@ def _trainer(subject: Subject, is_over: "Callable[[Fitting], bool]", verb: str) 
             yield Violation(("hardware", "gpus", fitting.place), message, _remedy(fitting))
 
 
-def _remedy(fitting: "Fitting") -> str:
+def _remedy(fitting: Fitting) -> str:
     use = fitting.need.peak
     largest = max(use.parts, key=lambda part: use.parts[part])
     helps = {
-        "activations": "a shorter seq_len, trainer.model.cp, or trainer.model.ac_offloading",
-        "logits": "a shorter seq_len, or the fused head (trainer.model.fused_lm_head_token_chunk_size)",
-        "optimizer": "more GPUs for the trainer, trainer.model.optim_cpu_offload, or LoRA",
+        "activations": "use a shorter seq_len, trainer.model.cp, or trainer.model.ac_offloading",
+        "logits": "use a shorter seq_len, or the fused head (trainer.model.fused_lm_head_token_chunk_size)",
+        "optimizer": "use more GPUs for the trainer, trainer.model.optim_cpu_offload, or LoRA",
     }
-    others = "more GPUs for the trainer, a larger kind, or LoRA"
-    return f"{helps.get(largest, others)}; `prime-train memory` shows what takes it ({largest}: {use.parts[largest] / GIB:.0f} GiB)"
+    others = "use more GPUs for the trainer, a larger kind, or LoRA"
+    use_gib = use.parts[largest] / GIB
+    return f"{helps.get(largest, others)}; most of the memory is for {largest} ({use_gib:.0f} GiB)"
 
 
 def _trainer_too_large(subject: Subject) -> Iterable[Violation]:
@@ -61,8 +58,8 @@ def _trainer_close(subject: Subject) -> Iterable[Violation]:
     return _trainer(subject, lambda fitting: fitting.need.peak.total <= fitting.usable < fitting.need.high, "needs")
 
 
-def _server_is_too_large(fitting: "Fitting") -> bool:
-    return fitting.plan.serve_gpus > 0 and fitting.room_for_cache <= 0
+def _server_is_too_large(fitting: Fitting) -> bool:
+    return fitting.plan.serve_gpus > 0 and fitting.cache_bytes <= 0
 
 
 def _server_too_large(subject: Subject) -> Iterator[Violation]:
@@ -70,8 +67,8 @@ def _server_too_large(subject: Subject) -> Iterator[Violation]:
         if _server_is_too_large(fitting):
             found, plan = fitting.share, fitting.plan
             message = (
-                f"the server has {found.budget / GIB:.1f} GiB of a {fitting.kind} ({plan.utilization:g} of it), and needs about "
-                f"{found.parts.fixed / GIB:.1f} before any cache ({found.parts.weights / GIB:.1f} of weights)"
+                f"the inference server may use {found.budget / GIB:.1f} GiB of a {fitting.kind} (a share of {plan.utilization:g}), but "
+                f"needs about {found.parts.fixed / GIB:.1f} GiB before any KV cache ({found.parts.weights / GIB:.1f} GiB of it weights)"
             )
             fix = "raise inference.vllm.gpu_memory_utilization or tensor_parallel_size, or take a larger kind"
             yield Violation(_UTILIZATION, message, fix, document="trainer")
@@ -83,13 +80,15 @@ def _cache_too_small(subject: Subject) -> Iterator[Violation]:
         if not plan.serve_gpus or _server_is_too_large(fitting):
             continue
         parts = fitting.share.parts
-        if fitting.room_for_cache < parts.kv_cache:
+        if fitting.cache_bytes < parts.kv_cache:
             length = plan.serving.seq_len
             message = (
-                f"one sequence of {length:,} tokens takes {parts.kv_cache / GIB:.1f} GiB of cache; "
-                f"{fitting.room_for_cache / GIB:.1f} are left for it on a {fitting.kind}, so vLLM will not start"
+                f"one sequence of {length:,} tokens takes {parts.kv_cache / GIB:.1f} GiB of KV cache, but "
+                f"only {fitting.cache_bytes / GIB:.1f} GiB are free for it on a {fitting.kind}, so vLLM will not start"
             )
-            yield Violation(_LENGTH, message, "a smaller max_model_len, more tensor_parallel_size, or a larger kind", document="trainer")
+            yield Violation(
+                _LENGTH, message, "use a smaller max_model_len, a larger tensor_parallel_size, or a larger GPU", document="trainer"
+            )
 
 
 RULES = (
@@ -97,8 +96,8 @@ RULES = (
         "ME201",
         Severity.ERROR,
         "the trainer does not fit its GPUs",
-        "The run dies of a lack of GPU memory in its first step, after machine, set-up and download were paid for.",
-        "more GPUs, a larger kind, a shorter seq_len, or LoRA",
+        "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+        "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
         FAMILY,
         _trainer_too_large,
         "prime_rl",
@@ -107,8 +106,8 @@ RULES = (
         "ME202",
         Severity.WARNING,
         "the trainer may not fit its GPUs",
-        "What it is estimated to need is more than there is; estimates of published runs were within 20 % for nine in ten.",
-        "more GPUs, a larger kind, a shorter seq_len, or LoRA",
+        "The estimated need exceeds the available memory. Estimates for nine in ten published runs were within 20 %.",
+        "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
         FAMILY,
         _trainer_tight,
         "prime_rl",
@@ -116,9 +115,10 @@ RULES = (
     Rule(
         "ME205",
         Severity.NOTE,
-        "the trainer fits its GPUs with little to spare",
-        "The estimate fits, and the upper end of its band does not: one in ten of such runs may die of it. A smoke test tells.",
-        "try it with a smoke test of a few steps of full length",
+        "the trainer barely fits its GPUs",
+        "The estimate fits, but the upper end of its range does not: one in ten such runs may run out of memory. A smoke test shows "
+        "whether it fits.",
+        "add a smoke test with a few steps of full sequence length",
         FAMILY,
         _trainer_close,
         "prime_rl",
@@ -127,8 +127,8 @@ RULES = (
         "ME203",
         Severity.ERROR,
         "the inference server does not fit its GPUs",
-        "vLLM dies when it loads the model; the orchestrator waits half an hour for it.",
-        "a larger share of the GPU, more tensor parallelism, or a larger kind",
+        "vLLM crashes when it loads the model, and the orchestrator waits half an hour for it.",
+        "use a larger share of the GPU, more tensor parallelism, or a larger GPU",
         FAMILY,
         _server_too_large,
         "prime_rl",
@@ -136,9 +136,9 @@ RULES = (
     Rule(
         "ME204",
         Severity.ERROR,
-        "not one sequence fits the server's cache",
+        "the server's KV cache cannot hold one sequence",
         "vLLM refuses to start when its cache holds less than one sequence of max_model_len.",
-        "a smaller max_model_len, more tensor parallelism, or a larger kind",
+        "use a smaller max_model_len, more tensor parallelism, or a larger GPU",
         FAMILY,
         _cache_too_small,
         "prime_rl",

@@ -17,7 +17,7 @@ def disk_bytes(plan: Plan, subject: Subject) -> tuple[float, float, int]:
     model = DOWNLOAD_BYTES * plan.model.params + (2 * DOWNLOAD_BYTES * broadcast if plan.serve_gpus else 0.0)
     if settings is None or not (settings.has("ckpt") or settings.has("trainer.ckpt")):
         return model, 0.0, 0
-    keep = settings.whole("trainer.ckpt.keep_last")
+    keep = settings.integer("trainer.ckpt.keep_last")
     states = 0.0 if settings.is_on("trainer.ckpt.skip_optimizer") else training.state_bytes
     every = spec.checkpoints.every_steps if spec is not None else None
     made = spec.trainer.steps // every if spec is not None and spec.trainer.steps and every else None

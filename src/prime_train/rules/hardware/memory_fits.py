@@ -29,7 +29,7 @@ class Fitting:
         return share(plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=self.usable)
 
     @property
-    def room_for_cache(self) -> float:
+    def cache_bytes(self) -> float:
         """Return the bytes left for the KV cache if the server takes as little as the band allows."""
         parts = self.share.parts
         return self.share.budget - parts.weights * SERVER_LOW[0] - (parts.fixed - parts.weights) * SERVER_LOW[1]

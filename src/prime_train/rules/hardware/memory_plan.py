@@ -11,7 +11,7 @@ from functools import lru_cache
 from prime_train.core.prime_rl import KIND
 from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.models import lookup as models
-from prime_train.estimate.models.table import Model
+from prime_train.estimate.models.dimensions import Model
 from prime_train.rules.prime_rl.rule import settings_of
 from prime_train.rules.prime_rl.schema import Same
 from prime_train.rules.prime_rl.settings import Settings
@@ -42,7 +42,7 @@ class Plan:
     batch_tokens: int = 0
     """The tokens of one training step if every sequence has the full length; 0 if not known."""
     shortest: float = SHORTEST
-    """The least share of these tokens that a step trains on, as answers end earlier."""
+    """The least share of `batch_tokens` that a step trains on, as answers end earlier."""
 
 
 def model_name(subject: Subject) -> str:
@@ -64,30 +64,30 @@ def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
     settings = settings_of(subject) if subject.kind == KIND else None
     if settings is None or not settings.is_one_node:
         return None
-    model = model or models.understand(model_name(subject))
-    train, seq_len = settings.train_gpus, settings.whole("trainer.model.seq_len")
+    model = model or models.resolve_model(model_name(subject))
+    train, seq_len = settings.train_gpus, settings.integer("trainer.model.seq_len")
     if model is None or train is None or seq_len is None or not _sensible(settings, train, seq_len):
         return None
     infer = max(0, settings.infer_gpus or 0)
-    tensor_parallel = settings.whole("inference.vllm.tensor_parallel_size") or 1
+    tensor_parallel = settings.integer("inference.vllm.tensor_parallel_size") or 1
     spec = subject.spec
     utilization = settings.number("inference.vllm.gpu_memory_utilization")
     return Plan(
         model,
         _training(settings, seq_len),
-        max(1, train // max(1, settings.whole(f"{_NODE}.dp_replicate") or 1)),
+        max(1, train // max(1, settings.integer(f"{_NODE}.dp_replicate") or 1)),
         _serving(settings, seq_len),
         serve_gpus=min(infer, max(1, tensor_parallel)),
         utilization=utilization if utilization is not None and 0 < utilization <= 1 else 0.9,
         together=infer > 0 and spec is not None and bool(spec.hardware.gpus) and spec.hardware.count == 1,
-        batch_tokens=max(0, settings.whole("orchestrator.batch_size") or 0) * seq_len,
+        batch_tokens=max(0, settings.integer("orchestrator.batch_size") or 0) * seq_len,
     )
 
 
 def _sensible(settings: Settings, train: int, seq_len: int) -> bool:
     """Return whether the numbers are realistic; other rules report those that are not."""
     others = ("orchestrator.batch_size", "inference.vllm.max_model_len", f"{_NODE}.lora.rank", f"{_NODE}.cp")
-    within = all((settings.whole(path) or 1) <= NUMBER_MAX for path in others)
+    within = all((settings.integer(path) or 1) <= NUMBER_MAX for path in others)
     return within and 1 <= train <= GPUS_MAX and 1 <= seq_len <= NUMBER_MAX
 
 
@@ -97,14 +97,14 @@ def _training(settings: Settings, seq_len: int) -> Training:
     full_offload = settings.has(f"{_NODE}.full_offload") and settings.value(f"{_NODE}.full_offload") is not False
     return Training(
         method=Method.LORA if lora else Method.FULL,
-        seq_len=math.ceil(seq_len / max(1, settings.whole(f"{_NODE}.cp") or 1)),
+        seq_len=math.ceil(seq_len / max(1, settings.integer(f"{_NODE}.cp") or 1)),
         weight_bytes=width,
         gradient_bytes=0.0 if full_offload else width,
         state_bytes=state * width / 4,
         recompute=_recompute(settings),
         activations_offloaded=not _is_off(settings, f"{_NODE}.ac_offloading"),
-        logits=Logits.WHOLE if settings.value(f"{_NODE}.fused_lm_head_token_chunk_size") == "disabled" else Logits.FUSED,
-        lora_rank=max(1, settings.whole(f"{_NODE}.lora.rank") or 16) if lora else 16,
+        logits=Logits.FULL if settings.value(f"{_NODE}.fused_lm_head_token_chunk_size") == "disabled" else Logits.FUSED,
+        lora_rank=max(1, settings.integer(f"{_NODE}.lora.rank") or 16) if lora else 16,
         sharding=Sharding.FSDP2,
         states_offloaded=settings.is_on(f"{_NODE}.fsdp_cpu_offload"),
         optimizer_offloaded=full_offload or settings.is_on(f"{_NODE}.optim_cpu_offload"),
@@ -125,7 +125,7 @@ def _is_off(settings: Settings, path: str) -> bool:
 
 
 def _serving(settings: Settings, seq_len: int) -> Serving:
-    length = settings.whole("inference.vllm.max_model_len") or seq_len
+    length = settings.integer("inference.vllm.max_model_len") or seq_len
     width = QUANTISED.get((settings.text("inference.vllm.quantization") or "").lower(), 2.0)
     if settings.text("inference.vllm.dtype") == "float32":
         width = 4.0

@@ -7,10 +7,10 @@ host memory need less; if a config mentions them, or refers to a file for them, 
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.plugins.providers import is_own_machine
 from prime_train.estimate import gpus
+from prime_train.rules.command_line import flags
 from prime_train.rules.rule import Document, Rule, Subject, Violation
-from prime_train.rules.words import flags
 
 GIB = 2**30
 MODEL_BYTES = 2
@@ -34,8 +34,9 @@ def _disk(subject: Subject) -> Iterator[Violation]:
     needed = params * (MODEL_BYTES + each * kept)
     if needed > spec.hardware.disk_gib * GIB:
         message = (
-            f"{spec.hardware.disk_gib} GiB of disk are less than {needed / GIB:.0f}: {params * MODEL_BYTES / GIB:.0f} for the model, and "
-            f"{kept} checkpoints of {params * each / GIB:.0f} at the least (those kept and the one being written)"
+            f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: {params * MODEL_BYTES / GIB:.0f} "
+            f"for the model, and "
+            f"{kept} checkpoints of at least {params * each / GIB:.0f} (those kept and the one being written)"
         )
         yield Violation(_DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}")
 
@@ -45,11 +46,11 @@ def _memory(subject: Subject) -> Iterator[Violation]:
     if spec is None or params is None:
         return
     for place, kind in enumerate(spec.hardware.gpus):
-        room = gpus.named_gb(kind) * gpus.USABLE_SHARE * spec.hardware.count
-        if room and params * STATE_BYTES > room * GIB:
+        total_gib = gpus.named_gb(kind) * gpus.USABLE_SHARE * spec.hardware.count
+        if total_gib and params * STATE_BYTES > total_gib * GIB:
             message = (
-                f"weights, gradients and optimizer take {params * STATE_BYTES / GIB:.0f} GiB at the least; "
-                f"{spec.hardware.count} x {kind} have {room:.0f} together"
+                f"weights, gradients and optimizer take at least {params * STATE_BYTES / GIB:.0f} GiB, but "
+                f"{spec.hardware.count} x {kind} have {total_gib:.0f} GiB together"
             )
             yield Violation(("hardware", "gpus", place), message)
 
@@ -59,24 +60,24 @@ def _params(subject: Subject) -> float | None:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or _is_smaller(config, spec.trainer.command):
         return None
-    from prime_train.estimate.models.lookup import understand
+    from prime_train.estimate.models.lookup import resolve_model
 
-    model = understand(config.text("model_name_or_path") or "")
+    model = resolve_model(config.text("model_name_or_path") or "")
     return float(model.params) if model is not None else None
 
 
 def _is_smaller(config: Document, command: str) -> bool:
-    said = any(entry.key in _SMALLER and config.value(entry.key) not in (False, None) for entry in config.root.entries)
-    return said or any(name in _ELSEWHERE for name, _ in flags(command))
+    is_reduced = any(entry.key in _SMALLER and config.value(entry.key) not in (False, None) for entry in config.root.entries)
+    return is_reduced or any(name in _ELSEWHERE for name, _ in flags(command))
 
 
 RULES = (
     Rule(
         "HW108",
         Severity.ERROR,
-        "less disk than the Trainer will fill",
-        "Saving fails with a full disk, at the earliest when the first checkpoints were made.",
-        "a larger hardware.disk_gib",
+        "less disk than the trainer will fill",
+        "The disk fills up and saving fails, possibly as early as the first checkpoints.",
+        "set a larger hardware.disk_gib",
         "hardware",
         _disk,
         "hf_trainer",
@@ -84,9 +85,9 @@ RULES = (
     Rule(
         "ME206",
         Severity.ERROR,
-        "a model that cannot be trained as a whole on its GPUs",
-        "The run dies of a lack of GPU memory in its first step, after machine, set-up and download were paid for.",
-        "more GPUs, a larger kind, or LoRA",
+        "a model whose full training state does not fit its GPUs",
+        "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+        "use more GPUs, a larger kind, or LoRA",
         "memory",
         _memory,
         "hf_trainer",

@@ -1,4 +1,4 @@
-"""Corrects a prime-rl config as it was meant: misspelt and moved settings are put in their right places.
+"""Corrects a prime-rl config: misspelt and moved settings are put in the places where they were probably intended.
 
 A misspelt group_size is one mistake. That groups of one learn nothing is only its consequence, and would be reported as a second finding.
 """
@@ -14,23 +14,23 @@ from prime_train.rules.rule import Subject
 MENDED_MAX = 100
 
 
-def meant_by(subject: Subject) -> Subject | None:
+def corrected_subject(subject: Subject) -> Subject | None:
     """Return the subject with corrected settings; None if every setting is in its place."""
-    root = as_meant(subject.trainer.root) if subject.trainer is not None else None
+    root = corrected_root(subject.trainer.root) if subject.trainer is not None else None
     return replace(subject, trainer=replace(subject.trainer, root=root)) if subject.trainer is not None and root is not None else None
 
 
-def as_meant(root: Mapping) -> Mapping | None:
+def corrected_root(root: Mapping) -> Mapping | None:
     """Return the config with corrected settings; None if every setting is in its place."""
-    wrong = [(error.violation.path, error.meant) for error in islice(find_schema_errors(root), MENDED_MAX) if error.meant]
-    meant = root
+    wrong = [(error.violation.path, error.corrected) for error in islice(find_schema_errors(root), MENDED_MAX) if error.corrected]
+    corrected = root
     for path, there in wrong:
-        node, other = find(root, path), find(meant, there)
+        node, other = find(root, path), find(corrected, there)
         if isinstance(node, Mapping) and isinstance(other, Mapping):
-            meant = _mapping(meant, there, _both(other, node))
+            corrected = _mapping(corrected, there, _both(other, node))
         elif node is not None and other is None:
-            meant = _mapping(meant, there, node)
-    return meant if meant is not root else None
+            corrected = _mapping(corrected, there, node)
+    return corrected if corrected is not root else None
 
 
 def _both(right: Mapping, wrong: Mapping) -> Mapping:

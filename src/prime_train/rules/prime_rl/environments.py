@@ -13,7 +13,7 @@ _SOURCE = "orchestrator.train.source"
 
 def _no_source(settings: Settings) -> Iterator[Violation]:
     node = settings.at(_SOURCE)
-    if settings.is_whole and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
+    if settings.is_complete and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
         yield violation(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
 
 
@@ -22,8 +22,8 @@ def _no_environment(settings: Settings) -> Iterator[Violation]:
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             named = any(settings.text_at((*where, "env", *steps)) for steps in (("taskset", "id"), ("id",)))
             if not named:
-                fix = 'add env.taskset.id = "reverse-text", say'
-                yield violation((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not said", fix)
+                fix = 'add for example env.taskset.id = "reverse-text"'
+                yield violation((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not set", fix)
 
 
 def _same_name(settings: Settings) -> Iterator[Violation]:
@@ -33,7 +33,9 @@ def _same_name(settings: Settings) -> Iterator[Violation]:
             place = (*where, "name") if settings.has((*where, "name")) else (*where, "env", "taskset", "id")
             name = settings.text_at(place)
             if name == "agg":
-                yield violation(place, "no source can be named agg: the figures of all sources together are", "name it otherwise")
+                yield violation(
+                    place, "no source may be named agg, because the metrics of all sources together have that name", "choose another name"
+                )
             elif name is not None and name in taken:
                 yield violation(place, f"two sources of {side} are named {name[:60]!r}", "give each a name of its own")
             taken.add(name or "")
@@ -43,7 +45,7 @@ def _nothing_to_judge(settings: Settings) -> Iterator[Violation]:
     node = settings.at("orchestrator.eval")
     if isinstance(node, Mapping):
         source = node.entry("source")
-        if settings.is_whole and (source is None or source.value.size <= 1):
+        if settings.is_complete and (source is None or source.value.size <= 1):
             yield violation(
                 ("orchestrator", "eval"), "orchestrator.eval has no source", "add [[orchestrator.eval.source]], or delete it", on_key=True
             )
@@ -59,12 +61,12 @@ def _gates(settings: Settings) -> Iterator[Violation]:
                 yield violation((*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them")
 
 
-_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
     row("PR354", Severity.ERROR, "nothing to train on", _no_source, why=_REFUSES, fix="add [[orchestrator.train.source]]"),
     row("PR355", Severity.ERROR, "a source without an environment", _no_environment, why=_REFUSES, fix="add env.taskset.id"),
-    row("PR356", Severity.ERROR, "a source's name that is taken", _same_name, why=_REFUSES, fix="give each a name of its own"),
-    row("PR357", Severity.ERROR, "an evaluation of nothing", _nothing_to_judge, why=_REFUSES, fix="add [[orchestrator.eval.source]]"),
-    row("PR358", Severity.ERROR, "a gate that is shut", _gates, why=_REFUSES, fix="swap reject_min and reject_max"),
+    row("PR356", Severity.ERROR, "a source name that is already in use", _same_name, why=_REFUSES, fix="give each a name of its own"),
+    row("PR357", Severity.ERROR, "an evaluation without a source", _nothing_to_judge, why=_REFUSES, fix="add [[orchestrator.eval.source]]"),
+    row("PR358", Severity.ERROR, "a gate that rejects everything", _gates, why=_REFUSES, fix="swap reject_min and reject_max"),
 )

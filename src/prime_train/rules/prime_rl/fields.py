@@ -18,17 +18,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from prime_train.core.config_tree import Value
-from prime_train.rules.data import prime_rl_559b4477
+from prime_train.rules.reference_data import prime_rl_559b4477
 
 ROOT = "RLConfig"
 UNSAID = "(unsaid)"
-"""Stands for a missing default, as for sections and lists."""
+"""Default of a setting that has none, as for sections and lists."""
 _ROW = r"(\w+) (.*?)(?: (!)| = (.*))?"
 _KIND = r"(int|number|by)([\[(:])(.*)"
 _SIDES = r"([\[(])(.*)\.\.(.*)([\])])"
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """One kind of value that a setting allows. `name` is null, bool, text, any, word, int, number, section, by, list or map."""
 
     name: str
@@ -39,9 +39,9 @@ class Kind(NamedTuple):
     text: str = ""
     """The word, the section, or for `by` the setting that selects."""
     options: tuple[tuple[str, str], ...] = ()
-    """For `by`, pairs of word and section."""
-    items: tuple["Kind", ...] = ()
-    """For a list or map, the kinds that each item allows."""
+    """For the kind `by`: pairs of word and section."""
+    items: tuple["ValueKind", ...] = ()
+    """For the kinds `list` and `map`: the kinds that each item allows."""
 
     def admits(self, number: float) -> bool:
         below = self.low is not None and (number < self.low or (self.low_open and number == self.low))
@@ -51,11 +51,11 @@ class Kind(NamedTuple):
 
 class Setting(NamedTuple):
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ValueKind, ...]
     default: Value = UNSAID
     needed: bool = False
 
-    def kind(self, name: str) -> Kind | None:
+    def kind(self, name: str) -> ValueKind | None:
         return next((kind for kind in self.kinds if kind.name == name), None)
 
     @property
@@ -67,7 +67,7 @@ class Section(NamedTuple):
     name: str
     settings: dict[str, Setting]
     is_open: bool = False
-    """It accepts keys that it does not name."""
+    """Whether the section accepts keys that it does not name."""
 
 
 @cache
@@ -109,28 +109,28 @@ def _setting(row: str) -> Setting:
     return Setting(name, _kinds(kinds.replace(" ", "")), UNSAID if default is None else json.loads(default), needed is not None)
 
 
-def _kinds(text: str) -> tuple[Kind, ...]:
+def _kinds(text: str) -> tuple[ValueKind, ...]:
     """Return the kinds in a text; list and map apply to the rest of it."""
     first, bar, rest = text.partition("|")
     if first.startswith(("list:", "map:")):
         name, _, items = text.partition(":")
-        return (Kind(name, items=_kinds(items)),)
+        return (ValueKind(name, items=_kinds(items)),)
     return (_kind(first), *(_kinds(rest) if bar else ()))
 
 
-def _kind(text: str) -> Kind:
+def _kind(text: str) -> ValueKind:
     if text.startswith("'"):
-        return Kind("word", text=text.strip("'"))
+        return ValueKind("word", text=text.strip("'"))
     if text.startswith("@"):
-        return Kind("section", text=text[1:])
+        return ValueKind("section", text=text[1:])
     found = re.fullmatch(_KIND, text)
     if found is None:
-        return Kind(text)
+        return ValueKind(text)
     if found[1] == "by":
         by, _, options = found[3].rstrip(")").partition("(")
         pairs = (option.partition("@") for option in options.split(","))
-        return Kind("by", text=by, options=tuple((word, to) for word, _, to in pairs))
+        return ValueKind("by", text=by, options=tuple((word, to) for word, _, to in pairs))
     sides = re.fullmatch(_SIDES, found[2] + found[3])
     assert sides is not None, text
     low, high = (float(side) if side else None for side in (sides[2], sides[3]))
-    return Kind(found[1], low, high, low_open=sides[1] == "(", high_open=sides[4] == ")")
+    return ValueKind(found[1], low, high, low_open=sides[1] == "(", high_open=sides[4] == ")")

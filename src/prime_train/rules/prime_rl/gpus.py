@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.plugins.providers import is_own_machine
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Violation
@@ -16,18 +16,18 @@ _CONTEXT, _COPIES, _EXPERTS = "trainer.model.cp", "trainer.model.dp_replicate", 
 def _more_than_there_are(settings: Settings) -> Iterator[Violation]:
     if not settings.is_one_node or not settings.is_misdealt:
         return
-    train, infer, node = (settings.whole(name) or 0 for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
+    train, infer, node = (settings.integer(name) or 0 for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
     if train < 1:
-        yield violation(settings.place(_TRAIN), f"{_TRAIN} is {train}: nothing would train", "give the trainer 1 GPU at least")
+        yield violation(settings.place(_TRAIN), f"{_TRAIN} is {train}, so no GPU would train", "give the trainer at least 1 GPU")
     elif infer < 1 and settings.has("inference"):
-        yield violation(settings.place(_INFER), f"{_INFER} is {infer}: nothing would serve", "give inference 1 GPU at least")
+        yield violation(settings.place(_INFER), f"{_INFER} is {infer}, so no GPU would serve the model", "give inference at least 1 GPU")
     else:
-        message = f"{train} GPUs to train and {infer} for inference are more than the {node} of deployment.gpus_per_node"
-        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"make them {node} together at most")
+        message = f"{train} GPUs to train and {infer} for inference are more than deployment.gpus_per_node = {node}"
+        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"use at most {node} together")
 
 
 def _rented(settings: Settings) -> tuple[int, int] | None:
-    """Return the GPUs that are assigned and those that are rented; None if either is not known or any machine would do."""
+    """Return the GPUs that are assigned and those that are rented; None if either is not known or any machine is allowed."""
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or not spec.hardware.gpus:
         return None
@@ -35,10 +35,10 @@ def _rented(settings: Settings) -> tuple[int, int] | None:
 
 
 def _more_than_rented(settings: Settings) -> Iterator[Violation]:
-    asked, rented = _rented(settings) or (0, 0)
-    if asked > rented:
-        message = f"{asked} GPUs are dealt out, and hardware.count rents {rented}"
-        yield _at_split(settings, message, f"set hardware.count to {_fitting(asked)}, or deal out {rented}")
+    assigned, rented = _rented(settings) or (0, 0)
+    if assigned > rented:
+        message = f"[deployment] assigns {assigned} GPUs, but hardware.count rents {rented}"
+        yield _at_split(settings, message, f"set hardware.count to {_fitting(assigned)}, or assign {rented} GPUs in [deployment]")
 
 
 def _any_machine(settings: Settings) -> Iterator[Violation]:
@@ -47,9 +47,11 @@ def _any_machine(settings: Settings) -> Iterator[Violation]:
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or spec.hardware.gpus or is_own_machine(spec.hardware.provider):
         return
-    asked = train + (settings.infer_gpus or 0)
-    message = f"{asked} GPU{'s are' if asked > 1 else ' is'} dealt out, and hardware names no gpus: whatever is cheapest is rented"
-    fix = f"name them under hardware.gpus, with a hardware.count of {_fitting(asked)}, or set hardware.provider to local"
+    assigned = train + (settings.infer_gpus or 0)
+    message = (
+        f"[deployment] assigns {assigned} GPU{'s' if assigned > 1 else ''}, but hardware.gpus is not set, so the cheapest machine is rented"
+    )
+    fix = f"list them under hardware.gpus and set hardware.count to {_fitting(assigned)}, or set hardware.provider to local"
     yield _at_split(settings, message, fix)
 
 
@@ -59,22 +61,24 @@ def _not_rented(settings: Settings) -> Iterator[Violation]:
 
 
 def _idle(settings: Settings) -> Iterator[Violation]:
-    asked, rented = _rented(settings) or (0, 0)
-    if 0 < asked < rented and _fills_engines(settings):
-        message = f"{asked} of the {rented} GPUs that hardware.count rents are dealt out; {rented - asked} would stay idle, and be paid for"
-        yield _at_split(settings, message, f"deal out all {rented}, or rent {_fitting(asked)}")
+    assigned, rented = _rented(settings) or (0, 0)
+    if 0 < assigned < rented and _fills_engines(settings):
+        message = (
+            f"[deployment] assigns {assigned} of the {rented} GPUs that hardware.count rents; the other {rented - assigned} would be idle"
+        )
+        yield _at_split(settings, message, f"assign all {rented} in [deployment], or rent {_fitting(assigned)}")
 
 
 def _fills_engines(settings: Settings) -> bool:
     """Return whether the inference GPUs divide into engines; if not, other numbers have to be corrected first."""
-    engine = settings.whole("inference.vllm.tensor_parallel_size")
+    engine = settings.integer("inference.vllm.tensor_parallel_size")
     return not engine or engine < 1 or (settings.infer_gpus or 0) % engine == 0
 
 
 def _at_split(settings: Settings, message: str, fix: str) -> Violation:
     """Return a violation at the setting that assigns the GPUs, or at hardware.count if nothing assigns them."""
-    said = next((name for name in (_TRAIN, _INFER) if settings.has(name)), None)
-    return violation(settings.place(said), message, fix) if said is not None else Violation(("hardware", "count"), message, fix)
+    given = next((name for name in (_TRAIN, _INFER) if settings.has(name)), None)
+    return violation(settings.place(given), message, fix) if given is not None else Violation(("hardware", "count"), message, fix)
 
 
 def _fitting(gpus: int) -> int:
@@ -88,24 +92,24 @@ def divisors(number: int) -> list[int]:
 
 
 def _context(settings: Settings) -> Iterator[Violation]:
-    train, context = settings.all_train_gpus, settings.whole(_CONTEXT)
+    train, context = settings.all_train_gpus, settings.integer(_CONTEXT)
     if train is None or context is None or (context >= 1 and train % context == 0):
         return
-    fix = f"one of {', '.join(map(str, divisors(train)))}"
+    fix = f"write one of {', '.join(map(str, divisors(train)))}"
     yield violation(settings.place(_CONTEXT), f"{_CONTEXT} of {context} does not divide the {train} GPUs of the trainer", fix)
 
 
 def _copies(settings: Settings) -> Iterator[Violation]:
-    train, copies = settings.all_train_gpus, settings.whole(_COPIES)
+    train, copies = settings.all_train_gpus, settings.integer(_COPIES)
     if train is None or copies is None or (copies >= 1 and train % copies == 0):
         return
-    fix = f"one of {', '.join(map(str, divisors(train)))}"
+    fix = f"write one of {', '.join(map(str, divisors(train)))}"
     yield violation(settings.place(_COPIES), f"{_COPIES} of {copies} does not divide the {train} GPUs of the trainer", fix)
 
 
 def _experts(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if expert parallelism does not divide the GPUs that share sequences and those that share one copy of the model."""
-    train, experts, context, copies = settings.all_train_gpus, *(settings.whole(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
+    train, experts, context, copies = settings.all_train_gpus, *(settings.integer(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
     if settings.value("trainer.model.impl") == "hf" or train is None or experts <= 1:
         return
     if context < 1 or copies < 1 or train % context or train % copies:
@@ -113,17 +117,17 @@ def _experts(settings: Settings) -> Iterator[Violation]:
     if experts % context or (train // copies) % experts:
         fitting = [n for n in divisors(train // copies) if n % context == 0]
         message = f"{_EXPERTS} of {experts} does not divide the {train} GPUs of the trainer"
-        beside = f", {context} to a sequence" if context > 1 else f", in {copies} copies of the model" if copies > 1 else ""
-        yield violation(settings.place(_EXPERTS), f"{message}{beside}", f"one of {', '.join(map(str, fitting))}" if fitting else "")
+        detail = f", {context} to a sequence" if context > 1 else f", in {copies} copies of the model" if copies > 1 else ""
+        yield violation(settings.place(_EXPERTS), f"{message}{detail}", f"write one of {', '.join(map(str, fitting))}" if fitting else "")
 
 
-_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
     row(
         "PR320",
         Severity.ERROR,
-        "more GPUs are dealt out than a machine has",
+        "[deployment] assigns more GPUs than a machine has",
         _more_than_there_are,
         why=_REFUSES,
         fix="lower num_train_gpus or num_infer_gpus",
@@ -131,17 +135,17 @@ RULES = (
     row(
         "PR321",
         Severity.ERROR,
-        "more GPUs are dealt out than are rented",
+        "[deployment] assigns more GPUs than are rented",
         _not_rented,
         why=_REFUSES,
-        fix="name hardware.gpus, and make hardware.count and [deployment] agree",
+        fix="set hardware.gpus, and make hardware.count and [deployment] agree",
     ),
     row(
         "PR322",
         Severity.WARNING,
         "GPUs are rented and not used",
         _idle,
-        why="prime-rl uses what [deployment] deals out and no more, 1 GPU for each side where nothing is said.",
+        why="prime-rl uses only the GPUs that [deployment] assigns. The default is 1 GPU for training and 1 for inference.",
         fix="make hardware.count and [deployment] agree",
     ),
     row(
@@ -149,7 +153,8 @@ RULES = (
         Severity.ERROR,
         "context parallelism does not divide the trainer's GPUs",
         _context,
-        why="prime-rl takes it, and rounds the number of workers that share the data down: the trainer dies, or learns from a part.",
+        why="prime-rl accepts the value and rounds down the number of data-parallel workers: the trainer crashes, or trains on only "
+        "part of the data.",
         fix="make trainer.model.cp divide deployment.num_train_gpus",
     ),
     row(
@@ -157,7 +162,7 @@ RULES = (
         Severity.ERROR,
         "copies of the model do not divide the trainer's GPUs",
         _copies,
-        why="The trainer cannot lay its GPUs out, and dies when it starts.",
+        why="The trainer cannot build its device mesh and crashes at start-up.",
         fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
     ),
     row(
@@ -165,7 +170,7 @@ RULES = (
         Severity.ERROR,
         "expert parallelism does not divide the trainer's GPUs",
         _experts,
-        why="prime-rl takes it; the trainer cannot lay its GPUs out, and dies when it starts.",
+        why="prime-rl accepts the value, but the trainer cannot build its device mesh and crashes at start-up.",
         fix="make trainer.model.ep divide deployment.num_train_gpus",
     ),
 )

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from prime_train.core.finding import Severity
-from prime_train.rules.data import prime_rl_559b4477 as table
-from prime_train.rules.data.prime_rl_timeline import VERSIONS
 from prime_train.rules.prime_rl.rule import FAMILY, settings_of
 from prime_train.rules.prime_rl.schema import find_schema_errors
 from prime_train.rules.prime_rl.schema_errors import SchemaError, SchemaErrorKind
+from prime_train.rules.reference_data import prime_rl_559b4477 as table
+from prime_train.rules.reference_data.prime_rl_timeline import VERSIONS
 from prime_train.rules.rule import Rule, Subject, Violation
 
 _HERE = f"prime-rl at {table.COMMIT} ({table.DATE})"
@@ -36,8 +36,8 @@ class Version(NamedTuple):
 def version_of(subject: Subject) -> Version:
     """Return the version of prime-rl in the spec, otherwise the commit whose own validators were run; empty if there is neither."""
     part = subject.spec.trainer.prime_rl if subject.spec is not None else None
-    asked = subject.upstream.commit if subject.upstream is not None else ""
-    ref = part.ref if part is not None else asked
+    commit = subject.upstream.commit if subject.upstream is not None else ""
+    ref = part.ref if part is not None else commit
     return Version(ref, next((date for start, date in VERSIONS.items() if ref and ref.startswith(start)), ""))
 
 
@@ -74,7 +74,9 @@ def _of_another_version(subject: Subject) -> Iterator[Violation]:
 def _version(subject: Subject) -> Iterator[Violation]:
     version = version_of(subject)
     if not version.is_known and not _has_answered(subject) and settings_of(subject) is not None:
-        yield Violation(("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known here: held against {_HERE}")
+        yield Violation(
+            ("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known; they were checked against {_HERE}"
+        )
 
 
 def _has_answered(subject: Subject) -> bool:
@@ -94,7 +96,7 @@ def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], I
     return Rule(code, severity, title, why, fix, FAMILY, check, requires="prime_rl")
 
 
-_REFUSED = "prime-rl refuses the config as a whole, on the machine that was rented for it."
+_REFUSED = "prime-rl rejects the entire config at start-up, on a machine that is already paid for."
 
 RULES = (
     _row("PR301", Severity.ERROR, "a setting that prime-rl does not have", _unknown, _REFUSED, "correct the name, or delete it"),
@@ -103,35 +105,35 @@ RULES = (
         Severity.ERROR,
         "a setting that has moved",
         _of(SchemaErrorKind.MOVED),
-        f"The old name is not read any more: {_REFUSED}",
+        f"The old name is no longer read: {_REFUSED}",
         "move it",
     ),
-    _row("PR303", Severity.ERROR, "a setting that is gone", _of(SchemaErrorKind.REMOVED), _REFUSED, "delete it"),
+    _row("PR303", Severity.ERROR, "a setting that was removed", _of(SchemaErrorKind.REMOVED), _REFUSED, "delete it"),
     _row("PR304", Severity.ERROR, "a value of the wrong kind", _of(SchemaErrorKind.KIND), _REFUSED, "write a value of the right kind"),
-    _row("PR305", Severity.ERROR, "a value that is not possible", _of(SchemaErrorKind.VALUE), _REFUSED, "write a value that is possible"),
+    _row("PR305", Severity.ERROR, "a value that is not allowed", _of(SchemaErrorKind.VALUE), _REFUSED, "write a value that is allowed"),
     _row("PR306", Severity.ERROR, "a setting is missing", _of(SchemaErrorKind.MISSING), _REFUSED, "add it"),
     _row(
         "PR307",
         Severity.NOTE,
         "a version whose settings are not known",
         _version,
-        f"Settings change every two to four weeks; those of {_HERE} are what this was held against.",
-        f"hold it against that version's own settings, or pin {table.COMMIT}",
+        f"Settings change every two to four weeks. This config was checked against those of {_HERE}.",
+        f"check the config against that version's own settings, or pin {table.COMMIT}",
     ),
     _row(
         "PR308",
         Severity.WARNING,
-        "a setting that another version does not have, or not so",
+        "a setting that prime-rl at the known version rejects",
         _of_another_version,
-        f"{_HERE} would refuse it. The version of this run may take it.",
-        f"hold it against that version's own settings, or pin {table.COMMIT}",
+        f"{_HERE} would reject it. The version of this run may accept it.",
+        f"check the config against that version's own settings, or pin {table.COMMIT}",
     ),
     _row(
         "PR309",
         Severity.NOTE,
-        "a setting of a later version",
+        "a setting that needs a later version",
         _later,
-        f"{_HERE} would refuse it; a later version takes it.",
+        f"{_HERE} would reject it; a later version accepts it.",
         "pin a version that has it",
     ),
 )

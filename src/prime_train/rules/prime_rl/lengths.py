@@ -16,7 +16,7 @@ _SERVED = "inference.vllm.max_model_len"
 _LIMIT = "max_completion_tokens"
 
 
-def _asked(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
+def _completion_limits(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
     """Yield the path and the number of tokens of every completion limit of `side` ("train" or "eval")."""
     places: list[Where] = [("orchestrator", side, "sampling")]
     places += [(*where, "sampling") for where, _ in settings.items(f"orchestrator.{side}.source")]
@@ -26,13 +26,13 @@ def _asked(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
             yield (*place, _LIMIT), int(tokens)
 
 
-def _served_is_odd(settings: Settings) -> bool:
+def _served_is_wrong(settings: Settings) -> bool:
     """Return whether the served length is below the trained one and is the mistake: completions fit into the trained length or into
     both."""
-    seq, served = settings.whole(_SEQ), settings.whole(_SERVED)
+    seq, served = settings.integer(_SEQ), settings.integer(_SERVED)
     if seq is None or served is None or served >= seq:
         return False
-    tokens = [asked + PROMPT_TOKENS_MIN for _, asked in _asked(settings, "train")]
+    tokens = [limit + PROMPT_TOKENS_MIN for _, limit in _completion_limits(settings, "train")]
     return all(total <= served for total in tokens) or (served < 2 * PROMPT_TOKENS_MIN and all(total <= seq for total in tokens))
 
 
@@ -40,69 +40,69 @@ def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
     """Return the number of tokens that fit and the setting that limits them; of two equal limits, the served one. None if this file sets
     none."""
     names = (_SERVED, _SEQ) if side == "train" else (_SERVED,)
-    kept = [name for name in names if name == _SEQ or not _served_is_odd(settings)]
-    said = [name for name in kept if settings.is_whole or settings.said(name) is not None]
-    found = [(limit, name) for name in said if (limit := settings.whole(name)) is not None and limit > 0]
+    names_used = [name for name in names if name == _SEQ or not _served_is_wrong(settings)]
+    names_given = [name for name in names_used if settings.is_complete or settings.given_at(name) is not None]
+    found = [(limit, name) for name in names_given if (limit := settings.integer(name)) is not None and limit > 0]
     return min(found, key=lambda limit: limit[0], default=None)
 
 
-def _crowded(settings: Settings, whose: str) -> Iterator[tuple[Where, int, int]]:
+def _too_long_for(settings: Settings, whose: str) -> Iterator[tuple[Where, int, int]]:
     """Yield path, tokens and limit of every completion that exceeds the limit set by `whose`, prompt included."""
     for side in ("train", "eval"):
         limit, name = _limit(settings, side) or (0, "")
-        for where, tokens in _asked(settings, side) if name == whose else ():
+        for where, tokens in _completion_limits(settings, side) if name == whose else ():
             if tokens + PROMPT_TOKENS_MIN > limit:
                 yield where, tokens, limit
 
 
 def _refused(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _crowded(settings, _SERVED):
+    for where, tokens, limit in _too_long_for(settings, _SERVED):
         if tokens >= limit:
             yield _too_long(settings, where, tokens, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
 
 
-def _little_room(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _crowded(settings, _SERVED):
+def _short_prompts(settings: Settings) -> Iterator[Violation]:
+    for where, tokens, limit in _too_long_for(settings, _SERVED):
         if tokens < limit:
             yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of {_SERVED} {limit:,}", limit)
 
 
 def _cut(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _crowded(settings, _SEQ):
+    for where, tokens, limit in _too_long_for(settings, _SEQ):
         if tokens > limit:
-            yield _too_long(settings, where, tokens, f"is more than is trained on: seq_len is {limit:,}", limit)
+            yield _too_long(settings, where, tokens, f"is more than the trainer uses: seq_len is {limit:,}", limit)
 
 
 def _nearly_cut(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _crowded(settings, _SEQ):
+    for where, tokens, limit in _too_long_for(settings, _SEQ):
         if tokens <= limit:
             yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of seq_len {limit:,}", limit)
 
 
 def _too_long(settings: Settings, where: Where, tokens: int, what: str, limit: int) -> Violation:
-    raised = "max_model_len" if settings.whole(_SERVED) == limit else "seq_len"
-    fix = f"ask for {max(limit - PROMPT_TOKENS_MIN, 1):,} at most, or raise {raised}"
+    raised = "max_model_len" if settings.integer(_SERVED) == limit else "seq_len"
+    fix = f"request at most {max(limit - PROMPT_TOKENS_MIN, 1):,}, or raise {raised}"
     return violation(where, f"{dotted(where)} of {tokens:,} {what}", fix)
 
 
 def _served_short(settings: Settings) -> Iterator[Violation]:
-    served, seq = settings.whole(_SERVED), settings.whole(_SEQ)
-    is_said = settings.is_whole or settings.said(_SEQ) is not None
-    if served is not None and seq is not None and is_said and _served_is_odd(settings):
+    served, seq = settings.integer(_SERVED), settings.integer(_SEQ)
+    is_given = settings.is_complete or settings.given_at(_SEQ) is not None
+    if served is not None and seq is not None and is_given and _served_is_wrong(settings):
         yield violation(settings.place(_SERVED), f"{_SERVED} of {served:,} cuts every rollout short of the {seq:,} tokens of {_SEQ}")
 
 
 def _trained_short(settings: Settings) -> Iterator[Violation]:
-    trained, seq = settings.whole("trainer.model.seq_len"), settings.whole(_SEQ)
+    trained, seq = settings.integer("trainer.model.seq_len"), settings.integer(_SEQ)
     if seq is not None and seq < 1:
-        yield violation(settings.place(_SEQ), f"{_SEQ} is {seq}: nothing would be trained on", "write 2048, say")
-    if settings.has("seq_len") or not settings.is_whole:
+        yield violation(settings.place(_SEQ), f"{_SEQ} is {seq}, so there would be no tokens to train on", "write 2048, say")
+    if settings.has("seq_len") or not settings.is_complete:
         return
     if trained is not None and seq is not None and trained < seq:
-        said = settings.has("trainer.model.seq_len") or not settings.has(_SEQ)
-        where = settings.place("trainer.model.seq_len" if said else _SEQ)
+        given = settings.has("trainer.model.seq_len") or not settings.has(_SEQ)
+        where = settings.place("trainer.model.seq_len" if given else _SEQ)
         yield violation(
-            where, f"trainer.model.seq_len is {trained:,}, less than the {seq:,} of {_SEQ}: the trainer could not take a rollout"
+            where, f"trainer.model.seq_len is {trained:,}, less than the {seq:,} of {_SEQ}: the trainer could not accept a full rollout"
         )
 
 
@@ -112,47 +112,47 @@ RULES = (
         Severity.ERROR,
         "no room for a prompt",
         _refused,
-        why="The server refuses every request, and the run stops after ten empty batches.",
-        fix="ask for fewer tokens",
+        why="The server rejects every request, and the run stops after ten empty batches.",
+        fix="request fewer tokens",
     ),
     row(
         "PR311",
         Severity.WARNING,
         "little room for a prompt",
-        _little_room,
-        why=f"With less than {PROMPT_TOKENS_MIN} tokens left, longer prompts are refused.",
-        fix="ask for fewer tokens",
+        _short_prompts,
+        why=f"With fewer than {PROMPT_TOKENS_MIN} tokens left, the server rejects longer prompts.",
+        fix="request fewer tokens",
     ),
     row(
         "PR312",
         Severity.WARNING,
-        "less is served than is trained on",
+        "the server's length limit is below the trainer's",
         _served_short,
-        why="No rollout gets as long as the sequences that memory is set aside for.",
+        why="The trainer reserves memory for sequences that are longer than any rollout can be.",
         fix="raise max_model_len to seq_len, or lower seq_len",
     ),
     row(
         "PR313",
         Severity.ERROR,
-        "less is trained on than is collected",
+        "the trainer's sequence length is below the orchestrator's",
         _trained_short,
-        why="prime-rl refuses it: the trainer must take sequences as long as the orchestrator's.",
-        fix="say seq_len once, at the top, for both",
+        why="prime-rl rejects the config: the trainer must accept sequences as long as the orchestrator's.",
+        fix="set seq_len once, at the top level, for both",
     ),
     row(
         "PR314",
         Severity.NOTE,
         "long rollouts are cut off",
         _nearly_cut,
-        why="A rollout is trained on up to seq_len tokens, its prompt among them; the end of a longer one is lost.",
-        fix="ask for fewer tokens, or raise seq_len",
+        why="The trainer uses only the first seq_len tokens of a rollout, including its prompt.",
+        fix="request fewer tokens, or raise seq_len",
     ),
     row(
         "PR315",
         Severity.WARNING,
-        "completions longer than what is trained on",
+        "completions longer than the trainer's sequences",
         _cut,
-        why="Their ends, where the answers are, are cut off before the trainer sees them, after they were paid for.",
-        fix="ask for fewer tokens, or raise seq_len",
+        why="The ends of the completions, where the answers are, are generated and paid for, but cut off before training.",
+        fix="request fewer tokens, or raise seq_len",
     ),
 )

@@ -14,9 +14,9 @@ _RANK = f"{_LORA}.rank"
 
 
 def _rank(settings: Settings) -> Iterator[Violation]:
-    rank = settings.whole(_RANK)
+    rank = settings.integer(_RANK)
     if settings.has(_LORA) and rank is not None and rank > RANK_MAX:
-        yield violation(settings.place(_RANK), f"{_RANK} of {rank} is more than the {RANK_MAX} that vLLM serves", f"use {RANK_MAX} at most")
+        yield violation(settings.place(_RANK), f"{_RANK} is {rank}; vLLM serves ranks up to {RANK_MAX}", f"use at most {RANK_MAX}")
 
 
 def _in_memory(settings: Settings) -> Iterator[Violation]:
@@ -24,9 +24,7 @@ def _in_memory(settings: Settings) -> Iterator[Violation]:
         name = f"{side}.weight_broadcast.type"
         kind = settings.text(name)
         if settings.has(_LORA) and kind in ("nccl", "nixl"):
-            yield violation(
-                settings.place(name), f"weights of LoRA cannot be broadcast by {kind}", 'write type = "filesystem", or delete it'
-            )
+            yield violation(settings.place(name), f"LoRA weights cannot be broadcast by {kind}", 'write type = "filesystem", or delete it')
             return
 
 
@@ -35,14 +33,18 @@ def _two_answers(settings: Settings) -> Iterator[Violation]:
         served, trained = settings.number(f"orchestrator.model.lora.{name}"), settings.number(f"{_LORA}.{name}")
         if settings.has(_LORA) and served is not None and trained is not None and served != trained:
             message = f"orchestrator.model.lora.{name} is {served:g}, and {_LORA}.{name} {trained:g}"
-            yield violation(settings.place(f"orchestrator.model.lora.{name}"), message, "delete it: it follows the trainer's")
+            yield violation(
+                settings.place(f"orchestrator.model.lora.{name}"), message, "delete it: the orchestrator uses the trainer's value"
+            )
 
 
-def _whole_modules(settings: Settings) -> Iterator[Violation]:
+def _saved_modules(settings: Settings) -> Iterator[Violation]:
     modules = settings.at(f"{_LORA}.modules_to_save")
     if isinstance(modules, Listing) and modules.items:
         yield violation(
-            settings.place(f"{_LORA}.modules_to_save"), "modules that are trained whole never reach the inference server", "delete it"
+            settings.place(f"{_LORA}.modules_to_save"),
+            "the fully trained modules in modules_to_save never reach the inference server",
+            "delete it",
         )
 
 
@@ -52,31 +54,32 @@ RULES = (
         Severity.ERROR,
         "a LoRA rank that cannot be served",
         _rank,
-        why="prime-rl takes it; the inference server dies of it when it starts.",
-        fix=f"use a rank of {RANK_MAX} at most",
+        why="prime-rl accepts the value, but the inference server crashes at start-up.",
+        fix=f"use a rank of at most {RANK_MAX}",
     ),
     row(
         "PR331",
         Severity.ERROR,
-        "LoRA whose weights are broadcast in memory",
+        "LoRA with weights that are broadcast in memory",
         _in_memory,
-        why="prime-rl refuses it: vLLM loads adapters from a folder alone.",
+        why="prime-rl rejects the config: vLLM loads adapters only from a folder.",
         fix="broadcast by filesystem",
     ),
     row(
         "PR332",
         Severity.ERROR,
-        "two answers for one LoRA",
+        "different LoRA settings for trainer and orchestrator",
         _two_answers,
-        why="prime-rl refuses it: the orchestrator serves what the trainer trains.",
-        fix="say it in trainer.model.lora alone",
+        why="prime-rl rejects the config: the orchestrator must serve what the trainer trains.",
+        fix="set it only in trainer.model.lora",
     ),
     row(
         "PR333",
         Severity.WARNING,
-        "LoRA with modules that are trained whole",
-        _whole_modules,
-        why="Each FSDP worker trains them, and only the adapter is broadcast: rollouts come from a model that drifts from the trained one.",
-        fix="leave modules_to_save out",
+        "LoRA with modules that are trained in full",
+        _saved_modules,
+        why="The trainer updates these modules, but only the adapter is broadcast, so rollouts come from a model that drifts away from "
+        "the trained one.",
+        fix="delete modules_to_save",
     ),
 )

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from functools import cache
 
 from prime_train.core.finding import Severity
-from prime_train.rules.data.prime_rl_559b4477 import COMMIT
-from prime_train.rules.data.renderers import ROWS
 from prime_train.rules.prime_rl.models import sees_unsaid
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.reference_data.prime_rl_559b4477 import COMMIT
+from prime_train.rules.reference_data.renderers import ROWS
 from prime_train.rules.rule import Violation
 
 NAME_CHARS_MAX = 80
@@ -36,10 +36,10 @@ def _model(settings: Settings) -> str | None:
 
 def _unknown(settings: Settings) -> Iterator[Violation]:
     model = _model(settings)
-    if not settings.is_whole or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
+    if not settings.is_complete or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
         return
-    near = next((name for name in renderers() if name.lower() == model.lower()), None)
-    fix = f"write {near}" if near else f'add [{_RENDERER}] with name = "default", or the name of its family\'s renderer'
+    similar = next((name for name in renderers() if name.lower() == model.lower()), None)
+    fix = f"write {similar}" if similar else f'add [{_RENDERER}] with name = "default", or the name of its family\'s renderer'
     tokenizer = "orchestrator.tokenizer.name"
     where = settings.place(tokenizer if settings.text(tokenizer) else "orchestrator.model.name")
     yield violation(where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix)
@@ -69,9 +69,10 @@ RULES = (
     row(
         "PR374",
         Severity.ERROR,
-        "a model that no renderer is found for",
+        "a model without a known renderer",
         _unknown,
-        why="prime-rl refuses it: by itself it finds a renderer for models of very certain names alone, and not for what is made of them.",
+        why="prime-rl rejects the config: it finds a renderer by itself only for a fixed list of model names, not for models derived "
+        "from them.",
         fix=f"add [{_RENDERER}] with a name",
     ),
     row(
@@ -79,7 +80,7 @@ RULES = (
         Severity.WARNING,
         "the renderer of another family",
         _another,
-        why="prime-rl takes it: the model is asked, and trained, with the marks of another model's turns.",
-        fix="delete it, or name the model's own",
+        why="prime-rl accepts the value: the model is prompted and trained with another model's chat template.",
+        fix="delete it, or write the model's own renderer",
     ),
 )

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from prime_train.core.config_tree import Mapping
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl import suggestions as near
+from prime_train.core.text.nearest import VERY_CLOSE, nearest
 from prime_train.rules.prime_rl.schema import Same
 from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.prime_rl.settings import Settings
@@ -43,7 +43,7 @@ def _settings(same: Same[Subject]) -> Settings | None:
 def _is_rl(root: Mapping) -> bool:
     """Return whether a config has a section of prime-rl's launcher, even if it is misspelt."""
     names = [entry.key.lower() for entry in root.entries]
-    return not _PARTS.isdisjoint(names) or any(near.word(name, _PARTS, close=near.VERY_CLOSE) for name in names)
+    return not _PARTS.isdisjoint(names) or any(nearest(name, _PARTS, likeness=VERY_CLOSE) for name in names)
 
 
 def violation(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Violation:

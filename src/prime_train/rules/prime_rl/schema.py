@@ -6,8 +6,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
-from prime_train.rules.data.prime_rl_timeline import CHANGES
-from prime_train.rules.prime_rl.fields import ROOT, Kind, Section, Setting, below, section
+from prime_train.rules.prime_rl.fields import ROOT, Section, Setting, ValueKind, below, section
 from prime_train.rules.prime_rl.schema_errors import (
     SchemaError,
     SchemaErrorKind,
@@ -20,10 +19,11 @@ from prime_train.rules.prime_rl.schema_errors import (
     seen,
     unknown,
 )
+from prime_train.rules.reference_data.prime_rl_timeline import CHANGES
 
 NULL = "None"
 """The text that stands for null, which TOML lacks."""
-MISFITS_MAX = 200
+SCHEMA_ERRORS_MAX = 200
 _YAML = (".yaml", ".yml")
 _NUMBERS = ("int", "number")
 Thing = TypeVar("Thing")
@@ -43,7 +43,7 @@ class Same(Generic[Thing]):
 
 
 def find_schema_errors(root: Mapping) -> tuple[SchemaError, ...]:
-    """Return the schema errors in the order of the file, at most `MISFITS_MAX`."""
+    """Return the schema errors in the order of the file, at most `SCHEMA_ERRORS_MAX`."""
     return _find_schema_errors(Same(root))
 
 
@@ -55,9 +55,9 @@ def is_null(node: Node | None) -> bool:
 def _find_schema_errors(same: Same[Mapping]) -> tuple[SchemaError, ...]:
     """Return the schema errors, cached because several rules request those of one tree. A setting found under a wrong name is not also
     reported as missing."""
-    found = tuple(islice(_table(same.it, (section(ROOT),), ()), MISFITS_MAX))
-    meant = {error.meant for error in found if error.meant}
-    return tuple(error for error in found if error.kind is not SchemaErrorKind.MISSING or error.violation.path not in meant)
+    found = tuple(islice(_table(same.it, (section(ROOT),), ()), SCHEMA_ERRORS_MAX))
+    corrected = {error.corrected for error in found if error.corrected}
+    return tuple(error for error in found if error.kind is not SchemaErrorKind.MISSING or error.violation.path not in corrected)
 
 
 def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
@@ -69,9 +69,9 @@ def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterato
         elif not any(part.is_open for part in sections):
             yield from _unknown(entry, sections, path)
     if len(sections) == 1:
-        said = {entry.key.replace("-", "_") for entry in node.entries}
+        given = {entry.key.replace("-", "_") for entry in node.entries}
         needed = (setting.name for setting in sections[0].settings.values() if setting.needed)
-        yield from (missing((*path, name)) for name in needed if name not in said)
+        yield from (missing((*path, name)) for name in needed if name not in given)
 
 
 def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
@@ -86,7 +86,7 @@ def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterat
         yield unknown(here, sections)
 
 
-def _value(node: Node, setting: Setting, kinds: tuple[Kind, ...], path: Where) -> Iterator[SchemaError]:
+def _value(node: Node, setting: Setting, kinds: tuple[ValueKind, ...], path: Where) -> Iterator[SchemaError]:
     names = {kind.name for kind in kinds}
     if "any" in names or (is_null(node) and "null" in names):
         return
@@ -118,7 +118,7 @@ def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[SchemaError
     yield from _table(node, below(setting, word if isinstance(word, str) else None), path)
 
 
-def _scalar(node: Scalar, kinds: tuple[Kind, ...], path: Where) -> Iterator[SchemaError]:
+def _scalar(node: Scalar, kinds: tuple[ValueKind, ...], path: Where) -> Iterator[SchemaError]:
     """Yield an error unless the value is valid. Like prime-rl, this accepts "5" as 5, but not true as a number."""
     names = {kind.name for kind in kinds}
     value, words = node.value, tuple(kind.text for kind in kinds if kind.name == "word")

@@ -4,9 +4,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from prime_train.core.config_tree import Scalar
-from prime_train.rules.data.prime_rl_timeline import CHANGES, LATER
+from prime_train.core.text.nearest import nearest
 from prime_train.rules.prime_rl import suggestions as near
-from prime_train.rules.prime_rl.fields import Kind, Section, section
+from prime_train.rules.prime_rl.fields import Section, ValueKind, section
+from prime_train.rules.reference_data.prime_rl_timeline import CHANGES, LATER
 from prime_train.rules.rule import Violation
 
 SEEN_CHARS_MAX = 60
@@ -32,7 +33,7 @@ class SchemaError(NamedTuple):
     violation: Violation
     date: str = ""
     """The date of the change; empty if not known or if the setting never existed."""
-    meant: tuple[str | int, ...] = ()
+    corrected: tuple[str | int, ...] = ()
     """The path of the intended setting, by another name or in another place; empty if there is none or more than one."""
 
 
@@ -59,16 +60,18 @@ def _gone(here: Where) -> SchemaError | None:
         return None
     if change is None:
         before = LATER[name]
-        message = f"{where} came to prime-rl after the newest version known here" + (f"; before, it is {before}" if before else "")
+        message = f"prime-rl added {where} after the newest version that prime-train knows" + (
+            f"; in older versions it is {before}" if before else ""
+        )
         return SchemaError(SchemaErrorKind.LATER, _at(here, message, f"write {before}" if before else "", on_key=True))
     if change.to:
         there = _filled(change.to, here)
         to, since = dotted(there), f" ({change.date}, {change.change})" if change.change else ""
-        violation = _at(here, f"{where} is {to} now{since}", change.instead or f"write {to}", on_key=True)
+        violation = _at(here, f"{where} is now {to}{since}", change.instead or f"write {to}", on_key=True)
         return SchemaError(SchemaErrorKind.MOVED, violation, change.date, () if change.instead else there)
     since = f" since {change.date} ({change.change})" if change.change else ""
     return SchemaError(
-        SchemaErrorKind.REMOVED, _at(here, f"{where} is no setting of prime-rl{since}", change.instead, on_key=True), change.date
+        SchemaErrorKind.REMOVED, _at(here, f"{where} is not a setting of prime-rl{since}", change.instead, on_key=True), change.date
     )
 
 
@@ -78,14 +81,14 @@ def _to_vllm(here: Where) -> SchemaError | None:
         return None
     there = ("inference", "vllm", here[-1])
     to = dotted(there)
-    return SchemaError(SchemaErrorKind.MOVED, _at(here, f"{dotted(here)} is {to} now", f"write {to}", on_key=True), meant=there)
+    return SchemaError(SchemaErrorKind.MOVED, _at(here, f"{dotted(here)} is now {to}", f"write {to}", on_key=True), corrected=there)
 
 
 def _misspelt(here: Where, sections: tuple[Section, ...]) -> SchemaError:
     guess = near.key(plain(here), sections)
     there = _guessed(guess, here) if guess else ()
     fix = f"did you mean {guess}?" if guess and plain(there) != plain(here) else near.listed(sections)
-    return SchemaError(SchemaErrorKind.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True), meant=there)
+    return SchemaError(SchemaErrorKind.UNKNOWN, _at(here, f"prime-rl has no setting {dotted(here)}", fix, on_key=True), corrected=there)
 
 
 def _guessed(guess: str, here: Where) -> Where:
@@ -96,24 +99,24 @@ def _guessed(guess: str, here: Where) -> Where:
 
 
 def missing(here: Where) -> SchemaError:
-    return SchemaError(SchemaErrorKind.MISSING, _at(here, f"{dotted(here)} is missing: prime-rl needs it", f"add {here[-1]}"))
+    return SchemaError(SchemaErrorKind.MISSING, _at(here, f"{dotted(here)} is missing; prime-rl requires it", f"add {here[-1]}"))
 
 
 def not_a_word(word: str, words: tuple[str, ...], path: Where) -> SchemaError:
-    guess = near.word(word, words)
+    guess = next(iter(nearest(word, words)), None)
     listed = ", ".join(words[:WORDS_MAX]) + (", ..." if len(words) > WORDS_MAX else "")
-    fix = f"did you mean {guess}?" if guess else f"one of {listed}"
+    fix = f"did you mean {guess}?" if guess else f"write one of {listed}"
     return SchemaError(SchemaErrorKind.VALUE, _at(path, f"{dotted(path)} cannot be {word[:SEEN_CHARS_MAX]!r}; it is one of {listed}", fix))
 
 
-def out_of_bounds(kind: Kind, node: Scalar, path: Where) -> SchemaError:
+def out_of_bounds(kind: ValueKind, node: Scalar, path: Where) -> SchemaError:
     low = "" if kind.low is None else f"{'more than' if kind.low_open else 'at least'} {kind.low:g}"
     high = "" if kind.high is None else f"{'less than' if kind.high_open else 'at most'} {kind.high:g}"
     bounds = " and ".join(side for side in (low, high) if side)
     return SchemaError(SchemaErrorKind.VALUE, _at(path, f"{dotted(path)} must be {bounds}, got {seen(node)}", f"write {bounds}"))
 
 
-def of_another_kind(what: str, kinds: tuple[Kind, ...], path: Where) -> SchemaError:
+def of_another_kind(what: str, kinds: tuple[ValueKind, ...], path: Where) -> SchemaError:
     wanted = " or ".join(dict.fromkeys(_WANTED.get(kind.name, repr(kind.text)) for kind in kinds if kind.name != "null"))
     return SchemaError(SchemaErrorKind.KIND, _at(path, f"{dotted(path)} must be {wanted}, got {what}", f"write {wanted}"))
 

@@ -70,7 +70,7 @@ class Settings:
         node = self.at(path)
         return node is not None and not is_null(node)
 
-    def said(self, path: str) -> Where | None:
+    def given_at(self, path: str) -> Where | None:
         """Return the path of the effective value: its own or the shared one; None if neither is written."""
         name = path if path in self.index else _SHARED_BY.get(path, "")
         return tuple(name.split(".")) if name in self.index else None
@@ -93,7 +93,7 @@ class Settings:
         value = _plain(self.at(path))
         return value if isinstance(value, str) else None
 
-    def whole(self, path: str) -> int | None:
+    def integer(self, path: str) -> int | None:
         """Return the effective value if it is a whole number, otherwise None."""
         number = self.number(path)
         return int(number) if number is not None and number == int(number) else None
@@ -107,8 +107,9 @@ class Settings:
         return self.value(path) is True
 
     def place(self, path: str) -> Where:
-        """Return the path at which a violation of this setting is reported: that of the effective value, otherwise the setting's own."""
-        return self.said(path) or tuple(path.split("."))
+        """Return the path at which to report a violation of this setting: the path that holds the effective value, or if none does, the
+        setting's own."""
+        return self.given_at(path) or tuple(path.split("."))
 
     def items(self, path: str | Where) -> Iterator[tuple[Where, Mapping]]:
         """Yield the tables of a list, each with its path."""
@@ -117,40 +118,40 @@ class Settings:
             yield from (((*start, at), item) for at, item in enumerate(node.items) if isinstance(item, Mapping))
 
     @cached_property
-    def is_whole(self) -> bool:
-        """Return whether the config can be launched as it is. A file with few settings is meant to be merged into another one, which has
-        the rest."""
+    def is_complete(self) -> bool:
+        """Return whether the config can be launched as it is. A file with few settings is intended to be merged into another one with the
+        rest."""
         return self.spec is not None or sum(any(map(self.has, names)) for names in _ESSENTIAL) >= ESSENTIAL_MIN
 
     @property
     def is_one_node(self) -> bool:
         """Return whether the deployment is a single node; False for a partial config that does not set the deployment."""
-        return self.value("deployment.type") == "single_node" and (self.is_whole or self.has("deployment"))
+        return self.value("deployment.type") == "single_node" and (self.is_complete or self.has("deployment"))
 
     @property
     def train_gpus(self) -> int | None:
         """Return the trainer's GPUs; None if they are not known or the GPUs are assigned inconsistently, as the wrong number is then not
         known."""
-        return self.whole("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
+        return self.integer("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
 
     @property
     def all_train_gpus(self) -> int | None:
         """Return the trainer's GPUs on all nodes; None if not known. For a run, another rule reports several nodes."""
         if self.value("deployment.type") != "multi_node" or self.spec is not None:
             return self.train_gpus
-        nodes, node = self.whole("deployment.num_train_nodes"), self.whole("deployment.gpus_per_node")
+        nodes, node = self.integer("deployment.num_train_nodes"), self.integer("deployment.gpus_per_node")
         return nodes * node if nodes is not None and node is not None and nodes >= 1 and node >= 1 else None
 
     @property
     def infer_gpus(self) -> int | None:
         """Return the inference GPUs; None under the conditions of `train_gpus`, and if prime-rl does not start a server itself."""
         is_known = self.is_one_node and self.has("inference") and not self.is_misdealt
-        return self.whole("deployment.num_infer_gpus") if is_known else None
+        return self.integer("deployment.num_infer_gpus") if is_known else None
 
     @cached_property
     def is_misdealt(self) -> bool:
         """Return whether one side has no GPU, or both together have more than deployment.gpus_per_node."""
-        train, infer, node = (self.whole(f"deployment.{name}") for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node"))
+        train, infer, node = (self.integer(f"deployment.{name}") for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node"))
         if train is None or infer is None or node is None:
             return False
         return train < 1 or (infer < 1 and self.has("inference")) or train + infer > node

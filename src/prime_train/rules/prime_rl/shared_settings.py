@@ -27,31 +27,35 @@ def _two_values(settings: Settings) -> Iterator[Violation]:
         common = settings.value(shared)
         for own in all_own:
             if settings.has(own) and settings.value(own) != common and common is not None:
-                message = f"{own} is {settings.value(own)!r}, and {shared}, which is for all parts, {common!r}"
+                message = f"{own} is {settings.value(own)!r}, but {shared}, which applies to all parts, is {common!r}"
                 yield violation(tuple(own.split(".")), message, f"delete one of the two: {own} follows {shared}")
 
 
 def _other_model(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if trained, requested and served models differ without a shared name."""
-    if settings.has("model.name") or not settings.has("inference") or not settings.is_whole:
+    if settings.has("model.name") or not settings.has("inference") or not settings.is_complete:
         return
-    trained, asked, served = "trainer.model.name", "orchestrator.model.name", "inference.vllm.model"
-    fix = "say model.name once for all"
-    if settings.value(served) != settings.value(asked):
-        own = served if settings.has(served) else asked
+    trained, requested, served = "trainer.model.name", "orchestrator.model.name", "inference.vllm.model"
+    fix = "set model.name once, for all parts"
+    if settings.value(served) != settings.value(requested):
+        own = served if settings.has(served) else requested
         yield violation(
-            settings.place(own), f"the server has {settings.value(served)}, and the orchestrator asks for {settings.value(asked)}", fix
+            settings.place(own),
+            f"the server loads {settings.value(served)}, but the orchestrator requests {settings.value(requested)}",
+            fix,
         )
     elif settings.has(trained) and not settings.has(served) and settings.value(trained) != settings.value(served):
-        message = f"{settings.value(trained)} is trained, and {settings.value(served)}, the default, is served"
+        message = f"the trainer trains {settings.value(trained)}, but the server loads the default, {settings.value(served)}"
         yield violation(settings.place(trained), message, fix)
 
 
 def _other_end(settings: Settings) -> Iterator[Violation]:
-    ends = [settings.whole(f"{side}.max_steps") for side in _SIDES]
-    if settings.is_whole and not settings.has("max_steps") and ends[0] != ends[1]:
+    ends = [settings.integer(f"{side}.max_steps") for side in _SIDES]
+    if settings.is_complete and not settings.has("max_steps") and ends[0] != ends[1]:
         own = next(f"{side}.max_steps" for side in _SIDES if settings.has(f"{side}.max_steps"))
-        yield violation(settings.place(own), "trainer and orchestrator do not have the same max_steps", "say max_steps once, at the top")
+        yield violation(
+            settings.place(own), "trainer and orchestrator do not have the same max_steps", "set max_steps once, at the top level"
+        )
 
 
 def _other_halves(settings: Settings) -> Iterator[Violation]:
@@ -60,23 +64,37 @@ def _other_halves(settings: Settings) -> Iterator[Violation]:
         part, _, leaf = name.rpartition(".")
         own, other = (f"{side}.{name}" for side in _SIDES)
         are_there = part != "monitors.wandb" or all(settings.has(f"{side}.{part}") for side in _SIDES)
-        if settings.is_whole and are_there and not settings.has(name) and settings.value(own) != settings.value(other):
-            said = own if settings.has(own) else other
+        if settings.is_complete and are_there and not settings.has(name) and settings.value(own) != settings.value(other):
+            given = own if settings.has(own) else other
             yield violation(
-                settings.place(said), f"trainer and orchestrator do not have the same {leaf} of {part}", f"write [{part}], for both"
+                settings.place(given),
+                f"trainer and orchestrator do not have the same {leaf} of {part}",
+                f"write [{part}], which applies to both",
             )
 
 
 def _offline(settings: Settings) -> Iterator[Violation]:
     if settings.is_on("monitors.wandb.offline"):
-        yield violation(("monitors", "wandb", "offline"), "both parts write to one run of W&B, which needs its server", "delete it")
+        yield violation(
+            ("monitors", "wandb", "offline"), "both parts write to one W&B run, which needs the W&B server (online mode)", "delete it"
+        )
 
 
 def _one_side(settings: Settings) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
         part = f"{own}.monitors.wandb"
-        if settings.has(part) and not settings.has(f"{other}.monitors.wandb") and not settings.has("monitors.wandb") and settings.is_whole:
-            yield violation(tuple(part.split(".")), f"W&B for the {own} alone", "write [monitors.wandb], which is for both", on_key=True)
+        if (
+            settings.has(part)
+            and not settings.has(f"{other}.monitors.wandb")
+            and not settings.has("monitors.wandb")
+            and settings.is_complete
+        ):
+            yield violation(
+                tuple(part.split(".")),
+                f"W&B is configured only for the {own}",
+                "write [monitors.wandb], which applies to both",
+                on_key=True,
+            )
 
 
 def _kept_variables(settings: Settings) -> Iterator[Violation]:
@@ -85,12 +103,12 @@ def _kept_variables(settings: Settings) -> Iterator[Violation]:
         for entry in node.entries if isinstance(node, Mapping) else ():
             if entry.key in PROTECTED:
                 where = (*part.split("."), entry.key)
-                yield violation(where, f"{entry.key} is set by prime-rl's launcher and by nobody else", "delete it", on_key=True)
+                yield violation(where, f"{entry.key} may be set only by prime-rl's launcher", "delete it", on_key=True)
 
 
 def _idle_variables(settings: Settings) -> Iterator[Violation]:
     for name, since in IDLE.items():
-        message = f"{name} is read by nobody {since}"
+        message = f"{name} has no effect {since}"
         for part in _VARIABLES:
             if settings.has(f"{part}.{name}"):
                 yield violation((*part.split("."), name), message, "delete it", on_key=True)
@@ -100,8 +118,10 @@ def _idle_variables(settings: Settings) -> Iterator[Violation]:
 
 def _half_a_heart(settings: Settings) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
-        if settings.spec is None and settings.is_whole and settings.has(f"{own}.heartbeat") and not settings.has(f"{other}.heartbeat"):
-            yield violation((own, "heartbeat"), f"the {own} heartbeats and the {other} does not", f"add {other}.heartbeat.url", on_key=True)
+        if settings.spec is None and settings.is_complete and settings.has(f"{own}.heartbeat") and not settings.has(f"{other}.heartbeat"):
+            yield violation(
+                (own, "heartbeat"), f"the {own} sends heartbeats, but the {other} does not", f"add {other}.heartbeat.url", on_key=True
+            )
 
 
 def _own_folder(settings: Settings) -> Iterator[Violation]:
@@ -109,42 +129,44 @@ def _own_folder(settings: Settings) -> Iterator[Violation]:
         name = f"{side}.output_dir"
         if settings.has(name):
             yield violation(
-                tuple(name.split(".")), f"{name} conflicts with the run's folder", "delete it; output_dir at the top is for all"
+                tuple(name.split(".")),
+                f"{name} conflicts with the run's output folder",
+                "delete it; output_dir at the top level applies to all parts",
             )
 
 
-_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
-    row("PR380", Severity.ERROR, "two values for one setting", _two_values, why=_REFUSES, fix="say it once"),
+    row("PR380", Severity.ERROR, "two values for one setting", _two_values, why=_REFUSES, fix="set it once"),
     row(
         "PR381",
         Severity.ERROR,
-        "another model is served than is trained",
+        "the served model differs from the trained one",
         _other_model,
-        why="prime-rl refuses it, or takes it and broadcasts the weights of one model to a server of another.",
-        fix="say model.name once",
+        why="prime-rl rejects the config, or accepts it and broadcasts the weights of one model to a server of another.",
+        fix="set model.name once",
     ),
-    row("PR382", Severity.ERROR, "two last steps", _other_end, why=_REFUSES, fix="say max_steps once"),
-    row("PR389", Severity.ERROR, "two halves that differ", _other_halves, why=_REFUSES, fix="say it once, for both"),
-    row("PR383", Severity.ERROR, "W&B without its server", _offline, why=_REFUSES, fix="delete offline"),
-    row("PR384", Severity.ERROR, "W&B on one side", _one_side, why=_REFUSES, fix="write [monitors.wandb]"),
-    row("PR385", Severity.ERROR, "a variable that the launcher keeps", _kept_variables, why=_REFUSES, fix="delete it"),
+    row("PR382", Severity.ERROR, "two different values of max_steps", _other_end, why=_REFUSES, fix="set max_steps once"),
+    row("PR389", Severity.ERROR, "trainer and orchestrator settings that differ", _other_halves, why=_REFUSES, fix="set it once, for both"),
+    row("PR383", Severity.ERROR, "a shared W&B run without the W&B server", _offline, why=_REFUSES, fix="delete offline"),
+    row("PR384", Severity.ERROR, "W&B on only one side", _one_side, why=_REFUSES, fix="write [monitors.wandb]"),
+    row("PR385", Severity.ERROR, "a variable that is reserved for the launcher", _kept_variables, why=_REFUSES, fix="delete it"),
     row(
         "PR388",
         Severity.WARNING,
         "a variable that does nothing",
         _idle_variables,
-        why="Whoever sets it relies on something that does not happen.",
+        why="The variable is ignored, so what it is set for does not happen.",
         fix="delete it",
     ),
     row(
         "PR386",
         Severity.WARNING,
-        "a heartbeat on one side",
+        "a heartbeat on only one side",
         _half_a_heart,
-        why="prime-rl takes it. Whichever side sends no heartbeats can hang for an hour before anything else tells.",
+        why="prime-rl accepts the config. A side that sends no heartbeats can hang for an hour before anything else shows it.",
         fix="give both sides a heartbeat",
     ),
-    row("PR387", Severity.ERROR, "a folder of one part", _own_folder, why=_REFUSES, fix="delete it"),
+    row("PR387", Severity.ERROR, "a separate output folder for one part", _own_folder, why=_REFUSES, fix="delete it"),
 )

@@ -1,30 +1,24 @@
 """Suggests the right setting of prime-rl for a wrong one: similar in spelling, or in another section."""
 
-import difflib
 from collections.abc import Iterable
 from functools import cache
 
+from prime_train.core.text.nearest import VERY_CLOSE, nearest
 from prime_train.rules.prime_rl.fields import ROOT, Section, section
 
-CLOSE, VERY_CLOSE = 0.75, 0.85
 BEGUN_CHARS_MIN = 4
 LEVELS_MAX = 8
 LISTED_MAX = 15
 
 
-def word(wrong: str, right: Iterable[str], *, close: float = CLOSE) -> str | None:
-    """Return the most similar name, or None."""
-    return next(iter(difflib.get_close_matches(wrong.lower(), tuple(right), 1, close)), None)
-
-
 def _begun(wrong: str, right: Iterable[str]) -> str | None:
-    """Return a name that the wrong one starts with, or that starts with the wrong one; None if there is none."""
+    """Return a setting's name that starts with the wrong name, or with which the wrong name starts; None if there is none."""
     longer = (one for one in right if min(len(one), len(wrong)) >= BEGUN_CHARS_MIN)
     return next((one for one in longer if one.startswith(wrong) or wrong.startswith(one)), None)
 
 
-def _turned(wrong: str, right: Iterable[str]) -> str | None:
-    """Return a name with the same letters in another order, or None; two swapped letters change too much of a short name for `word`."""
+def _same_letters(wrong: str, right: Iterable[str]) -> str | None:
+    """Return a name with the same letters in another order, or None; two swapped letters change too much of a short name for `nearest`."""
     return next((one for one in right if sorted(one) == sorted(wrong)), None)
 
 
@@ -35,10 +29,10 @@ def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
     """
     leaf = wrong.rsplit(".", 1)[-1].lower()
     names = tuple(name for part in sections for name in part.settings)
-    here = word(leaf, names) or _begun(leaf, names) or _turned(leaf, names)
+    here = next(iter(nearest(leaf, names)), None) or _begun(leaf, names) or _same_letters(leaf, names)
     if here is not None:
         return here
-    nearly = difflib.get_close_matches(leaf, _leaves(), 1, VERY_CLOSE)
+    nearly = nearest(leaf, _leaves(), likeness=VERY_CLOSE)
     paths = _leaves()[nearly[0]] if nearly else ()
     return min(paths, key=lambda path: (path.count("."), -_shared(path, wrong), path.startswith("orchestrator"), path), default=None)
 

@@ -21,7 +21,7 @@ def _still_on(settings: Settings) -> Iterator[Violation]:
     off = settings.at(f"{_MODEL}.ac") is not None and not settings.has(f"{_MODEL}.ac")
     offloading = settings.at(f"{_MODEL}.ac_offloading")
     if off and (offloading is None or settings.has(f"{_MODEL}.ac_offloading")):
-        message = "activations are recomputed all the same: ac_offloading is on and turns ac on again"
+        message = "activations are still recomputed: ac_offloading is on, which turns ac back on"
         yield violation((*_MODEL.split("."), "ac"), message, 'write ac_offloading = "None" as well')
 
 
@@ -46,9 +46,9 @@ def _optimizer(settings: Settings) -> Iterator[Violation]:
     kind = settings.text("trainer.optim.type")
     where = settings.place("trainer.optim.type")
     if _is_full(settings) and kind in ("sgd", "muon"):
-        yield violation(where, f"full_offload has no {kind}", "use adamw or sign_sgd")
+        yield violation(where, f"full_offload does not support {kind}", "use adamw or sign_sgd")
     elif settings.is_on(_FSDP) and kind == "muon":
-        yield violation(where, "muon cannot be offloaded with fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
+        yield violation(where, "muon does not support fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
 
 
 def _plain_model(settings: Settings) -> Iterator[Violation]:
@@ -59,10 +59,10 @@ def _plain_model(settings: Settings) -> Iterator[Violation]:
     attention = settings.text(f"{_MODEL}.attn")
     reasons = (
         (attention in ("auto", "flash_attention_4"), f'attn = "{attention}"', "attn"),
-        ((settings.whole(f"{_MODEL}.cp") or 1) > 1, "context parallelism", "cp"),
+        ((settings.integer(f"{_MODEL}.cp") or 1) > 1, "context parallelism", "cp"),
         (settings.has(f"{_MODEL}.quantization"), "quantization", "quantization"),
         (settings.text(f"{_MODEL}.ac.mode") == "selective", "selective recomputation of activations", "ac.mode"),
-        ((settings.whole(f"{_MODEL}.ep") or 1) > 1, "expert parallelism", "ep"),
+        ((settings.integer(f"{_MODEL}.ep") or 1) > 1, "expert parallelism", "ep"),
     )
     found = [(what, name) for holds, what, name in reasons if holds]
     if settings.is_on("trainer.enable_router_replay"):
@@ -76,66 +76,73 @@ def _plain_model(settings: Settings) -> Iterator[Violation]:
 def _own_code(settings: Settings) -> Iterator[Violation]:
     if settings.is_on(f"{_MODEL}.trust_remote_code") and settings.value(_IMPL) == "custom":
         yield violation(
-            settings.place(f"{_MODEL}.trust_remote_code"), 'a model\'s own code is not used with impl = "custom"', 'write impl = "hf"'
+            settings.place(f"{_MODEL}.trust_remote_code"), 'trust_remote_code has no effect with impl = "custom"', 'write impl = "hf"'
         )
 
 
 def _no_target(settings: Settings) -> Iterator[Violation]:
     targets = settings.at(f"{_MODEL}.ac.targets")
     if settings.text(f"{_MODEL}.ac.mode") == "selective" and isinstance(targets, Listing) and not targets.items:
-        yield violation(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation of nothing", 'write targets = ["norm"]')
+        yield violation(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation without targets", 'write targets = ["norm"]')
 
 
 def _experts(settings: Settings) -> Iterator[Violation]:
-    experts = settings.whole(f"{_MODEL}.ep")
+    experts = settings.integer(f"{_MODEL}.ep")
     if settings.text(f"{_MODEL}.ep_comm_backend") == "deepep" and experts is not None and experts <= 1:
-        yield violation(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, and ep is {experts}", "raise ep")
+        yield violation(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, but ep is {experts}", "raise ep")
 
 
 def _schedule(settings: Settings) -> Iterator[Violation]:
-    kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.whole(_STEPS)
+    kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.integer(_STEPS)
     if steps is not None and steps < 1:
         return
     at = settings.place(f"{_SCHEDULER}.type")
-    said = {name: settings.number_at((*_SCHEDULER.split("."), name)) for name in ("warmup_steps", "decay_steps")}
-    warmup, decay = (SCHEDULED_STEPS if steps_said is None else steps_said for steps_said in said.values())
-    longest = max((name for name in said if said[name] is not None), key=lambda name: said[name] or 0, default="type")
+    given = {name: settings.number_at((*_SCHEDULER.split("."), name)) for name in ("warmup_steps", "decay_steps")}
+    warmup, decay = (SCHEDULED_STEPS if given_steps is None else given_steps for given_steps in given.values())
+    longest = max((name for name in given if given[name] is not None), key=lambda name: given[name] or 0, default="type")
     there = (*_SCHEDULER.split("."), longest)
     if kind == "linear" and warmup == 0 and decay == 0:
         yield violation(at, "a linear schedule without warm-up and decay", 'write type = "constant"')
-    elif (kind == "cosine" or (kind == "linear" and decay > 0)) and steps is None and settings.is_whole:
-        yield violation(at, f"a {kind} schedule needs its last step", "add max_steps")
+    elif (kind == "cosine" or (kind == "linear" and decay > 0)) and steps is None and settings.is_complete:
+        yield violation(at, f"a {kind} schedule needs the number of steps", "add max_steps")
     elif kind == "linear" and steps is not None and decay > 0 and warmup + decay > steps:
-        yield violation(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,}", "make them fewer")
+        yield violation(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,} steps", "use fewer")
     elif kind == "cosine" and steps is not None and warmup >= steps:
-        yield violation(there, f"{warmup:g} steps of warm-up leave nothing of {steps:,}", "make them fewer")
+        yield violation(there, f"{warmup:g} steps of warm-up leave none of the {steps:,} steps", "use fewer")
 
 
 def _traced(settings: Settings) -> Iterator[Violation]:
-    steps = settings.whole(_STEPS)
-    if settings.has("trainer.trace_path") and (settings.is_whole if steps is None else steps > TRACED_STEPS_MAX):
+    steps = settings.integer(_STEPS)
+    if settings.has("trainer.trace_path") and (settings.is_complete if steps is None else steps > TRACED_STEPS_MAX):
         seen = "no last step" if steps is None else f"{steps:,} steps"
-        message = f"a trace of {seen}: prime-rl traces {TRACED_STEPS_MAX} at most"
+        message = f"a trace of {seen}: prime-rl traces at most {TRACED_STEPS_MAX} steps"
         yield violation(settings.place("trainer.trace_path"), message, "delete it, or trace a short run")
 
 
-_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
     row(
         "PR360",
         Severity.WARNING,
-        "recomputation that is turned off and stays on",
+        "recomputation that stays on although it is turned off",
         _still_on,
-        why="prime-rl takes it and goes on recomputing activations: the memory is as before, and so is the speed.",
+        why="prime-rl accepts the config and still recomputes activations, so memory use and speed do not change.",
         fix="turn ac_offloading off as well",
     ),
     row("PR361", Severity.ERROR, "two ways to offload", _offloads, why=_REFUSES, fix="keep one of them"),
-    row("PR362", Severity.ERROR, "an optimizer that cannot be offloaded so", _optimizer, why=_REFUSES, fix="use adamw"),
-    row("PR363", Severity.ERROR, "more than Hugging Face's model can do", _plain_model, why=_REFUSES, fix='write impl = "auto"'),
-    row("PR364", Severity.ERROR, "a model's own code that is not used", _own_code, why=_REFUSES, fix="delete one of the two"),
-    row("PR365", Severity.ERROR, "selective recomputation of nothing", _no_target, why=_REFUSES, fix="name a target"),
-    row("PR366", Severity.ERROR, "a transport of experts without expert parallelism", _experts, why=_REFUSES, fix="raise ep"),
+    row("PR362", Severity.ERROR, "an optimizer that does not support the chosen offloading", _optimizer, why=_REFUSES, fix="use adamw"),
+    row(
+        "PR363",
+        Severity.ERROR,
+        "a setting that Hugging Face's model code does not support",
+        _plain_model,
+        why=_REFUSES,
+        fix='write impl = "auto"',
+    ),
+    row("PR364", Severity.ERROR, "remote model code that is not used", _own_code, why=_REFUSES, fix="delete one of the two"),
+    row("PR365", Severity.ERROR, "selective recomputation without targets", _no_target, why=_REFUSES, fix="name a target"),
+    row("PR366", Severity.ERROR, "an expert-parallel transport without expert parallelism", _experts, why=_REFUSES, fix="raise ep"),
     row("PR367", Severity.ERROR, "a schedule that does not fit its run", _schedule, why=_REFUSES, fix="make warm-up and decay shorter"),
     row("PR368", Severity.ERROR, "a trace of a long run", _traced, why=_REFUSES, fix="trace a short run"),
 )

@@ -16,74 +16,74 @@ def _two_ways(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if both sides use different transports. With LoRA only one type of weight broadcast is possible, which another rule
     checks."""
     for way in _WAYS:
-        if not settings.is_whole or settings.has(way) or (way == "weight_broadcast" and settings.has("trainer.model.lora")):
+        if not settings.is_complete or settings.has(way) or (way == "weight_broadcast" and settings.has("trainer.model.lora")):
             continue
         first, second = (settings.text(f"{side}.{way}.type") for side in ("trainer", "orchestrator"))
         if first != second:
-            said = next(side for side in ("trainer", "orchestrator") if settings.has(f"{side}.{way}"))
+            given_side = next(side for side in ("trainer", "orchestrator") if settings.has(f"{side}.{way}"))
             yield violation(
-                settings.place(f"{said}.{way}.type"), f"trainer.{way} is {first}, and orchestrator.{way} {second}", f"write [{way}]"
+                settings.place(f"{given_side}.{way}.type"),
+                f"trainer.{way} is {first}, but orchestrator.{way} is {second}",
+                f"write [{way}]",
             )
 
 
 def _store(settings: Settings) -> Iterator[Violation]:
     slurm = settings.has("slurm") or settings.has("inference.slurm")
-    if settings.is_whole and settings.text(f"{_CACHE}.type") == "mooncake" and not slurm:
-        yield violation(settings.place(f"{_CACHE}.type"), "mooncake's store is started by SLURM alone", 'write type = "native"')
+    if settings.is_complete and settings.text(f"{_CACHE}.type") == "mooncake" and not slurm:
+        yield violation(settings.place(f"{_CACHE}.type"), "only SLURM starts mooncake's store", 'write type = "native"')
 
 
 def _tiers(settings: Settings) -> Iterator[Violation]:
-    if not settings.is_whole or not settings.has(_CACHE):
+    if not settings.is_complete or not settings.has(_CACHE):
         return
     if not settings.has(f"{_CACHE}.cpu"):
         yield violation(
-            tuple(_CACHE.split(".")), "a cache that is offloaded needs memory of the CPU", "add cpu = { num_bytes = ... }", on_key=True
+            tuple(_CACHE.split(".")), "an offloaded KV cache needs a CPU memory size", "add cpu = { num_bytes = ... }", on_key=True
         )
     elif settings.value("inference.vllm.enable_prefix_caching") is False:
         where = settings.place("inference.vllm.enable_prefix_caching")
-        yield violation(where, "a cache that is offloaded is one of prefixes", "delete it, or kv_cache_offload")
+        yield violation(where, "KV cache offloading needs prefix caching", "delete it, or kv_cache_offload")
     elif settings.is_on("trainer.enable_router_replay"):
         where = settings.place("trainer.enable_router_replay")
-        yield violation(
-            where, "which experts a token took is not kept for a prefix from the offloaded cache", "delete it, or kv_cache_offload"
-        )
+        yield violation(where, "the offloaded cache does not store which experts a token was routed to", "delete it, or kv_cache_offload")
 
 
 def _quantized(settings: Settings) -> Iterator[Violation]:
     name = "weight_broadcast.quantize_in_weight_transfer"
-    if not settings.is_on(name) or not settings.is_whole:
+    if not settings.is_on(name) or not settings.is_complete:
         return
     if settings.text("trainer.model.impl") != "custom":
         yield violation(
-            settings.place(name), 'weights that are sent quantized need trainer.model.impl = "custom"', "write that, or delete it"
+            settings.place(name), 'quantized weight transfer needs trainer.model.impl = "custom"', "write that setting, or delete this one"
         )
     elif not settings.has("inference"):
-        yield violation(settings.place(name), "weights that are sent quantized need an [inference] to take them", "delete it")
+        yield violation(settings.place(name), "quantized weight transfer needs an [inference] server to receive the weights", "delete it")
 
 
 def _balanced(settings: Settings) -> Iterator[Violation]:
     name, sent = "inference.vllm.enable_eplb", "weight_broadcast.quantize_in_weight_transfer"
-    if settings.is_on(name) and settings.is_whole and not settings.is_on(sent):
+    if settings.is_on(name) and settings.is_complete and not settings.is_on(sent):
         yield violation(
-            settings.place(name), "experts that move need weights that are sent quantized, by nccl", f"delete it, or set {sent}"
+            settings.place(name), "moving experts between GPUs needs quantized weight transfer by nccl", f"delete it, or set {sent}"
         )
 
 
 def _routed(settings: Settings) -> Iterator[Violation]:
-    asked = next((name for name in _ROUTED if settings.is_on(name)), None)
-    if asked is not None and settings.text(f"{_ROUTER}.type") == "llm-d":
+    routed = next((name for name in _ROUTED if settings.is_on(name)), None)
+    if routed is not None and settings.text(f"{_ROUTER}.type") == "llm-d":
         yield violation(
-            settings.place(asked), "the llm-d router does not hand back which experts a token took", "delete it, or use vllm-router"
+            settings.place(routed), "the llm-d router does not return which experts a token was routed to", "delete it, or use vllm-router"
         )
 
 
-_REFUSES = "prime-rl refuses it, on the machine that was rented for it."
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
-    row("PR334", Severity.ERROR, "two ways to hand something over", _two_ways, why=_REFUSES, fix="say it once, for both sides"),
-    row("PR347", Severity.ERROR, "a cache store that nothing starts", _store, why=_REFUSES, fix="use the native one"),
-    row("PR377", Severity.ERROR, "a cache that cannot be offloaded", _tiers, why=_REFUSES, fix="delete kv_cache_offload"),
-    row("PR378", Severity.ERROR, "weights that cannot be sent quantized", _quantized, why=_REFUSES, fix="delete it"),
+    row("PR334", Severity.ERROR, "two different transports", _two_ways, why=_REFUSES, fix="set it once, for both sides"),
+    row("PR347", Severity.ERROR, "a cache store that is never started", _store, why=_REFUSES, fix="use the native store"),
+    row("PR377", Severity.ERROR, "a KV cache that cannot be offloaded", _tiers, why=_REFUSES, fix="delete kv_cache_offload"),
+    row("PR378", Severity.ERROR, "weights that cannot be transferred quantized", _quantized, why=_REFUSES, fix="delete it"),
     row("PR379", Severity.ERROR, "experts that cannot be balanced", _balanced, why=_REFUSES, fix="delete it"),
     row("PR349", Severity.ERROR, "routed experts through llm-d", _routed, why=_REFUSES, fix="use vllm-router"),
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAMED_MAX = 50
 """The most words of one message that are looked up."""
 _NAME = r"[A-Za-z]\w*(?:[._]\w+)+"
-"""A word that can only be a setting's name, as it contains a dot or an underscore."""
+"""Pattern of a word that can only be a setting's name, as it contains a dot or an underscore."""
 _PREFIX = r"^(Value error|Assertion failed), "
 _EXTRA, _MISSING = "extra_forbidden", "missing"
 
@@ -36,12 +36,12 @@ def _refused(subject: Subject) -> Iterator[Violation]:
 
 def _unasked(subject: Subject) -> Iterator[Violation]:
     if subject.upstream is not None and subject.upstream.failure:
-        yield _of_version(subject, f"prime-rl's own validators were not asked: {subject.upstream.failure}")
+        yield _of_version(subject, f"prime-rl's own validators did not run: {subject.upstream.failure}")
 
 
 def _absent(subject: Subject) -> Iterator[Violation]:
     if subject.upstream is not None and subject.upstream.is_absent:
-        yield _of_version(subject, f"prime-rl has no commit {subject.upstream.commit} on a branch or tag of its own")
+        yield _of_version(subject, f"no branch or tag of prime-rl contains the commit {subject.upstream.commit}")
 
 
 def _of_version(subject: Subject, message: str) -> Violation:
@@ -66,7 +66,7 @@ def _found(where: Where, root: Node) -> tuple[Where, Where]:
 
 def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> Where:
     """Return the path to report: the value itself, the shared setting that fills it, or the first setting that the message names."""
-    shared = settings.said(".".join(map(str, refusal.where))) if rest else None
+    shared = settings.given_at(".".join(map(str, refusal.where))) if rest else None
     if shared is not None:
         return shared
     if refusal.kind == _MISSING:
@@ -76,13 +76,13 @@ def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> 
 
 
 def _named(text: str, path: Where, node: Node, settings: Settings) -> Where:
-    """Return the path of the first setting named in a message about a whole section, relative to that section or to the root; `path` if
-    none is."""
+    """Return the path of the first setting named in a message about an entire section, relative to that section or to the root; `path` if
+    none is named."""
     for word in re.findall(_NAME, text)[:NAMED_MAX]:
         steps = tuple(word.split("."))
-        for whole, base in (((*path, *steps), node), (steps, settings.root)):
+        for candidate, base in (((*path, *steps), node), (steps, settings.root)):
             if find(base, steps) is not None:
-                return whole
+                return candidate
     return path
 
 
@@ -90,9 +90,10 @@ RULES = (
     Rule(
         "PR390",
         Severity.ERROR,
-        "what prime-rl's own validators refuse",
-        "Asked with `--deep`, at the commit that would run: prime-rl ends with these words, on the machine that was rented for it.",
-        "do what its message says",
+        "a config that prime-rl's own validators reject",
+        "A deep validation runs the validators of the commit that would run. prime-rl would stop with this message, on a machine that is "
+        "already paid for.",
+        "follow the message",
         FAMILY,
         _refused,
         requires="prime_rl",
@@ -100,9 +101,9 @@ RULES = (
     Rule(
         "PR391",
         Severity.WARNING,
-        "prime-rl's own validators were not asked",
-        "`--deep` fetches and installs prime-rl's config package once a commit; everything else was checked as it is without it.",
-        "see to what it says, or leave --deep out",
+        "prime-rl's own validators did not run",
+        "A deep validation fetches and installs prime-rl's config package once per commit. All other checks ran as they do without it.",
+        "fix the cause that the message names, or validate without them",
         FAMILY,
         _unasked,
         requires="prime_rl",
@@ -111,8 +112,8 @@ RULES = (
         "PR392",
         Severity.ERROR,
         "a commit that prime-rl does not have",
-        "The machine that was rented could fetch nothing. Only `--deep` asks the repository.",
-        "name a commit of prime-rl's, all 40 digits",
+        "The rented machine could not fetch the code. Only a deep validation checks this against the repository.",
+        "write the full hash of a prime-rl commit, all 40 digits",
         FAMILY,
         _absent,
         requires="prime_rl",

@@ -14,7 +14,7 @@ from prime_train.estimate import gpus
 from prime_train.estimate.checkpoint_interval import Pace, best_interval_s, loss_share
 from prime_train.estimate.cost.duration import PREEMPTION_EVERY_S, Between
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
-from prime_train.estimate.models.lookup import understand
+from prime_train.estimate.models.lookup import resolve_model
 from prime_train.rules.hardware.host_bytes import disk_bytes
 from prime_train.rules.hardware.memory_plan import Plan, plan_of
 from prime_train.rules.prime_rl.rule import settings_of
@@ -28,13 +28,13 @@ SAVE_LEAST_S = 2.0
 STATE_BYTES = 12
 """Bytes per parameter in an AReaL checkpoint with FSDP: weight and both AdamW states in 32 bit."""
 SLOWER_TIMES = 3.0
-"""The slowest published RL run, relative to the range of the estimate."""
+"""Factor by which the slowest published RL run is slower than the range of the estimate."""
 SECONDS_MAX = 30 * 86400
 INTERVAL = "trainer.ckpt.interval"
 
 
 @dataclass(frozen=True)
-class Saving:
+class SavePlan:
     """How a config saves. `every_s` is the time between two saves; `steps` is the same in steps, or None if the interval is set in
     seconds."""
 
@@ -51,7 +51,7 @@ class Saving:
 
 def off(subject: Subject) -> Iterator[Violation]:
     """Yield a violation if the config saves far too seldom or far too often."""
-    saving = saving_of(subject)
+    saving = save_plan_of(subject)
     if saving is not None:
         yield from _seldom(saving)
         yield from _often(saving)
@@ -59,19 +59,19 @@ def off(subject: Subject) -> Iterator[Violation]:
 
 def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
     """Yield a violation if an upload certainly takes longer than the interval, even with the slowest steps."""
-    saving = saving_of(subject)
+    saving = save_plan_of(subject)
     if saving is None:
         return
     upload_s, between_s = saving.saved_b / 1e6 / mb_per_s, saving.every_s.high
     if upload_s > between_s:
         message = (
             f"a checkpoint of {saving.saved_b / 1e9:.0f} GB takes {upload_s / 60:.0f} min at {mb_per_s:g} MB/s; "
-            f"the next one is made {between_s / 60:.0f} min later at the latest"
+            f"the next one follows after at most {between_s / 60:.0f} min"
         )
         yield Violation(("checkpoints", "upload_mb_per_s_max"), message)
 
 
-def saving_of(subject: Subject) -> Saving | None:
+def save_plan_of(subject: Subject) -> SavePlan | None:
     """Return how the config saves; None if that cannot be estimated."""
     return _of_areal(subject) if subject.kind == "areal" else _of_prime_rl(subject)
 
@@ -91,11 +91,11 @@ def step_s(plan: Plan, subject: Subject) -> Between | None:
     return Between(min(plan.batch_tokens * plan.shortest / max(fast for _, fast in speeds), slowest), slowest)
 
 
-def _of_prime_rl(subject: Subject) -> Saving | None:
+def _of_prime_rl(subject: Subject) -> SavePlan | None:
     settings, plan, spec = settings_of(subject), plan_of(subject), subject.spec
     if settings is None or plan is None or spec is None:
         return None
-    every, steps, step = settings.whole(INTERVAL), spec.trainer.steps, step_s(plan, subject)
+    every, steps, step = settings.integer(INTERVAL), spec.trainer.steps, step_s(plan, subject)
     if every is None or every < 1 or steps is None or every >= steps:
         return None
     # The budget's hours limit the step time, if the run is to end within them.
@@ -104,29 +104,29 @@ def _of_prime_rl(subject: Subject) -> Saving | None:
     if not ends:
         return None
     least_s = min(step.low if step is not None else 0.0, *ends)
-    return Saving(settings.place(INTERVAL), Between(every * least_s, every * min(ends)), disk_bytes(plan, subject)[1], every)
+    return SavePlan(settings.place(INTERVAL), Between(every * least_s, every * min(ends)), disk_bytes(plan, subject)[1], every)
 
 
-def _of_areal(subject: Subject) -> Saving | None:
+def _of_areal(subject: Subject) -> SavePlan | None:
     config = subject.trainer
-    model = understand(config.text("actor", "path") or "") if config is not None else None
+    model = resolve_model(config.text("actor", "path") or "") if config is not None else None
     seconds = config.number("recover", "freq_secs") if config is not None else None
     if config is None or model is None or seconds is None or not 0 < seconds <= SECONDS_MAX:
         return None
     if config.value("recover", "mode") not in (True, "on", "auto") or config.value("recover", "freq_steps") is not None:
         return None
-    return Saving(("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params)
+    return SavePlan(("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params)
 
 
-def _seldom(saving: Saving) -> Iterator[Violation]:
-    yield from _told(saving, Pace(saving.stall_s.high, 0.0, PREEMPTION_EVERY_S.expected, 0.0), saving.every_s.low, "seldom")
+def _seldom(saving: SavePlan) -> Iterator[Violation]:
+    yield from _violations(saving, Pace(saving.stall_s.high, 0.0, PREEMPTION_EVERY_S.expected, 0.0), saving.every_s.low, "seldom")
 
 
-def _often(saving: Saving) -> Iterator[Violation]:
-    yield from _told(saving, Pace(saving.stall_s.low, 0.0, PREEMPTION_EVERY_S.low, 0.0), saving.every_s.high, "often")
+def _often(saving: SavePlan) -> Iterator[Violation]:
+    yield from _violations(saving, Pace(saving.stall_s.low, 0.0, PREEMPTION_EVERY_S.low, 0.0), saving.every_s.high, "often")
 
 
-def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Violation]:
+def _violations(saving: SavePlan, pace: Pace, every_s: float, word: str) -> Iterator[Violation]:
     if every_s <= 0:
         return
     best_s = best_interval_s(pace) or every_s
@@ -135,16 +135,16 @@ def _told(saving: Saving, pace: Pace, every_s: float, word: str) -> Iterator[Vio
     if times < OFF_FACTOR or lost - least < GAIN_MIN:
         return
     steps = f" ({saving.steps} step{'s' * (saving.steps > 1)})" if saving.steps is not None else ""
-    lost_times = f"{lost:.0%} of the paid time is lost to both, and every {best_s / 60:.0f} min {least:.0%}"
+    lost_times = f"{lost:.0%} of the paid time is lost to saving and repeated steps; every {best_s / 60:.0f} min would lose {least:.0%}"
     message = (
-        f"saved too {word}: every {_span(saving.every_s)}{steps}. A save takes {pace.stall_s:.0f} s "
-        f"({saving.saved_b / 1e9:.0f} GB); with a preemption in {pace.mtbf_s / 3600:.1f} h, {lost_times}"
+        f"checkpoints are saved too {word}: every {_span(saving.every_s)}{steps}. A save takes {pace.stall_s:.0f} s "
+        f"({saving.saved_b / 1e9:.0f} GB); with a preemption every {pace.mtbf_s / 3600:.1f} h, {lost_times}"
     ).replace("%", " %")
-    fix = f"such as {_better(saving, best_s)}, by Young's and Daly's formula"
+    fix = f"save for example {_better(saving, best_s)}, by Young's and Daly's formula"
     yield Violation(saving.path, message, fix, document="trainer")
 
 
-def _better(saving: Saving, best_s: float) -> str:
+def _better(saving: SavePlan, best_s: float) -> str:
     """Return the better interval in the unit of the setting."""
     if saving.steps is None:
         return f"{round(best_s / 60) * 60}"

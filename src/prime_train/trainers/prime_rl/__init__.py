@@ -13,19 +13,20 @@ from pathlib import PurePosixPath
 from prime_train.core.causes import Cause
 from prime_train.core.prime_rl import SHIPPED
 from prime_train.core.spec import PrimeRlSpec, RunSpec
+from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
-from prime_train.trainers.folders import FileSeen
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
-from prime_train.trainers.outputs import Disposable, StaleOutputs
 from prime_train.trainers.prime_rl.install import HOME, UV, install
 from prime_train.trainers.prime_rl.layout import layout
 from prime_train.trainers.prime_rl.log_rules import INFERENCE_LOG, RULES, marked
+from prime_train.trainers.prime_rl.profile import Profile, profile
 from prime_train.trainers.prime_rl.profile.metric_keys import thinned
 from prime_train.trainers.prime_rl.progress import PrimeRlReader
 from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove, is_opened, to_move_aside
 from prime_train.trainers.progress import LineReader
 from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
 
 PORT = "PRIME_TRAIN_HEARTBEAT_PORT"
 """Variable with the loopback port that receives prime-rl's heartbeats; if unset, prime-rl is not configured to send any."""
@@ -67,7 +68,7 @@ class PrimeRlTrainer(CommandTrainer):
     def reader(self, spec: RunSpec) -> LineReader:
         return PrimeRlReader()
 
-    def is_complete(self, spec: RunSpec, files: Sequence[FileSeen], now_s: int) -> bool:
+    def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         """Return whether the halves of trainer and orchestrator both exist, the trainer's with shards.
 
         Whether each shard is as long as `.metadata` requires is checked by `dcp.shard_sizes`, which needs the files themselves.
@@ -76,7 +77,7 @@ class PrimeRlTrainer(CommandTrainer):
         trained = any(path.suffix == _SHARD and path.parent.name == _TRAINER for path in paths)
         return trained and PurePosixPath(SHIPPED) in paths and super().is_complete(spec, files, now_s)
 
-    def is_begun(self, spec: RunSpec, files: Sequence[FileSeen]) -> bool:
+    def is_begun(self, spec: RunSpec, files: Sequence[FileInfo]) -> bool:
         """Return whether the trainer has begun to save. The orchestrator saves its half earlier, and again when it crashes, and no step
         waits for that."""
         return any(PurePosixPath(file.path).parts[0] == _TRAINER for file in files)
@@ -91,7 +92,8 @@ class PrimeRlTrainer(CommandTrainer):
         return StaleOutputs(part_of(spec).folder, to_move_aside, is_opened)
 
     def launch_environment(self, spec: RunSpec, *, last_cause: Cause | None) -> dict[str, str]:
-        """Broadcast weights over the file system, which is slower, after an attempt that could not broadcast them over NCCL."""
+        """Return the variable that makes prime-rl broadcast weights over the file system, which is slower, after an attempt that could not
+        broadcast them over NCCL."""
         return {BROADCAST: "filesystem"} if last_cause is Cause.WEIGHT_BROADCAST else {}
 
     def services(self, spec: RunSpec, machine: Machine) -> tuple[Service, ...]:
@@ -124,12 +126,18 @@ class PrimeRlTrainer(CommandTrainer):
     def kept_row(self, spec: RunSpec, line: str) -> str:
         return thinned(line)
 
+    def profile(self, lines: Iterable[str], *, steps: int) -> Profile:
+        return profile(lines, steps=steps)
+
     def shown_command(self, spec: RunSpec) -> str:
         part = part_of(spec)
         return f"{shlex.join(['rl', '@', part.config, *part.overrides])}, prime-rl at {part.ref}"
 
     def config_file(self, spec: RunSpec) -> str:
         return part_of(spec).config
+
+    def commit(self, spec: RunSpec) -> str:
+        return part_of(spec).ref
 
     def output_folders(self, spec: RunSpec) -> tuple[str, ...]:
         return (spec.checkpoints.folder, part_of(spec).folder)

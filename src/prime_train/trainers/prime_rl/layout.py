@@ -38,18 +38,18 @@ def layout(config: str, overrides: Sequence[str], *, count: int, visible: str | 
     launcher's CUDA_VISIBLE_DEVICES (None if unset).
     """
     try:
-        said = dict(_flat(tomllib.loads(config))) | dict(_arguments(overrides))
+        settings = dict(_flat(tomllib.loads(config))) | dict(_arguments(overrides))
     except (tomllib.TOMLDecodeError, ValueError, RecursionError):
         return Layout()
-    if not any(name == "inference" or name.startswith("inference.") for name in said):
+    if not any(name == "inference" or name.startswith("inference.") for name in settings):
         return Layout()
-    if said.get(PLACEMENT, "single_node") != "single_node" or said.get("inference") in ("None", "none", "null"):
+    if settings.get(PLACEMENT, "single_node") != "single_node" or settings.get("inference") in ("None", "none", "null"):
         return Layout()
-    return Layout(_gpus(said, count, visible), _ports(said))
+    return Layout(_gpus(settings, count, visible), _ports(settings))
 
 
-def _gpus(said: Mapping[str, object], count: int, visible: str | None) -> tuple[int, ...]:
-    infer, train = _number(said.get(INFER_GPUS, 1), GPUS_MAX), _number(said.get(TRAIN_GPUS, 1), GPUS_MAX)
+def _gpus(settings: Mapping[str, object], count: int, visible: str | None) -> tuple[int, ...]:
+    infer, train = _number(settings.get(INFER_GPUS, 1), GPUS_MAX), _number(settings.get(TRAIN_GPUS, 1), GPUS_MAX)
     # With fewer GPUs than both need, they share GPUs, or the launcher will refuse.
     if not infer or not train or infer + train > count:
         return ()
@@ -60,11 +60,11 @@ def _gpus(said: Mapping[str, object], count: int, visible: str | None) -> tuple[
     return tuple(numbers[:infer]) if len(numbers) == len(order) >= infer + train else ()
 
 
-def _ports(said: Mapping[str, object]) -> tuple[int, ...]:
-    front = _number(said.get(PORT, DEFAULT_PORT), PORT_MAX - ENGINE_ABOVE)
+def _ports(settings: Mapping[str, object]) -> tuple[int, ...]:
+    front = _number(settings.get(PORT, DEFAULT_PORT), PORT_MAX - ENGINE_ABOVE)
     if not front:
         return ()
-    engine = _number(said.get(ENGINE_PORT, front + ENGINE_ABOVE), PORT_MAX)
+    engine = _number(settings.get(ENGINE_PORT, front + ENGINE_ABOVE), PORT_MAX)
     return (engine, front) if engine else (front,)
 
 
@@ -86,7 +86,7 @@ def _arguments(words: Sequence[str]) -> Iterator[tuple[str, object]]:
     while left:
         word = left.pop(0)
         if word.startswith("@"):
-            raise ValueError("a further file of settings")
+            raise ValueError("an additional settings file")
         if not word.startswith("--"):
             continue
         name, given, value = word.removeprefix("--").partition("=")

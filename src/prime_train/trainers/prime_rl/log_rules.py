@@ -6,7 +6,7 @@ prime-rl's launcher exits with code 1 after every failure, so only these lines s
 from collections.abc import Iterable
 
 from prime_train.core.causes import Cause
-from prime_train.trainers.log_rules import LogRule, Standing
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import found_in
 
 INFERENCE_LOG = "inference.log"
@@ -20,8 +20,8 @@ def marked(log: str, line: str) -> str:
     return f"{log}: {line}" if log == INFERENCE_LOG and found_in(_OUT_OF_MEMORY, line) else line
 
 
-def _rows(cause: Cause, *patterns: str, standing: Standing = Standing.ROOT) -> Iterable[LogRule]:
-    return (LogRule(pattern, cause, standing=standing) for pattern in patterns)
+def _rows(cause: Cause, *patterns: str, strength: EvidenceStrength = EvidenceStrength.ROOT) -> Iterable[LogRule]:
+    return (LogRule(pattern, cause, strength=strength) for pattern in patterns)
 
 
 RULES: tuple[LogRule, ...] = (
@@ -63,7 +63,7 @@ RULES: tuple[LogRule, ...] = (
         Cause.INFERENCE_FAILED,
         r"EngineDeadError: EngineCore encountered an issue|Engine core proc \S+ died unexpectedly",
         r"Error: Inference failed with exit code -?\d+",
-        standing=Standing.CONSEQUENCE,
+        strength=EvidenceStrength.CONSEQUENCE,
     ),
     *_rows(
         Cause.WEIGHT_BROADCAST,
@@ -75,7 +75,7 @@ RULES: tuple[LogRule, ...] = (
     *_rows(
         Cause.WEIGHT_BROADCAST,
         r"transports/weights/nccl\.py\", line \d+|, in (init_broadcaster|initialize_nccl|init_nccl_broadcast)$",
-        standing=Standing.HINT,
+        strength=EvidenceStrength.HINT,
     ),
     *_rows(Cause.EMPTY_BATCHES, r"\b\d+ consecutive empty batches"),
     *_rows(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from prime_train.core.spec import ProgressSpec
-from prime_train.trainers.lines import clean
+from prime_train.trainers.log_lines import clean
 from prime_train.trainers.progress import JsonReader, Progress, RegexReader
 
 WAITING_MAX = 64
@@ -51,7 +51,7 @@ class PrimeRlReader:
         if made is None:
             return None
         self._newest = made.step
-        return Progress(made.step, made.loss, self._waiting.pop(made.step, None))
+        return Progress(made.step, made.loss, self._waiting.pop(made.step, None), made.others)
 
     def _rewarded(self, ahead: Progress | None) -> Progress | None:
         if ahead is None or ahead.reward is None:
@@ -77,8 +77,8 @@ def merged(lines: Iterable[str]) -> dict[int, dict[str, object]]:
 
 def _message(text: str) -> str:
     """Return the message in a line of a JSON log; "" if there is none."""
-    said = _fields(text)
-    return next((str(said[name]).strip() for name in _MESSAGES if isinstance(said.get(name), str)), "")
+    fields = _fields(text)
+    return next((str(fields[name]).strip() for name in _MESSAGES if isinstance(fields.get(name), str)), "")
 
 
 def _fields(text: str) -> Mapping[str, object]:

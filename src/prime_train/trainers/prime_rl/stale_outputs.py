@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from prime_train.core.prime_rl import SHIPPED, TRAINED
-from prime_train.trainers.outputs import Move
+from prime_train.trainers.stale_outputs import Move
 
 DEPTH = 4
 """Depth to which the run's folder must be listed: checkpoints/step_N/trainer/.metadata is the deepest relevant path."""

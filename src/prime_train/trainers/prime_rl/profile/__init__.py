@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty, Critical, ProfileSummary
 from prime_train.trainers.prime_rl.profile.diagnosis import diagnose
 from prime_train.trainers.prime_rl.profile.recommendations import Recommendation, recommend
-from prime_train.trainers.prime_rl.profile.rows import Told, read
+from prime_train.trainers.prime_rl.profile.rows import LoggedRows, read
 from prime_train.trainers.prime_rl.profile.times import Times, settled, times
 from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
 
 STEPS = 50
-"""Default number of steps to examine; only the last ones, because a run changes."""
+"""Default number of steps to examine. Only the last steps are used, because a run changes."""
 STEPS_MIN = 5
 
 
@@ -29,30 +29,30 @@ class Profile:
 
 
 def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
-    """Return the profile of the last `steps` settled steps."""
-    told = read(lines)
-    window = settled(told)[-steps:]
-    measured = times(told, window) if window else None
+    """Return the profile of the last `steps` steps, not counting the first ones of each launch."""
+    rows = read(lines)
+    window = settled(rows)[-steps:]
+    measured = times(rows, window) if window else None
     if measured is None or measured.mean_s <= 0 or measured.steps < STEPS_MIN:
-        return Profile(measured, _unknown(told, measured), (), told.unread)
+        return Profile(measured, _unknown(rows, measured), (), rows.unread)
     half = len(window) // 2
-    diagnosis = diagnose(measured, times(told, window[:half]), times(told, window[half:]))
-    return Profile(measured, diagnosis, recommend(measured, diagnosis.bottleneck), told.unread)
+    diagnosis = diagnose(measured, times(rows, window[:half]), times(rows, window[half:]))
+    return Profile(measured, diagnosis, recommend(measured, diagnosis.bottleneck), rows.unread)
 
 
-def _unknown(told: Told, measured: Times | None) -> ProfileSummary:
+def _unknown(rows: LoggedRows, measured: Times | None) -> ProfileSummary:
     return ProfileSummary(
-        Bottleneck.UNKNOWN, Bound.UNKNOWN, Certainty.UNKNOWN, Critical.UNKNOWN, doubts=tuple(_why_unknown(told, measured))
+        Bottleneck.UNKNOWN, Bound.UNKNOWN, Certainty.UNKNOWN, Critical.UNKNOWN, doubts=tuple(_why_unknown(rows, measured))
     )
 
 
-def _why_unknown(told: Told, measured: Times | None) -> Iterable[str]:
-    if told.lacking and not told.trained:
-        yield f"the trainer's rows do not tell {' and '.join(told.lacking)}"
+def _why_unknown(rows: LoggedRows, measured: Times | None) -> Iterable[str]:
+    if rows.lacking and not rows.trained:
+        yield f"the trainer's metrics do not contain {' and '.join(rows.lacking)}"
     elif measured is not None and measured.steps >= STEPS_MIN:
-        yield "all steps took no time at all"
+        yield "every step took 0 s"
     else:
-        left_out = len(told.trained) - (measured.steps if measured is not None else 0)
+        left_out = len(rows.trained) - (measured.steps if measured is not None else 0)
         steps = measured.steps if measured is not None else 0
-        warm = f" ({left_out} left out: the first {WARM_UP} of a launch are not like the others)" if left_out else ""
-        yield f"{steps} steps are too few{warm}; it takes {STEPS_MIN}"
+        warm = f" ({left_out} left out: the first {WARM_UP} of a launch are not representative)" if left_out else ""
+        yield f"{steps} steps are too few{warm}; at least {STEPS_MIN} are needed"

@@ -5,7 +5,7 @@ from enum import StrEnum, auto
 
 
 class Bound(StrEnum):
-    """What limits a side. More machines of the same kind speed up a side bound by throughput, but not one bound by latency."""
+    """The kind of limit of a side. More machines of the same kind speed up a side bound by throughput, but not one bound by latency."""
 
     LATENCY = auto()
     THROUGHPUT = auto()
@@ -30,13 +30,13 @@ class Bottleneck(StrEnum):
 TITLES: dict[Bottleneck, tuple[str, Bound]] = {
     Bottleneck.INFERENCE: ("rollouts: the inference engines are full", Bound.THROUGHPUT),
     Bottleneck.TOOLS: ("rollouts: their tools and environments take long", Bound.LATENCY),
-    Bottleneck.CONCURRENCY: ("rollouts: too few at once, the engines have room", Bound.LATENCY),
-    Bottleneck.ROLLOUTS: ("rollouts; whether engines or tools is not known", Bound.UNKNOWN),
-    Bottleneck.PAUSES: ("a few long waits, as evaluations make them", Bound.OVERHEAD),
-    Bottleneck.TURNS: ("trainer and rollouts wait for each other in turn", Bound.LATENCY),
+    Bottleneck.CONCURRENCY: ("rollouts: too few at once, the engines have spare capacity", Bound.LATENCY),
+    Bottleneck.ROLLOUTS: ("rollouts; it is unknown whether engines or tools are slow", Bound.UNKNOWN),
+    Bottleneck.PAUSES: ("a few long waits, typical of evaluations", Bound.OVERHEAD),
+    Bottleneck.TURNS: ("trainer and rollouts take turns waiting for each other", Bound.LATENCY),
     Bottleneck.TRAINER: ("the trainer's own computing", Bound.THROUGHPUT),
-    Bottleneck.CHECKPOINTS: ("the trainer stands still for its saves", Bound.OVERHEAD),
-    Bottleneck.BROADCAST: ("the trainer stands still to send its weights", Bound.OVERHEAD),
+    Bottleneck.CHECKPOINTS: ("the trainer pauses for its saves", Bound.OVERHEAD),
+    Bottleneck.BROADCAST: ("the trainer pauses to send its weights", Bound.OVERHEAD),
     Bottleneck.BALANCED: ("none: trainer and rollouts are equally fast", Bound.THROUGHPUT),
     Bottleneck.UNKNOWN: ("not known", Bound.UNKNOWN),
 }
@@ -49,12 +49,12 @@ class Certainty(StrEnum):
 
 
 class Critical(StrEnum):
-    """What determines the length of a step; everything else overlaps with it."""
+    """The activity that determines the length of a step; everything else overlaps with it."""
 
     ROLLOUTS = "rollouts"
     TRAINER = "trainer"
     BOTH = "both, one after the other"
-    EITHER = "both, side by side"
+    EITHER = "both, in parallel"
     UNKNOWN = "not known"
 
 
@@ -72,6 +72,10 @@ class ProfileSummary:
     @property
     def title(self) -> str:
         return TITLES[self.bottleneck][0]
+
+    @property
+    def is_known(self) -> bool:
+        return self.bottleneck is not Bottleneck.UNKNOWN
 
 
 def percent(share: float) -> str:

@@ -13,12 +13,12 @@ from prime_train.trainers.prime_rl.profile.bottlenecks import TITLES, Bottleneck
 from prime_train.trainers.prime_rl.profile.metric_keys import Part
 from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
 from prime_train.trainers.prime_rl.profile.times import Times
-from prime_train.trainers.prime_rl.profile.waiting import WAITS, Room, Side, best_s, held_share, room, side
+from prime_train.trainers.prime_rl.profile.waiting import WAITS, EngineHeadroom, Side, best_s, engine_headroom, held_back_share, side
 
-NEAR = 0.05
+TIE_SHARE = 0.05
 HEAVY = 0.15
 WORTH = 1.1
-"""A part of the trainer's step is the bottleneck if the run would be at least this many times as fast without it."""
+"""Minimum factor by which the run would be faster without a part of the trainer's step, for that part to be the bottleneck."""
 
 STEPS_SURE = 15
 AGREE = 0.7
@@ -32,7 +32,7 @@ def diagnose(times: Times, first: Times, second: Times) -> ProfileSummary:
     found, reasons, doubts = _found(times)
     doubts = [*_doubts(times), *doubts]
     if side(first) is not side(second):
-        doubts.append(f"it changed meanwhile: at first {_words(first)}, then {_words(second)}")
+        doubts.append(f"the bottleneck changed during the run: at first {_words(first)}, then {_words(second)}")
     certainty = Certainty.LIKELY if doubts else Certainty.SURE
     return ProfileSummary(found, TITLES[found][1], certainty, _path(times, found), tuple(reasons), tuple(doubts))
 
@@ -74,27 +74,41 @@ def _pauses(times: Times) -> Found | None:
     share = times.long_waits_s / times.mean_s
     reasons = [f"{times.long_waits} of {times.steps} waits are far longer than the others, and take {percent(share)} of the time"]
     reasons.append(f"without them the trainer waits {percent(waits)} of a step")
-    return Bottleneck.PAUSES, reasons, ["what the engines did meanwhile is not told: evaluate, start anew, or make very long rollouts"]
+    return (
+        Bottleneck.PAUSES,
+        reasons,
+        ["the metrics do not show what the engines did meanwhile: an evaluation, a restart or very long rollouts"],
+    )
 
 
 def _starved(times: Times) -> Found:
     reasons = [f"the trainer waits {percent(times.parts[Part.WAIT].share)} of a step; without that it takes {seconds(times.busy_s)}"]
-    held = held_share(times)
-    if held is not None:
-        reasons.append(f"a finished batch is held back {percent(held)} of the time: rollouts do not wait for the trainer")
-    spare, engines = room(times.engines), times.engines
+    held_back = held_back_share(times)
+    if held_back is not None:
+        reasons.append(f"a finished batch is held back {percent(held_back)} of the time: rollouts do not wait for the trainer")
+    headroom, engines = engine_headroom(times.engines), times.engines
     tools, how = _tools_share(times.rollouts, engines)
-    reasons += [*_said_of(engines), *([f"tools and environment take {percent(tools)} of a rollout ({how})"] if tools is not None else [])]
-    if spare is Room.NONE:
-        odd = [f"tools take {percent(tools)} of a rollout all the same"] if tools is not None and tools >= TOOLS_LONG else []
-        return Bottleneck.INFERENCE, reasons, odd
+    reasons += [
+        *_engine_reasons(engines),
+        *([f"tools and environment take {percent(tools)} of a rollout ({how})"] if tools is not None else []),
+    ]
+    if headroom is EngineHeadroom.NONE:
+        doubts = [f"tools still take {percent(tools)} of a rollout"] if tools is not None and tools >= TOOLS_LONG else []
+        return Bottleneck.INFERENCE, reasons, doubts
     if tools is not None and tools >= TOOLS_LONG:
-        unclear = {Room.SOME: "the engines are neither full nor empty", Room.UNKNOWN: "how full the engines are is not told"}
-        return Bottleneck.TOOLS, reasons, [unclear[spare]] if spare in unclear else []
-    if spare is Room.MUCH and tools is not None:
+        unclear = {
+            EngineHeadroom.SOME: "the engines are neither full nor empty",
+            EngineHeadroom.UNKNOWN: "the metrics do not show how full the engines are",
+        }
+        return Bottleneck.TOOLS, reasons, [unclear[headroom]] if headroom in unclear else []
+    if headroom is EngineHeadroom.MUCH and tools is not None:
         return Bottleneck.CONCURRENCY, reasons, []
-    if spare is Room.MUCH:
-        return Bottleneck.ROLLOUTS, reasons, ["the engines are not it, but what a rollout does meanwhile is not told"]
+    if headroom is EngineHeadroom.MUCH:
+        return (
+            Bottleneck.ROLLOUTS,
+            reasons,
+            ["the engines are not the bottleneck, but the metrics do not show what a rollout does meanwhile"],
+        )
     return Bottleneck.ROLLOUTS, reasons, []
 
 
@@ -110,7 +124,7 @@ def _heavy(times: Times) -> Found | None:
     if part is Part.SAVE:
         once_s = cost_s * times.steps / times.saves
         reasons.append(f"{times.saves} saves of {seconds(once_s)}" + (f", one in {times.save_every} steps" if times.save_every else ""))
-    few = ["only one save was seen"] if part is Part.SAVE and times.saves < 2 else []
+    few = ["only one save was observed"] if part is Part.SAVE and times.saves < 2 else []
     return gains[part], reasons, few
 
 
@@ -118,38 +132,38 @@ _WORDS = {Part.SAVE: "saving", Part.BROADCAST: "sending weights"}
 
 
 def _even(times: Times, who: Side) -> Found:
-    waits, held = times.parts[Part.WAIT].share, held_share(times)
+    waits, held_back = times.parts[Part.WAIT].share, held_back_share(times)
     train = times.parts[Part.TRAIN].share
-    told = f"a finished batch is held back {percent(held)} of the time" if held is not None else ""
+    held_text = f"a finished batch is held back {percent(held_back)} of the time" if held_back is not None else ""
     if who is Side.BOTH:
-        return Bottleneck.TURNS, [f"the trainer waits {percent(waits)} of a step, and {told}"], []
+        return Bottleneck.TURNS, [f"the trainer waits {percent(waits)} of a step, and {held_text}"], []
     reasons = [f"the trainer waits only {percent(waits)} of a step; forward, backward and optimizer take {percent(train)}"]
     own_s = times.rollouts.own_s if times.rollouts is not None else None
     if who is Side.ORCHESTRATOR and own_s is not None and own_s > (1 - WAITS) * times.mean_s:
-        return Bottleneck.BALANCED, [*reasons, f"rollouts alone need {seconds(own_s)} of {seconds(times.mean_s)} a batch, too"], []
+        return Bottleneck.BALANCED, [*reasons, f"rollouts alone need {seconds(own_s)} of {seconds(times.mean_s)} per batch, too"], []
     if who is Side.ORCHESTRATOR:
-        return Bottleneck.TRAINER, [*reasons, f"{told}: rollouts wait for the trainer"], []
-    if held is None:
-        return Bottleneck.TRAINER, reasons, ["whether rollouts wait too is not told: they may be as slow as the trainer"]
-    return Bottleneck.BALANCED, [*reasons, f"{told}: no side has time left"], []
+        return Bottleneck.TRAINER, [*reasons, f"{held_text}: rollouts wait for the trainer"], []
+    if held_back is None:
+        return Bottleneck.TRAINER, reasons, ["the metrics do not show whether rollouts wait too: they may be as slow as the trainer"]
+    return Bottleneck.BALANCED, [*reasons, f"{held_text}: neither side is idle"], []
 
 
 def _tools_share(rollouts: Rollouts | None, engines: Engines | None) -> tuple[float | None, str]:
     """Return the share of a rollout's time spent outside the model, and the source of that figure; (None, "") if it is unknown."""
     if rollouts is not None and rollouts.tools_share is not None:
-        return rollouts.tools_share, "by their own clocks"
+        return rollouts.tools_share, "measured by their own clocks"
     if engines is not None and engines.outside_share is not None:
-        return engines.outside_share, "as many of those in flight are not at the engines"
+        return engines.outside_share, "inferred from the share of rollouts in flight that are not at the engines"
     return None, ""
 
 
-def _said_of(engines: Engines | None) -> Iterator[str]:
+def _engine_reasons(engines: Engines | None) -> Iterator[str]:
     if engines is None:
         return
     figures = [f"{engines.running:.0f} requests run" if engines.running is not None else ""]
     figures.append(f"{engines.waiting:.0f} wait" if engines.waiting is not None else "")
     figures.append(f"the cache is {percent(engines.cache)} full" if engines.cache is not None else "")
-    yield f"at the engines {', '.join(filter(None, figures))}; they were full in {percent(engines.full_share)} of {engines.looks} looks"
+    yield f"at the engines {', '.join(filter(None, figures))}; they were full in {percent(engines.full_share)} of {engines.looks} samples"
 
 
 # ------------------------------------------------------------------------------------------------------------------- doubts
@@ -158,15 +172,15 @@ def _said_of(engines: Engines | None) -> Iterator[str]:
 def _doubts(times: Times) -> Iterator[str]:
     if times.steps < STEPS_SURE:
         yield f"only {times.steps} steps"
-    waits, held = times.parts[Part.WAIT].share, held_share(times)
-    for what, share in (("the wait of the trainer", waits), ("the time batches are held back", held)):
-        if share is not None and abs(share - WAITS) < NEAR:
-            yield f"{what}, {percent(share)}, is near the line of {percent(WAITS)}"
+    waits, held_back = times.parts[Part.WAIT].share, held_back_share(times)
+    for what, share in (("the wait of the trainer", waits), ("the time that batches are held back", held_back)):
+        if share is not None and abs(share - WAITS) < TIE_SHARE:
+            yield f"{what}, {percent(share)}, is near the threshold of {percent(WAITS)}"
     alike = _alike(times.waits, waits >= WAITS)
     if alike < AGREE:
-        yield f"only {percent(alike)} of the steps look like that"
+        yield f"only {percent(alike)} of the steps show this"
     if times.parts[Part.OTHER].share >= OTHER_MAX:
-        yield f"{percent(times.parts[Part.OTHER].share)} of the time is accounted for by nothing"
+        yield f"{percent(times.parts[Part.OTHER].share)} of the time is not explained by any measurement"
 
 
 def _alike(waits: Iterable[float], waiting: bool) -> float:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from prime_train.trainers.folders import STEP_MAX
+from prime_train.trainers.checkpoint_folders import STEP_MAX
 
 LINE_CHARS_MAX = 2**20
 
@@ -20,14 +20,14 @@ class Part(StrEnum):
     WAIT = "wait_for_batch"
     LOAD = "load_data"
     TRAIN = "forward_backward"
-    """Includes the optimizer's time."""
+    """Forward and backward pass, and the optimizer's step."""
     BROADCAST = "broadcast_weights"
     SAVE = "save_ckpt"
     OTHER = "other"
     """The remainder of the step, which no metric accounts for."""
 
 
-TOLD = tuple(part for part in Part if part is not Part.OTHER)
+REPORTED = tuple(part for part in Part if part is not Part.OTHER)
 NEEDED = (Part.WAIT, Part.TRAIN)
 
 
@@ -36,7 +36,7 @@ def key_of(part: Part) -> str:
     return f"time/{part.value}"
 
 
-HELD = ("time/wait_for_policy", "time/wait_for_ckpt")
+HELD_BACK = ("time/wait_for_policy", "time/wait_for_ckpt")
 ROLLOUTS = ("progress/rollouts", "progress/samples")
 DROPPED = "off_policy/dropped"
 TURNS = ("train/agg/all/num_turns/mean", "num_turns/all/mean")
@@ -53,8 +53,8 @@ LOADS: Mapping[str, tuple[str, ...]] = {
 }
 REWARD = "reward/all/mean"
 _HEAD = {"step", "time", "producer"}
-_OURS = {*_HEAD, "time/step", "time/pack", "perf/mfu", DROPPED, REWARD, *HELD, *ROLLOUTS, *TURNS}
-_OURS |= {*(key_of(part) for part in TOLD), *(key for keys in LOADS.values() for key in keys)}
+_OURS = {*_HEAD, "time/step", "time/pack", "perf/mfu", DROPPED, REWARD, *HELD_BACK, *ROLLOUTS, *TURNS}
+_OURS |= {*(key_of(part) for part in REPORTED), *(key for keys in LOADS.values() for key in keys)}
 
 
 def figures_of(line: str) -> Mapping[str, object] | None:

@@ -7,7 +7,18 @@ because the engines had not received the trainer's weights yet. The other figure
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prime_train.trainers.prime_rl.profile.metric_keys import DROPPED, ERRORS, HELD, LOADS, REWARD, ROLLOUTS, TIMING, TURNS, amount, number
+from prime_train.trainers.prime_rl.profile.metric_keys import (
+    DROPPED,
+    ERRORS,
+    HELD_BACK,
+    LOADS,
+    REWARD,
+    ROLLOUTS,
+    TIMING,
+    TURNS,
+    amount,
+    number,
+)
 
 
 @dataclass(frozen=True)
@@ -16,7 +27,7 @@ class Shipped:
 
     step: int
     cycle_s: float
-    held_s: float | None
+    held_back_s: float | None
     rollouts: float | None
     dropped: float | None
     """Rollouts discarded because their weights were too old."""
@@ -40,7 +51,7 @@ class Load:
 
 def is_orchestrators(figures: Mapping[str, object]) -> bool:
     """Return whether a row describes a batch, judged by keys that only the orchestrator writes."""
-    if any(key in figures for key in (*HELD, "time/pack", *ROLLOUTS)):
+    if any(key in figures for key in (*HELD_BACK, "time/pack", *ROLLOUTS)):
         return True
     return "time/step" in figures and (REWARD in figures or any(map(TIMING.fullmatch, figures)))
 
@@ -58,7 +69,7 @@ def batch_of(step: int, figures: Mapping[str, object]) -> Shipped | None:
     return Shipped(
         step=step,
         cycle_s=cycle_s,
-        held_s=amount(figures, *HELD),
+        held_back_s=amount(figures, *HELD_BACK),
         rollouts=amount(figures, *ROLLOUTS),
         dropped=amount(figures, DROPPED),
         failed_share=max(errors, default=None),

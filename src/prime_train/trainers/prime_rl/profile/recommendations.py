@@ -8,11 +8,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from prime_train.core.advice import Call, Operation
+from prime_train.core.text.commands import command
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, percent, seconds
 from prime_train.trainers.prime_rl.profile.metric_keys import Part
 from prime_train.trainers.prime_rl.profile.rollouts import BINDING, CACHE_FULL
 from prime_train.trainers.prime_rl.profile.times import Times
-from prime_train.trainers.prime_rl.profile.waiting import Room, Side, best_s, room, side
+from prime_train.trainers.prime_rl.profile.waiting import EngineHeadroom, Side, best_s, engine_headroom, side
 
 GAIN_MIN = 1.05
 LOST_MIN = 0.1
@@ -67,12 +69,14 @@ def _limit(times: Times) -> str:
 
 
 def _inference(times: Times) -> Iterator[Recommendation]:
-    yield Recommendation("twice the inference GPUs", f"batches come twice as fast at best; {_limit(times)}", _faster_rollouts(times, 2))
+    yield Recommendation(
+        "twice the inference GPUs", f"batches are at best produced twice as fast; {_limit(times)}", _faster_rollouts(times, 2)
+    )
     busy = times.busy_s / times.mean_s
     if busy < 0.5:
-        yield Recommendation("give training GPUs to inference", f"those that train are busy {percent(busy)} of the time")
+        yield Recommendation("move training GPUs to inference", f"the training GPUs are busy {percent(busy)} of the time")
     short = "orchestrator.train.sampling.max_completion_tokens"
-    yield Recommendation(f"shorter completions ({short})", "fewer tokens a rollout, as many more rollouts at once")
+    yield Recommendation(f"shorter completions ({short})", "fewer tokens per rollout, with more rollouts at once in proportion")
 
 
 def _tools(times: Times) -> Iterator[Recommendation]:
@@ -82,8 +86,8 @@ def _tools(times: Times) -> Iterator[Recommendation]:
     yield from _more_at_once(times)
     if share is not None:
         factor = 1 / (1 - share / 2)
-        why = f"they take {percent(share)} of a rollout; with half of that a rollout is {factor:.1f}x as fast; {_limit(times)}"
-        yield Recommendation("tools and environments twice as fast", why, _faster_rollouts(times, factor))
+        why = f"they take {percent(share)} of a rollout; at half that time a rollout is {factor:.1f}x as fast; {_limit(times)}"
+        yield Recommendation("make tools and environments twice as fast", why, _faster_rollouts(times, factor))
     yield from _long_tail(times)
 
 
@@ -93,12 +97,10 @@ def _concurrency(times: Times) -> Iterator[Recommendation]:
 
 
 def _rollouts(times: Times) -> Iterator[Recommendation]:
-    if room(times.engines) is Room.MUCH:
+    if engine_headroom(times.engines) is EngineHeadroom.MUCH:
         yield from _more_at_once(times)
-    look = "ask an engine: prime-train ssh RUN -- curl -s localhost:8100/metrics | grep num_requests"
-    yield Recommendation(
-        "find out what rollouts wait for before anything is bought", f"{look}; {_limit(times)}", _gain(times, times.busy_s)
-    )
+    look = f"ask an engine: {command(Call(Operation.SSH, 'RUN'))} -- curl -s localhost:8100/metrics | grep num_requests"
+    yield Recommendation("find out what rollouts wait for before you rent more", f"{look}; {_limit(times)}", _gain(times, times.busy_s))
     yield from _long_tail(times)
 
 
@@ -107,22 +109,22 @@ def _pauses(times: Times) -> Iterator[Recommendation]:
         return
     share = percent(times.long_waits_s / times.mean_s)
     why = f"{times.long_waits} of {times.steps} waits were far longer than the others: {share} of all the time"
-    what = "evaluations less often, if these are the long waits (orchestrator.eval.interval)"
+    what = "evaluate less often, if evaluations are the long waits (orchestrator.eval.interval)"
     yield Recommendation(what, why, _gain(times, times.mean_s - times.long_waits_s))
 
 
 def _more_at_once(times: Times) -> Iterator[Recommendation]:
-    """Recommend as many more concurrent rollouts as the cache has room for; twice as many if its use is unknown. The speed-up is at most
-    that factor."""
+    """Recommend as many more concurrent rollouts as fit into the cache; twice as many if its use is unknown. The speed-up is at most that
+    factor."""
     engines = times.engines
     cache = engines.cache if engines is not None else None
     factor = min(CACHE_FULL / cache, 8.0) if cache else 2.0
     if factor < GAIN_MIN:
         return
     factor = min(factor, times.mean_s / times.busy_s) if times.busy_s > 0 else factor
-    spare = f"the cache is {percent(cache)} full" if cache is not None else "with twice as many"
-    why = f"{spare}; if tools and engines keep up; {_limit(times)}"
-    yield Recommendation(f"more rollouts at once{_setting(times, factor)}", why, _faster_rollouts(times, factor))
+    cache_text = f"the cache is {percent(cache)} full" if cache is not None else "with twice as many"
+    why = f"{cache_text}; if tools and engines keep up; {_limit(times)}"
+    yield Recommendation(f"run more rollouts at once{_setting(times, factor)}", why, _faster_rollouts(times, factor))
 
 
 def _setting(times: Times, factor: float) -> str:
@@ -142,18 +144,18 @@ def _long_tail(times: Times) -> Iterator[Recommendation]:
         return
     if rollouts.longest_s >= LONG_TAIL * rollouts.rollout_s:
         tail = f"the longest took {seconds(rollouts.longest_s)}, the mean {seconds(rollouts.rollout_s)}; a group waits for its longest"
-        yield Recommendation("a time limit for rollouts", tail)
+        yield Recommendation("set a time limit for rollouts", tail)
 
 
 def _lost(times: Times) -> Iterator[Recommendation]:
     rollouts = times.rollouts
     if rollouts is None:
         return
-    shares = (("end in errors", rollouts.failed_share), ("are dropped, as their weights are too old", rollouts.dropped_share))
+    shares = (("end in errors", rollouts.failed_share), ("are dropped because their weights are too old", rollouts.dropped_share))
     for what, share in shares:
         if share is not None and LOST_MIN <= share < 1:
             why = f"{percent(share)} of the rollouts {what}; {_limit(times)}"
-            yield Recommendation("rollouts that are not lost", why, _faster_rollouts(times, 1 / (1 - share)))
+            yield Recommendation("lose fewer rollouts", why, _faster_rollouts(times, 1 / (1 - share)))
 
 
 # ------------------------------------------------------------------------------------------------------------------ trainer
@@ -179,7 +181,7 @@ def _gain(times: Times, left_s: float) -> float | None:
 def _trainer(times: Times) -> Iterator[Recommendation]:
     train_s, own_s = times.mean_of(Part.TRAIN), _own_s(times)
     paced = times.rollouts is not None and times.rollouts.paced
-    pace = f"rollouts need {seconds(own_s)}" if own_s is not None and paced else "if rollouts keep up, which is not told"
+    pace = f"rollouts need {seconds(own_s)}" if own_s is not None and paced else "if rollouts keep up, which the metrics do not show"
     why = f"forward, backward and optimizer take {seconds(train_s)} of {seconds(times.mean_s)}; {pace}"
     gain = _without(times, train_s / 2)
     if gain is None or gain < GAIN_MIN:
@@ -187,14 +189,14 @@ def _trainer(times: Times) -> Iterator[Recommendation]:
     yield Recommendation("twice the training GPUs", why, gain)
     if times.mfu_pct is not None and times.mfu_pct < MFU_LOW_PCT:
         yield Recommendation(
-            "if memory allows, no offloading (trainer.model.optim_cpu_offload, ac_offloading)",
+            "turn off offloading if memory allows (trainer.model.optim_cpu_offload, ac_offloading)",
             f"training uses {times.mfu_pct:.0f} % of what the GPUs can compute (MFU)",
         )
 
 
 def _turns(times: Times) -> Iterator[Recommendation]:
     own_s = _own_s(times)
-    why = f"side by side a step takes the longer of {seconds(times.busy_s)} (trainer) and {seconds(own_s or 0.0)} (rollouts)"
+    why = f"in parallel a step takes the longer of {seconds(times.busy_s)} (trainer) and {seconds(own_s or 0.0)} (rollouts)"
     yield Recommendation("let rollouts run further ahead (orchestrator.max_off_policy_steps)", why, _without(times, 0.0))
 
 
@@ -204,7 +206,7 @@ def _saves(times: Times) -> Iterator[Recommendation]:
         return
     rarer = min(RARER_MAX, math.ceil(cost_s / times.mean_s / SAVE_SHARE))
     every = f"{times.save_every * rarer} steps instead of {times.save_every}" if times.save_every else f"{rarer} times as many steps"
-    why = f"saves take {percent(cost_s / times.mean_s)} of the time; `prime-train status` weighs that against what a preemption costs"
+    why = f"saves take {percent(cost_s / times.mean_s)} of the time; the status of the run weighs that against what a preemption costs"
     yield Recommendation(f"save every {every} (checkpoints.every_steps)", why, _without(times, cost_s * (1 - 1 / rarer)))
 
 
@@ -214,5 +216,5 @@ def _broadcast(times: Times) -> Iterator[Recommendation]:
     if cost_s <= SAVE_SHARE * times.mean_s:
         return
     left_s = best_s(times.busy_s - cost_s, max(0.0, (_own_s(times) or 0.0) - cost_s))
-    what = "a faster way to send weights (weight_broadcast.type nccl, where it is filesystem and no LoRA is trained)"
+    what = "send weights faster (weight_broadcast.type nccl, if it is filesystem and no LoRA is trained)"
     yield Recommendation(what, f"sending takes {percent(cost_s / times.mean_s)} of the time", _gain(times, left_s))

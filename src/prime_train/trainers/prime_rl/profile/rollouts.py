@@ -16,10 +16,10 @@ CACHE_FULL = 0.85
 
 @dataclass(frozen=True)
 class Rollouts:
-    """Means over the same batches; None if not reported."""
+    """Times and losses of rollouts, as means over the same batches; a field is None if it is not reported."""
 
     batch_s: float
-    held_s: float | None
+    held_back_s: float | None
     own_s: float | None
     paced: bool
     """Whether `own_s` is the actual pace and not only a lower bound."""
@@ -40,7 +40,7 @@ class Rollouts:
 
 @dataclass(frozen=True)
 class Engines:
-    """The inference servers over the same time: medians, None if not reported.
+    """State of the inference servers during the same steps, as medians over the samples; a field is None if it is not reported.
 
     `full_share` is the share of the samples in which requests waited, the cache was nearly full, or requests were preempted.
     """
@@ -66,14 +66,14 @@ def rollouts_of(batches: Sequence[Shipped], engines: Engines | None) -> Rollouts
     """Return the means over the batches; None if there are no batches."""
     if not batches:
         return None
-    batch_s, held_s = fmean(batch.cycle_s for batch in batches), _mean(batch.held_s for batch in batches)
-    least_s, paced_s = max(0.0, batch_s - held_s) if held_s is not None else None, _paced_s(batches, engines)
+    batch_s, held_back_s = fmean(batch.cycle_s for batch in batches), _mean(batch.held_back_s for batch in batches)
+    least_s, paced_s = max(0.0, batch_s - held_back_s) if held_back_s is not None else None, _paced_s(batches, engines)
     made = sum(batch.rollouts or 0.0 for batch in batches)
     dropped = [batch.dropped for batch in batches if batch.dropped is not None]
     longest = [batch.longest_s for batch in batches if batch.longest_s is not None]
     return Rollouts(
         batch_s=batch_s,
-        held_s=held_s,
+        held_back_s=held_back_s,
         own_s=min(batch_s, max(least_s or 0.0, paced_s)) if paced_s is not None else least_s,
         paced=paced_s is not None,
         rollout_s=_mean(batch.total_s for batch in batches),

@@ -13,8 +13,8 @@ from prime_train.trainers.prime_rl.profile.trainer_steps import Row, Trained, in
 
 
 @dataclass(frozen=True)
-class Told:
-    """The whole file, each part in the order of steps or time; of a step that was made twice, only the last."""
+class LoggedRows:
+    """The contents of the metrics file, each part in the order of steps or time; of a step that was made twice, only the last."""
 
     trained: tuple[Trained, ...] = ()
     shipped: tuple[Shipped, ...] = ()
@@ -25,7 +25,7 @@ class Told:
     """Lines that are not JSON objects."""
 
 
-def read(lines: Iterable[str]) -> Told:
+def read(lines: Iterable[str]) -> LoggedRows:
     """Parse the lines of a metrics file. No line causes an exception."""
     rows, unread = list[Mapping[str, object]](), 0
     for line in lines:
@@ -36,7 +36,7 @@ def read(lines: Iterable[str]) -> Told:
             unread += 1
     loads = tuple(load for row in rows if (load := load_of(row)) is not None)
     trained, lacking = _trained(rows)
-    return Told(trained, _shipped(rows), loads, lacking, unread)
+    return LoggedRows(trained, _shipped(rows), loads, lacking, unread)
 
 
 def _trained(rows: Iterable[Mapping[str, object]]) -> tuple[tuple[Trained, ...], tuple[str, ...]]:
@@ -49,9 +49,9 @@ def _trained(rows: Iterable[Mapping[str, object]]) -> tuple[tuple[Trained, ...],
             mfu[step] = used
         if step is not None and _is_trainers(figures):
             steps.append(Row(step, figures))
-    whole = [row for row in steps if all(amount(row.figures, key) is not None for key in needed)]
+    complete = [row for row in steps if all(amount(row.figures, key) is not None for key in needed)]
     lacking = [key for key in needed if not steps or any(amount(row.figures, key) is None for row in steps)]
-    return in_turn(whole, mfu), tuple(lacking)
+    return in_turn(complete, mfu), tuple(lacking)
 
 
 def _is_trainers(figures: Mapping[str, object]) -> bool:

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from prime_train.trainers.prime_rl.profile.metric_keys import TOLD, Part, key_of
+from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, Part, key_of
 from prime_train.trainers.prime_rl.profile.orchestrator import Load
 from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts, engines_of, rollouts_of
-from prime_train.trainers.prime_rl.profile.rows import Told
+from prime_train.trainers.prime_rl.profile.rows import LoggedRows
 from prime_train.trainers.prime_rl.profile.trainer_steps import Trained
 
 LONG_FACTOR, LONG_SHARE = 3.0, 0.25
@@ -38,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Times:
-    """Times of the last settled steps."""
+    """Times of the examined trainer steps: the newest ones, without the first steps of each launch."""
 
     first_step: int
     last_step: int
@@ -52,7 +52,7 @@ class Times:
     long_waits: int
     """Number of steps whose wait is far longer than most."""
     long_waits_s: float
-    """Excess of these waits over the median wait, averaged over all steps: seconds per step."""
+    """Excess of the long waits over the median wait, averaged over all steps: seconds per step."""
     saves: int
     save_every: int | None
     """Steps between saves; None with fewer than two saves."""
@@ -67,17 +67,17 @@ class Times:
         return self.parts[part].share * self.mean_s if part in self.parts else 0.0
 
 
-def settled(told: Told) -> tuple[Trained, ...]:
+def settled(rows: LoggedRows) -> tuple[Trained, ...]:
     """Return the steps that are not among the first ones of a launch."""
-    return tuple(step for step in told.trained if step.settled)
+    return tuple(step for step in rows.trained if step.settled)
 
 
-def times(told: Told, steps: Sequence[Trained]) -> Times:
+def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
     """Return the times of these trainer steps (at least one), and of what the other components reported during them."""
     total_s = sum(step.length_s for step in steps)
     numbers = {step.step for step in steps}
-    batches = [batch for batch in told.shipped if batch.step in numbers]
-    loads = _meanwhile(told.loads, steps)
+    batches = [batch for batch in rows.shipped if batch.step in numbers]
+    loads = _meanwhile(rows.loads, steps)
     saves = [step.step for step in steps if step.parts.get(Part.SAVE, 0.0) > 0]
     engines = engines_of(loads)
     rollouts = rollouts_of(batches, engines)
@@ -130,11 +130,11 @@ def _meanwhile(loads: Iterable[Load], steps: Sequence[Trained]) -> list[Load]:
 
 
 def _missing(steps: Sequence[Trained], rollouts: Rollouts | None, loads: Sequence[Load]) -> Iterable[str]:
-    yield from (key_of(part) for part in TOLD if not any(part in step.parts for step in steps))
+    yield from (key_of(part) for part in REPORTED if not any(part in step.parts for step in steps))
     if rollouts is None:
         yield "time/step of the orchestrator"
     else:
-        if rollouts.held_s is None:
+        if rollouts.held_back_s is None:
             yield "time/wait_for_policy"
         if rollouts.tools_share is None:
             yield "train/agg/all/<agent>/timing/agent/model/mean"

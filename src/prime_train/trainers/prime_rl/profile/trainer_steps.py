@@ -6,14 +6,15 @@ Some versions exclude broadcast and save from their `time/step`, so the length o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from prime_train.trainers.prime_rl.profile.metric_keys import TOLD, Part, amount, key_of, number
+from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, Part, amount, key_of, number
 
 WARM_UP = 2
-"""First steps of a launch, which are slower: they include the wait for the very first batch and the compilation of kernels."""
+"""Number of first steps of a launch that are slower: they include the wait for the very first batch and the compilation of kernels."""
 
 PAUSE_S = 30.0
 PAUSE_FACTOR = 1.5
-"""A launch in between is assumed if the gap between two rows exceeds the time they account for, times `PAUSE_FACTOR`, plus `PAUSE_S`."""
+"""Factor for detecting a launch between two rows: one is assumed if the gap exceeds the time that the rows account for, times
+`PAUSE_FACTOR`, plus `PAUSE_S`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def in_turn(rows: Iterable[Row], mfu: Mapping[int, float]) -> tuple[Trained, ...
 
 def _measure(row: Row, before: Row | None) -> bool:
     """Fill in the row's seconds. Return True if the row is the next step of the same launch as `before`."""
-    parts = {part: amount(row.figures, key_of(part)) for part in TOLD}
+    parts = {part: amount(row.figures, key_of(part)) for part in REPORTED}
     row.parts = {part: value for part, value in parts.items() if value is not None}
     accounted_s = max(sum(row.parts.values()), amount(row.figures, "time/step") or 0.0)
     gap_s = _gap_s(before, row)

@@ -25,7 +25,7 @@ class Side(StrEnum):
     NONE = "nobody waits"
 
 
-class Room(StrEnum):
+class EngineHeadroom(StrEnum):
     """How much more load the engines could take."""
 
     NONE = auto()
@@ -36,28 +36,28 @@ class Room(StrEnum):
 
 def side(times: Times) -> Side:
     """Return which side waits for at least the share `WAITS` of its time."""
-    waits, holds = times.parts[Part.WAIT].share >= WAITS, (held_share(times) or 0.0) >= WAITS
+    waits, holds = times.parts[Part.WAIT].share >= WAITS, (held_back_share(times) or 0.0) >= WAITS
     if waits:
         return Side.BOTH if holds else Side.TRAINER
     return Side.ORCHESTRATOR if holds else Side.NONE
 
 
-def held_share(times: Times) -> float | None:
+def held_back_share(times: Times) -> float | None:
     """Return the share of the orchestrator's time for which it held finished batches back; None if it is unknown."""
     rollouts = times.rollouts
-    if rollouts is None or rollouts.held_s is None or rollouts.batch_s <= 0:
+    if rollouts is None or rollouts.held_back_s is None or rollouts.batch_s <= 0:
         return None
-    return min(1.0, rollouts.held_s / rollouts.batch_s)
+    return min(1.0, rollouts.held_back_s / rollouts.batch_s)
 
 
-def room(engines: Engines | None) -> Room:
+def engine_headroom(engines: Engines | None) -> EngineHeadroom:
     """Return how much more load the engines could take."""
     if engines is None:
-        return Room.UNKNOWN
+        return EngineHeadroom.UNKNOWN
     if engines.full_share >= FULL:
-        return Room.NONE
+        return EngineHeadroom.NONE
     empty = engines.full_share <= EMPTY and (engines.cache or 0.0) < CACHE_EMPTY and (engines.running_each or 0.0) < RUNNING_MANY
-    return Room.MUCH if empty else Room.SOME
+    return EngineHeadroom.MUCH if empty else EngineHeadroom.SOME
 
 
 def best_s(busy_s: float, own_s: float | None) -> float:

@@ -1,4 +1,4 @@
-"""What a validator might do that it should not, by the name of the run."""
+"""Misbehaviour of a validator, by the name of the run."""
 
 import fcntl
 import os
@@ -32,7 +32,7 @@ def behave(name: str, where: str) -> None:
 
 
 def _hang(where: str) -> None:
-    """For ever, with a process of its own that does the same; both hold a lock on the file `where`."""
+    """Hang, with a process of its own that does the same; both hold a lock on the file `where`."""
     with Path(where).open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.Popen(["sleep", "100000"], pass_fds=(lock.fileno(),))
@@ -40,7 +40,7 @@ def _hang(where: str) -> None:
 
 
 def _tried(what: str, at: str) -> str:
-    """ "no", or what was gained by it."""
+    """Return "no", or what was gained by the attempt."""
     try:
         match what:
             case "reads":
@@ -65,7 +65,7 @@ def _tried(what: str, at: str) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    """Nothing of a process that is gone, or hidden."""
+    """Return the file's content; empty for a process that is gone or hidden."""
     try:
         return path.read_bytes()
     except OSError:

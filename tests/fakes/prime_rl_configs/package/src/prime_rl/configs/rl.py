@@ -1,4 +1,4 @@
-"""Settings of a trainer, some of them, and validators of every kind: of one setting, of a section, and of the whole."""
+"""Some settings of a trainer, and validators of every kind: of one setting, of a section, and of the entire config."""
 
 from typing import Annotated, Any, Literal, Self
 

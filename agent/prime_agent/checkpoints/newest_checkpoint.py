@@ -1,0 +1,83 @@
+"""The newest complete checkpoint, kept by hard links from the moment it is found.
+
+Uploads take time, and fail while the bucket is unavailable. Meanwhile the trainer may delete the checkpoint, to make room or because it has
+ended: hard links keep its content, and cost only its disk space. At most one checkpoint is held; a newer one replaces it. If the trainer
+overwrites files in place, links are no protection, and if links are impossible, nothing is held, because copies would cost too much.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_agent.checkpoints.listing import files_in
+from prime_agent.checkpoints.staging import Vanished, clear, set_aside
+from prime_train.ports import PermanentError, TemporaryError
+from prime_train.trainers import FileInfo
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LocalCheckpoint:
+    """A held checkpoint. `path` ends in the checkpoint's own name; `files` are the files found in it."""
+
+    step: int
+    path: Path
+    files: tuple[FileInfo, ...]
+
+
+class Waiting:
+    """Holder of the newest complete checkpoint, shared by the thread that scans the checkpoint folder and the one that uploads.
+
+    `folder` is on the trainer's file system, outside its working tree.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._stored: LocalCheckpoint | None = None
+
+    def newest(self, *, above: int) -> LocalCheckpoint | None:
+        """Return the held checkpoint if its step is above `above` and it was not written to; otherwise release it and return None."""
+        with self._lock:
+            stored = self._stored
+            if stored is not None and (stored.step <= above or not _is_as_it_was(stored)):
+                clear(self._folder)
+                self._stored = None
+            return self._stored
+
+    def hold(self, step: int, path: Path) -> LocalCheckpoint | None:
+        """Hold the complete checkpoint at `path` and return it, or None if that is impossible.
+
+        If the held checkpoint of the same step has only lost files at `path`, the trainer is deleting it, so the links stay as they are.
+        """
+        with self._lock:
+            return self._hold(step, path)
+
+    def _hold(self, step: int, path: Path) -> LocalCheckpoint | None:
+        stored = self._stored
+        try:
+            if stored is not None and stored.step == step and set(files_in(path)) <= set(stored.files):
+                return stored
+            place = self._folder / f"{step}.new" / path.name
+            files = set_aside(path, place, copy=False, only_links=True)
+            folder = place.parent.with_suffix("")
+            clear(folder)
+            place.parent.rename(folder)
+        except (Vanished, TemporaryError, PermanentError, OSError) as error:
+            _log.debug("step %d is not kept on disk: %s", step, error)
+            clear(self._folder / f"{step}.new")
+            return stored if stored is not None and stored.step == step else None
+        if stored is not None and stored.step != step:
+            clear(stored.path.parent)
+        self._stored = LocalCheckpoint(step, folder / path.name, files)
+        return self._stored
+
+
+def _is_as_it_was(stored: LocalCheckpoint) -> bool:
+    """Return whether the files are unchanged: a trainer that writes into a file also changes the hard link to it."""
+    try:
+        return files_in(stored.path) == stored.files
+    except (PermanentError, OSError):
+        return False

@@ -1,0 +1,506 @@
+"""The agent's decisions as a pure function: `step(state, event, now_s)` returns the next state and the effects to execute.
+
+An event only updates the state. What is due then (a heartbeat, a scan of the checkpoint folder, SIGKILL after SIGTERM, the end) is derived
+from state and time alone, in `ACTS`, so that no order of events can leave something undone.
+
+The agent never stops a healthy trainer because the control plane does not respond. It always obeys `fenced` at once and then does nothing
+more for the run, because another attempt owns it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from prime_agent import effects as e
+from prime_agent import events as v
+from prime_agent import health as health_problem
+from prime_agent import heartbeat_channel as channel
+from prime_agent.checkpoints import disk_forecast, transfers
+from prime_agent.checkpoints import stats as saves
+from prime_agent.gpu import health as gpu_health
+from prime_agent.outputs import schedule as outputs
+from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, heartbeat, reached, upload_problem
+from prime_agent.trainer import services
+from prime_agent.trainer import steps as progress
+from prime_train.core.causes import FLUSHED, Cause
+from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
+from prime_train.trainers import Progress
+
+ORDER = (Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE, Phase.TRAIN)
+DETAIL_CHARS_MAX, TAIL_CHARS_MAX = 2000, 8000
+EXIT_S_MAX = 3600
+"""Seconds for which the exit is sent again and again while the control plane does not respond."""
+
+STUCK_S_MAX = 60
+"""Seconds after SIGKILL from which on a process that still exists counts as stuck in the kernel."""
+
+EARLY_FLUSH_S_MAX = 30
+"""Limit in seconds for an attempt that never trained, which has only its log to upload."""
+
+FLUSH_S_MIN = 10
+TICK_S_MAX = 60.0
+NOT_KEPT = (Cause.PREEMPTED,)
+"""Causes of an end that leaves no time to upload the trainer's log."""
+
+Out = tuple[AgentState, tuple[e.Effect, ...]]
+
+
+def step(state: AgentState, event: v.Event, now_s: float) -> Out:
+    """Return the state after `event` and the effects in the order of execution. After `Exit` there are none."""
+    if state.over:
+        return state, ()
+    state, effects = _handled(state, event, now_s)
+    for act in ACTS:
+        if state.over:
+            break
+        state, more = act(state, now_s)
+        effects = (*effects, *more)
+    return state, effects
+
+
+def next_tick_s(state: AgentState, now_s: float) -> float:
+    """Return the next time after `now_s` at which something becomes due even without an event. Anything due earlier is handled at the next
+    event."""
+    moments = [*transfers.due_s(state.transfers), outputs.due_s(state.outputs), channel.due_s(state.channel)]
+    moments += [state.train_until_s, state.deadline_s, state.exit_until_s]
+    if state.stop is not None and state.running:
+        moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
+    if state.flush is not None and state.flush.until_s is not None:
+        moments.append(state.flush.until_s)
+    if state.health_problem is not None and not state.health_problem.is_reported:
+        moments.append(state.health_problem.report_s)
+    return min((moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX)
+
+
+# --------------------------------------------------------------------------------------------------------------- the events
+
+
+def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
+    match event:
+        case v.Tick():
+            return state, ()
+        case v.Started():
+            left_s = state.job.deadline_in_s
+            state = replace(state, outputs=outputs.schedule(state.outputs, now_s + state.job.spec.outputs_every_s))
+            return _enter(replace(state, deadline_s=now_s + left_s if left_s is not None else None), Phase.PREFLIGHT, now_s)
+        case v.PhaseDone(phase):
+            return _phase_done(state, phase, now_s)
+        case v.PhaseFailed(phase, cause, detail, tail):
+            return _phase_failed(state, phase, _job_exit(cause, detail, tail=tail), now_s)
+        case v.FellBack(point, damaged_step, digests, why):
+            return _fell_back(state, point.step, damaged_step, why), (e.FallBack(point, digests),)
+        case v.Noted(text):
+            return replace(state, note=text), ()
+        case v.StepsReported(rows):
+            return _steps_seen(state, rows, now_s)
+        case v.RuleFired(cause, line):
+            return _stopping(state, cause, f"log rule: {line}", now_s)
+        case v.TrainerExited():
+            return _trainer_exited(state, event, now_s)
+        case v.Sensed():
+            return _sensed(state, event, now_s), ()
+        case v.ServicesFound(found):
+            return replace(state, services=found), ()
+        case v.ServiceAnswered(name, answer):
+            return replace(state, services=services.answered(state.services, name, answer, now_s)), ()
+        case v.HeartbeatAnswered(reply):
+            return _heartbeat_answered(state, reply, now_s)
+        case v.HeartbeatFailed():
+            return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
+        case v.CheckpointsScanned(steps, saving, took_s, begun, removed):
+            moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
+            return _scanned(state, moved, now_s), ()
+        case v.Uploaded(step_, key, sent):
+            moved = transfers.uploaded(state.transfers, step_, key, now_s)
+            return replace(state, transfers=moved, saves=replace(state.saves, moved=sent or state.saves.moved)), ()
+        case v.UploadFailed(step_, why):
+            return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
+        case v.OutputsUploaded(refused, failed):
+            return _outputs_uploaded(state, refused, failed, now_s), ()
+        case v.CommitAnswered(step_, reply):
+            return _commit_answered(state, step_, reply, now_s)
+        case v.Settled():
+            return replace(state, transfers=transfers.settled(state.transfers)), ()
+        case v.CommitFailed():
+            return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, heartbeat_s=state.channel.heartbeat_s)), ()
+        case v.EvidenceDone(kept, why):
+            return _evidence_done(state, why, now_s, kept=kept), ()
+        case v.LogKept():
+            return replace(state, keeping_log=False), ()
+        case v.SigTerm():
+            return _preempted(state, now_s)
+
+
+def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> AgentState:
+    """Record a scan's result. A flush needs a scan that started after the flush did, so an earlier one is repeated at once."""
+    stale = state.flush is not None and moved.seen <= state.flush.scans
+    kept = _saved(state, moved, now_s)
+    return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved)
+
+
+def _outputs_uploaded(state: AgentState, refused: str, failed: str, now_s: float) -> AgentState:
+    done = outputs.ended(state.outputs, refused=refused, failed=failed)
+    return replace(state, outputs=done if state.flush is None else outputs.reschedule(done, now_s, before=state.flush.output_uploads))
+
+
+def _evidence_done(state: AgentState, why: str, now_s: float, *, kept: bool) -> AgentState:
+    """Record that evidence was gathered, or could not be, and schedule the heartbeat and the report of a failure that waited for it."""
+    note = state.note if kept else f"the evidence could not be uploaded to the bucket: {why}"
+    ill = replace(state.health_problem, report_s=now_s) if state.health_problem is not None else None
+    return replace(_with_news(state), evidence=state.evidence or kept, note=note, health_problem=ill)
+
+
+def _with_news(state: AgentState) -> AgentState:
+    return replace(state, channel=channel.with_news(state.channel))
+
+
+def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
+    state = _with_news(replace(state, phase=phase, note=""))
+    if phase is not Phase.TRAIN:
+        return state, (e.RunPhase(phase),)
+    moved = transfers.begin(state.transfers, now_s)
+    return replace(state, running=True, steps=progress.started(now_s), transfers=moved), (e.StartTrainer(),)
+
+
+def _phase_done(state: AgentState, phase: Phase, now_s: float) -> Out:
+    if phase is not state.phase or phase not in ORDER[:-1]:
+        return state, ()
+    after = ORDER[ORDER.index(phase) + 1]
+    if after is Phase.SMOKE and state.job.spec.smoke is None:
+        after = Phase.RESTORE
+    if after is Phase.RESTORE and state.job.resume_step is None:
+        after = Phase.TRAIN
+    return _enter(state, after, now_s)
+
+
+def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float) -> Out:
+    if phase is not state.phase or state.flush is not None:
+        return state, ()
+    state = _end(replace(state, keeping_log=True), ended, now_s)
+    return state, (e.KeepLog(phase),)
+
+
+def _saved(state: AgentState, moved: transfers.Transfers, now_s: float) -> saves.SaveHistory:
+    """Return the statistics of saves after a scan. A waiting checkpoint that is no longer the newest will not be uploaded, so it counts as
+    skipped."""
+    if not moved.found:
+        return state.saves
+    waited = [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading]
+    return saves.seen(state.saves, moved.found[-1], now_s, durations_s=state.steps.durations_s, skipped=bool(waited))
+
+
+def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
+    """Continue from an older checkpoint, which was restored instead of the requested one."""
+    moved = replace(state.transfers, uploaded_step=step_)
+    job = replace(state.job, resume_step=step_)
+    note = f"resumes from step {step_}: {why}"
+    return replace(state, job=job, transfers=moved, committed_step=step_, damaged_step=damaged_step, note=note)
+
+
+def _committed(state: AgentState, reply: Reply) -> int:
+    """Return the newest committed step in the reply, or 0 if it cannot be restored."""
+    return reply.committed_step if reply.committed_step > state.damaged_step else 0
+
+
+def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> Out:
+    if not state.running:
+        return state, ()
+    first = state.steps.step == 0
+    if first and state.job.resume_step is not None:
+        # A line such as "resumed from step 25" names the step, but without a loss it does not report a completed step.
+        rows = tuple(row for row in rows if row.step != state.job.resume_step or row.loss is not None)
+        if rows and rows[0].step <= state.job.resume_step:
+            detail = f"the first step after a resume from step {state.job.resume_step} was step {rows[0].step}"
+            return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
+    state = replace(state, steps=progress.seen(state.steps, rows, now_s))
+    if first and state.steps.step > 0:
+        left_s = state.job.train_s_max
+        state = _with_news(replace(state, train_until_s=now_s + left_s if left_s is not None else None))
+    limit = state.job.spec.health.zero_reward_steps
+    if limit and state.steps.zeros >= limit:
+        return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
+    return state, ()
+
+
+def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
+    gpus = gpu_health.seen(state.gpus, sensed.gpus, now_s, training=_is_training(state))
+    sensed_services = services.sensed(state.services, sensed.gpus.loads if gpus.is_fresh else (), now_s)
+    return replace(
+        state,
+        sensed=sensed,
+        gpus=gpus,
+        services=sensed_services,
+        free_space=disk_forecast.sensed(state.free_space, sensed.disk_free_gib, now_s),
+    )
+
+
+def _is_training(state: AgentState) -> bool:
+    """Return whether the trainer should be making steps: it has made one, has more to make, and was not asked to stop."""
+    last = state.job.spec.trainer.steps
+    return state.running and state.stop is None and state.steps.step > 0 and (last is None or reached(state) < last)
+
+
+def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
+    was_sent = state.exit_flying
+    state = replace(state, exit_flying=False)
+    match reply.verdict:
+        case Verdict.FENCED:
+            return _fenced(state)
+        case Verdict.REPEATED:
+            return replace(state, channel=channel.refused(state.channel)), ()
+        case Verdict.OK:
+            pass
+    if was_sent:
+        return replace(state, over=True), (e.Exit(e.Leave.REPORTED),)
+    committed = max(state.committed_step, _committed(state, reply))
+    moved = transfers.commit_now(state.transfers, now_s) if state.channel.failures else state.transfers
+    state = replace(
+        state, channel=channel.answered(state.channel, heartbeat_s=reply.heartbeat_s), committed_step=committed, transfers=moved
+    )
+    match reply.order:
+        case Order.NONE:
+            return replace(state, evidence_requested=False, evidence=False), ()
+        case Order.DRAIN:
+            if state.flush is not None and state.flush.until_s is None:
+                return _pressed(state, now_s), ()
+            return _stopping(state, Cause.DRAINED, reply.reason or "the control plane ordered a flush and stop", now_s)
+        case Order.EVIDENCE:
+            was_requested = state.evidence_requested
+            return replace(state, evidence_requested=True), () if was_requested else (e.GatherEvidence(),)
+
+
+def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) -> Out:
+    if reply.verdict is Verdict.FENCED:
+        return _fenced(state)
+    committed = max(state.committed_step, _committed(state, reply), step_)
+    kept = saves.committed(state.saves, step_, now_s)
+    state = replace(state, transfers=transfers.committed(state.transfers, step_, now_s), committed_step=committed, saves=kept)
+    return state, (e.Settle(step_),)
+
+
+def _preempted(state: AgentState, now_s: float) -> Out:
+    if state.preempting:
+        return state, ()
+    # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
+    talk = replace(channel.with_news(state.channel), next_s=min(state.channel.next_s, now_s))
+    state = replace(state, preempting=True, channel=talk, outputs=outputs.schedule(state.outputs, now_s))
+    return _stopping(state, Cause.PREEMPTED, "SIGTERM: the machine is being preempted", now_s)
+
+
+# ------------------------------------------------------------------------------------------------------------------ the end
+
+
+def _fenced(state: AgentState) -> Out:
+    """Kill the trainer now, and upload and report nothing more, because another attempt owns the run."""
+    effects: tuple[e.Effect, ...] = (e.SignalTrainer(e.Force.KILL),) if state.running else (e.CancelPhase(),)
+    return replace(state, over=True), (*effects, e.Exit(e.Leave.FENCED))
+
+
+def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out:
+    """Stop the attempt; only the first reason counts.
+
+    A running trainer is asked to save and exit, or killed if it would do harm. Before the trainer has started, the attempt ends here.
+    """
+    if state.stop is not None or state.flush is not None:
+        return state, ()
+    at_once = cause is Cause.RESUME_IGNORED
+    kill_s = now_s + (0 if at_once else state.job.spec.trainer.stop_s)
+    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once))
+    if state.running:
+        return state, (e.SignalTrainer(e.Force.KILL if at_once else e.Force.ASK),)
+    return _end(state, _job_exit(cause, detail), now_s), (e.CancelPhase(),)
+
+
+def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> Out:
+    if not state.running or state.flush is not None:
+        return replace(state, running=False), ()
+    state = replace(state, running=False)
+    ended = _how_it_ended(state, event)
+    effects: tuple[e.Effect, ...] = (e.FreeDiskSpace(),) if ended.cause is Cause.DISK_FULL else ()
+    keep = ended.cause not in NOT_KEPT
+    state = _end(replace(state, keeping_log=keep), ended, now_s)
+    return state, (*effects, e.KeepLog(Phase.TRAIN)) if keep else effects
+
+
+def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
+    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached."""
+    steps = state.job.spec.trainer.steps
+    finished = event.code == 0 and steps is not None and reached(state) >= steps
+    if state.stop is None and state.gpus.fault and event.code != 0:
+        # The trainer's own error is a consequence of the GPU's fault.
+        return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)
+    if state.stop is None or finished:
+        return _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
+    return _job_exit(state.stop.cause, state.stop.detail, code=event.code, tail=event.log_tail)
+
+
+def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str = "") -> JobExit:
+    return JobExit(cause=cause, detail=detail[:DETAIL_CHARS_MAX], code=code, log_tail=tail[-TAIL_CHARS_MAX:])
+
+
+def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
+    """Enter the flush, after which nothing else is left to do."""
+    trained = state.transfers.open
+    # Without a marker, only the absence of changes distinguishes a complete checkpoint from one truncated by a crash. So after a crash only
+    # checkpoints that were unchanged before it count.
+    clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
+    begun_s = state.stop.requested_s if state.stop is not None else now_s
+    health = state.job.spec.health
+    until_s = max(begun_s + health.drain_s, now_s + FLUSH_S_MIN) if trained else now_s + EARLY_FLUSH_S_MAX
+    # A finished run has no time limit: this disk has the only copy, and the control plane decides for how long the machine is worth its
+    # price.
+    limit_s = None if ended.cause is Cause.FINISHED and trained else until_s
+    flush = Flush(ended, clean=clean, until_s=limit_s, scans=state.transfers.scans, begun_s=now_s, output_uploads=state.outputs.started)
+    moved, last = transfers.scan_now(state.transfers, now_s), outputs.schedule(state.outputs, now_s)
+    return _with_news(replace(state, phase=Phase.FLUSH, flush=flush, transfers=moved, outputs=last))
+
+
+# ------------------------------------------------------------------------------------------------------------- what is due
+
+
+def _enforce_deadline(state: AgentState, now_s: float) -> Out:
+    """Enforce the limits on time in the agent as well, because the control plane may be unavailable."""
+    if state.deadline_s is not None and now_s >= state.deadline_s and state.running:
+        return _stopping(state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s)
+    if state.train_until_s is None or now_s < state.train_until_s:
+        return state, ()
+    return _stopping(state, Cause.HOURS_SPENT, f"the {state.job.train_s_max} s of training left to this run are spent", now_s)
+
+
+def _kill_what_stays(state: AgentState, now_s: float) -> Out:
+    stop = state.stop
+    if stop is None or not state.running or now_s < stop.kill_s:
+        return state, ()
+    if not stop.killed:
+        return replace(state, stop=replace(stop, killed=True, kill_s=now_s)), (e.SignalTrainer(e.Force.KILL),)
+    if now_s < stop.kill_s + STUCK_S_MAX:
+        return state, ()
+    detail = f"{stop.detail}; the trainer still exists {STUCK_S_MAX} s after SIGKILL"
+    return _end(replace(state, running=False), _job_exit(stop.cause, detail), now_s), ()
+
+
+def _diagnose(state: AgentState, now_s: float) -> Out:
+    """Gather evidence first and report the illness afterwards, because the report ends the machine."""
+    if state.phase in (Phase.FLUSH, Phase.EXITED):
+        return replace(state, health_problem=None), ()
+    saving, training = state.transfers.saving, _is_training(state)
+    found = health_problem.found(
+        state.gpus, state.services, state.steps, now_s, health=state.job.spec.health, training=training, saving=saving
+    )
+    now = health_problem.changed(state.health_problem, found, now_s)
+    if now is not None and now is not state.health_problem:
+        return replace(state, health_problem=now), (e.GatherEvidence(),)
+    if now is None or now.is_reported or now_s < now.report_s:
+        return replace(state, health_problem=now), ()
+    return _with_news(replace(state, health_problem=health_problem.reported(now))), ()
+
+
+def _transfer(state: AgentState, now_s: float) -> Out:
+    job, settled = state.job, state.flush is not None and state.flush.clean
+    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, attempt=job.attempt, identity=job.identity, settled=settled)
+    return replace(state, transfers=moved), effects
+
+
+def _upload_outputs(state: AgentState, now_s: float) -> Out:
+    if state.phase is Phase.EXITED:
+        return state, ()
+    every_s, has_ended = state.job.spec.outputs_every_s, state.flush is not None
+    uploads, effects = outputs.pace(state.outputs, now_s, every_s=every_s, step=reached(state), trainer_ended=has_ended)
+    return replace(state, outputs=uploads), effects
+
+
+def _watch_uploads(state: AgentState, now_s: float) -> Out:
+    return replace(state, upload_problem=upload_problem(state, now_s)), ()
+
+
+def _finish_flush(state: AgentState, now_s: float) -> Out:
+    if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
+        return state, ()
+    flush = _honest(state, state.flush)
+    closed = replace(state.transfers, open=False)
+    return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=now_s + EXIT_S_MAX)), ()
+
+
+def _pressed(state: AgentState, now_s: float) -> AgentState:
+    """Limit the time for the last checkpoint, counted from now."""
+    assert state.flush is not None
+    return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s))
+
+
+def _honest(state: AgentState, flush: Flush) -> Flush:
+    """Return the flush with an exit that is not called finished or flushed while the last checkpoint or outputs are not in the bucket."""
+    moved, finished = state.transfers, flush.exit.cause is Cause.FINISHED
+    if not moved.open or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
+        return flush
+    detail = "" if moved.is_idle else moved.problem or "the upload of the last checkpoint did not end in time"
+    lost = detail or (_lost(state) if finished else "") or _lost_outputs(state, flush)
+    saved = max(moved.begun_step, moved.uploaded_step) if finished else 0
+    failed = {"cause": Cause.UPLOAD_FAILED, "detail": lost[:DETAIL_CHARS_MAX]} if lost else {}
+    return replace(flush, exit=flush.exit.model_copy(update={"saved_step": saved, **failed}))
+
+
+def _lost_outputs(state: AgentState, flush: Flush) -> str:
+    if _are_outputs_done(state, flush) or not state.job.spec.outputs:
+        return ""
+    return f"outputs were not uploaded: {state.outputs.problem or 'their upload did not end in time'}"
+
+
+def _lost(state: AgentState) -> str:
+    """Return a description of what the trainer saved, or may have saved, and removed before it could be uploaded; "" if there is
+    nothing."""
+    moved = state.transfers
+    newest = (
+        f"the newest checkpoint in the bucket is of step {moved.uploaded_step}" if moved.uploaded_step else "no checkpoint is in the bucket"
+    )
+    if moved.begun_step > moved.uploaded_step:
+        return f"the trainer's checkpoint of step {moved.begun_step} was removed or incomplete when the trainer ended; {newest}"
+    if moved.removed and reached(state) > moved.uploaded_step:
+        return f"the trainer removed its checkpoint folder at the end, at step {reached(state)}; {newest}"
+    return ""
+
+
+def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
+    moved = state.transfers
+    if flush.until_s is not None:
+        if moved.uncommitted is not None and state.channel.failures and now_s < flush.until_s + EXIT_S_MAX:
+            # The exit could not be reported now either, so waiting costs nothing, and the commit must precede it.
+            return False
+        if now_s >= flush.until_s:
+            return True
+    looked = not moved.open or moved.seen > flush.scans
+    if not _are_outputs_done(state, flush):
+        return False
+    busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
+    return looked and moved.is_idle and not busy
+
+
+def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
+    """Return whether the flush need not wait for outputs any longer. Logs and metrics are tried once, and what can only be refused delays
+    the end of nothing but a run that has finished."""
+    uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
+    if not state.job.spec.outputs:
+        return uploads.started > flush.output_uploads and not uploads.in_flight
+    return not are_outputs_pending(state) if finished else uploads.last_done > flush.output_uploads
+
+
+def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
+    if state.exit_until_s is not None and now_s >= state.exit_until_s and not state.channel.flying:
+        return replace(state, over=True), (e.Exit(e.Leave.UNHEARD),)
+    if not channel.is_due(state.channel, now_s):
+        return state, ()
+    state = replace(state, channel=channel.sent(state.channel, now_s, salt=f"{state.job.run_id}/{state.job.attempt}"))
+    message = heartbeat(state, now_s)
+    if message.exit is None:
+        return state, (e.SendHeartbeat(message),)
+    return replace(state, exit_flying=True), (e.SendExit(message),)
+
+
+ACTS: tuple[Callable[[AgentState, float], Out], ...] = (
+    _enforce_deadline,
+    _kill_what_stays,
+    _diagnose,
+    _transfer,
+    _upload_outputs,
+    _watch_uploads,
+    _finish_flush,
+    _send_heartbeat_if_due,
+)

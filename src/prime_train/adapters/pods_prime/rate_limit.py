@@ -1,0 +1,47 @@
+"""The pause that Prime has asked for by a 429 response, applied to all requests of a watcher.
+
+Machines may still be given back during a pause, because they cost money, but only a limited number.
+"""
+
+import threading
+from collections.abc import Callable
+
+from prime_train.adapters.http import Answer
+from prime_train.ports import TemporaryError
+
+QUIET_S_MAX = 300.0
+"""Longest pause in seconds that is kept, so that runs do not go unwatched for longer."""
+GIVEN_BACK_MAX = 20
+"""Number of machines that may be given back during one pause; further ones wait for its end."""
+TOO_MANY = 429
+
+
+class RateLimitPause:
+    """The current pause. `clock` returns monotonic seconds. Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._until_s = self._end_s = clock()
+        self._given_back = 0
+
+    def check(self, method: str, path: str) -> None:
+        """Raise TemporaryError with the remaining seconds if a request may not be sent now. To be called before every request."""
+        with self._lock:
+            left_s = self._until_s - self._clock()
+            if left_s <= 0:
+                return
+            if method == "DELETE" and self._given_back < GIVEN_BACK_MAX:
+                self._given_back += 1
+                return
+        raise TemporaryError(f"{method} {path} was not sent: Prime has asked for no requests for another {left_s:.0f} s", delay_s=left_s)
+
+    def heed(self, answer: Answer) -> None:
+        """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every
+        response."""
+        if answer.status != TOO_MANY or answer.delay_s <= 0:
+            return
+        with self._lock:
+            now_s = self._clock()
+            if now_s >= self._until_s:
+                self._end_s, self._given_back = now_s + QUIET_S_MAX, 0
+            self._until_s = max(self._until_s, min(now_s + answer.delay_s, self._end_s))

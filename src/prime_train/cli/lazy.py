@@ -1,0 +1,75 @@
+"""Commands whose modules are imported when they are called, so that no command waits for the imports of the others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from prime_train.cli.help.examples import epilog
+from prime_train.exits import guarded, reported
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A row of the table of commands.
+
+    `name`: its words on the command line, such as `config save`; `target`: the function, or the Typer app of a group, as `module:name`;
+    `help`: the first line of its help; `parsed_by`: a command class, as `module:name`, for arguments that Typer cannot describe; `verbs`:
+    the commands of a group.
+    """
+
+    name: str
+    target: str
+    help: str
+    parsed_by: str = ""
+    verbs: tuple["Verb", ...] = ()
+
+    @cached_property
+    def command(self) -> Any:
+        """The Typer command; accessing it imports its module."""
+        found = _named(self.target)
+        if self.verbs:
+            add(found, self.verbs)
+            return get_command(found)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        parsed_by = _named(self.parsed_by) if self.parsed_by else None
+        app.command(self.word, cls=parsed_by, epilog=epilog(self.name))(guarded(found))
+        return get_command(app)
+
+    @property
+    def word(self) -> str:
+        return self.name.split()[-1]
+
+    def load(self) -> Any:
+        return self.command
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command where its group lists it (help, completion, suggestions). When it is called, it imports the command, which then
+    parses and runs."""
+
+    @property
+    def loaded(self) -> Any:
+        assert self.callback is not None
+        return self.callback()
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        return self.loaded.make_context(info_name, args, parent, **extra)
+
+
+def add(app: typer.Typer, verbs: Iterable[Verb], title: str | None = None) -> None:
+    """Add the commands to the app without importing them. `title`: the heading that they stand under in its help."""
+    for verb in verbs:
+        app.command(verb.word, cls=LazyCommand, help=verb.help, rich_help_panel=title)(verb.load)
+
+
+def _named(target: str) -> Any:
+    module, _, name = target.partition(":")
+    # The import fails where an optional library is not installed.
+    with reported():
+        return getattr(import_module(module), name)

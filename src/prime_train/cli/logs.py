@@ -1,0 +1,106 @@
+"""`prime-train logs RUN`: show a run's history and its trainer's log."""
+
+import os
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from prime_train.cli.arguments import AsJson, print_json, seconds
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.run import HistoryEvent
+from prime_train.core.text.formatting import span
+from prime_train.operations.run_logs.log_stream import LogStream, log_followed
+from prime_train.operations.run_logs.logs import LogEnd, LogFilter, history_of, log_end
+from prime_train.operations.run_lookup import find
+from prime_train.ports import RunRecord
+
+
+def logs(
+    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the log until the run ends.")] = False,
+    lines: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100_000,
+            help="Number of lines of the trainer's log; by default 40, or with --since all of that time.",
+            show_default=False,
+        ),
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, metavar="N", help="Show only this attempt.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="DURATION", help="Show only what was written within this time, such as 10m.", show_default=False),
+    ] = None,
+    grep: Annotated[str, typer.Option("--grep", metavar="TEXT", help="Show only lines that contain this text.", show_default=False)] = "",
+    regexp: Annotated[bool, typer.Option("-E", "--regexp", help="Treat the text of --grep as a regular expression (RE2).")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a run's history and log.
+
+    What happened to the run, then the end of its trainer's log.
+    """
+    if follow and attempt is not None:
+        raise UsageError("--attempt and --follow cannot be combined", fix="leave out one of them")
+    if follow and as_json:
+        raise UsageError("--json and --follow cannot be combined", fix="leave out one of them")
+    log_filter = LogFilter(lines, attempt, seconds("--since", since), grep, is_pattern=regexp)
+    home = Home.of(os.environ)
+    record = find(home.store(), run)
+    if as_json:
+        print_json(_record(home, record, log_filter))
+        return
+    history = home.store().history(record.run.run_id)
+    _print_history(home, record, history, log_filter)
+    if not follow:
+        _show(log_end(home, record, log_filter, _warn))
+        return
+    end, stream = log_followed(home, record, log_filter, _warn)
+    if end is not None:
+        _show(end)
+    _follow(home, record, stream, log_filter, printed=len(history))
+
+
+def _warn(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
+    """Format one line of history for an event `after_s` seconds after the launch."""
+    return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
+
+
+def _record(home: Home, record: RunRecord, log_filter: LogFilter) -> dict[str, object]:
+    store = home.store()
+    history = history_of(store.history(record.run.run_id), log_filter, store.now_s())
+    end = log_end(home, record, log_filter, _warn)
+    return {
+        "run": record.run.run_id,
+        "history": [{"at_s": one.at_s, "attempt": one.attempt, "kind": one.kind, "step": one.step, "text": one.text} for one in history],
+        "log": {"name": end.name, "lines": end.text.splitlines()},
+    }
+
+
+def _print_history(home: Home, record: RunRecord, history: Sequence[HistoryEvent], log_filter: LogFilter) -> None:
+    for line in history_of(history, log_filter, home.store().now_s()):
+        typer.echo(history_line(line.at_s - record.run.created_s, line.attempt, line.kind, line.text))
+
+
+def _show(end: LogEnd) -> None:
+    typer.echo(f"--- {end.name}" if end.name else "--- no log: no machine has one, and none was saved as evidence")
+    if end.text:
+        typer.echo(end.text.removesuffix("\n"))
+
+
+def _follow(home: Home, record: RunRecord, stream: LogStream, log_filter: LogFilter, *, printed: int) -> None:
+    """Print the stream, and the events of the run after the first `printed` ones, until the run is over."""
+    store = home.store()
+    for text in stream.pieces():
+        typer.echo(text, nl=False)
+        history = store.history(record.run.run_id)
+        _print_history(home, record, history[printed:], log_filter)
+        printed = len(history)

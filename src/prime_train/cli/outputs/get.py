@@ -1,0 +1,40 @@
+"""`prime-train outputs RUN get DIR`: download outputs, logs and metrics into a folder."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.cli.arguments import print_json
+from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Replace, RunId
+from prime_train.cli.checkpoints.progress_bar import bar
+from prime_train.cli.outputs.options import Attempt, Only, Step, found_outputs
+from prime_train.core.text.formatting import size
+from prime_train.operations.outputs.get import get as get_into
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write into; it is created if it is missing.", show_default=False)]
+
+
+def get(
+    run: RunId,
+    folder: Folder,
+    only: Only = None,
+    attempt: Attempt = None,
+    step: Step = None,
+    replace: Replace = False,
+    bucket: BucketUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download the outputs into a folder.
+
+    The newest version of each, verified; logs, metrics and TensorBoard event files of each attempt into DIR/_run/attempt-N. Files that are
+    there already are not fetched again.
+    """
+    found = found_outputs(run, bucket)
+    written = get_into(found, folder, patterns=only or (), attempt=attempt, step=step, replace=replace, progress=bar)
+    if as_json:
+        print_json({"folder": str(folder), "files": [asdict(file) for file in written]})
+        return
+    new = [file for file in written if file.is_new]
+    typer.echo(f"{folder}: {len(new)} of {len(written)} files written, {size(sum(file.size_bytes for file in new))}")

@@ -1,0 +1,37 @@
+"""`prime-train tensorboard RUN`: write a run's metrics as TensorBoard event files."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.cli.arguments import AsJson, print_json
+from prime_train.cli.checkpoints.options import BucketUrl
+from prime_train.cli.outputs.options import Attempt, found_outputs
+from prime_train.operations.outputs.event_files import write_event_files
+
+
+def tensorboard(
+    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write into.")] = Path("tensorboard"),
+    attempt: Attempt = None,
+    start: Annotated[bool, typer.Option("--start", help="Start TensorBoard, if it is installed.")] = False,
+    bucket: BucketUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's metrics as TensorBoard event files.
+
+    One file for each attempt, as DIR/RUN/attempt-N, so that several runs can be compared in one folder. The command that shows them is
+    printed. Call it again while a run trains: TensorBoard reads what was added.
+    """
+    written = write_event_files(found_outputs(run, bucket), folder, attempt=attempt)
+    if as_json:
+        print_json({"folder": str(folder), "files": [asdict(file) for file in written.files], "command": written.command})
+        return
+    for file in written.files:
+        typer.echo(f"{folder / file.path}: attempt {file.attempt}")
+    if start:
+        os.execv(written.program, written.words)
+    typer.echo(f"show them with: {written.command}")

@@ -1,0 +1,46 @@
+"""Completes the clean-up of an ended run: deletes unlisted chunks that were too young while its agent still ran.
+
+Chunks are deleted before the clean-up is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is
+over and whose machines are gone; chunks younger than the grace period are kept all the same.
+"""
+
+from prime_train.control_plane.reconcile.context import Context
+from prime_train.control_plane.reconcile.manifests import read_manifests
+from prime_train.core import change as c
+from prime_train.core.keys import blob_prefix, manifest_prefix
+from prime_train.core.manifest import unreferenced
+from prime_train.ports import ExternalError, RunRecord
+
+REMOVED_MAX = 300
+"""The most chunks deleted at a time, because other runs wait and a Lambda's time is limited."""
+AGAIN_S = 15
+RETRY_S = 900
+TRIED_S_MAX = 7 * 86_400
+"""Seconds after the end of a run until clean-up stops retrying against a bucket that refuses deletions."""
+
+
+def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
+    """Delete some chunks, and save when to continue. Return False if the save failed."""
+    run = record.run
+    gone = 0
+    try:
+        doomed = _doomed(context, run.run_id, now_s)
+        for key in doomed[:REMOVED_MAX]:
+            context.bucket.delete(key)
+            gone += 1
+    except ExternalError as error:
+        context.watched(run.run_id, "CleanUpFailed", f"{error}; retried later")
+        is_late = run.ended_s is not None and now_s >= run.ended_s + TRIED_S_MAX
+        return context.store.save(c.cleaned_up(run, gone, now_s, again_s=None if is_late else now_s + RETRY_S))
+    return context.store.save(c.cleaned_up(run, gone, now_s, again_s=now_s + AGAIN_S if len(doomed) > gone else None))
+
+
+def _doomed(context: Context, run_id: str, now_s: int) -> tuple[str, ...]:
+    """Return the chunks of no checkpoint. Blobs are listed before the manifests. If a manifest cannot be read, its chunks are unknown, and
+    none is returned."""
+    blobs = {stat.key: stat.written_s for stat in context.bucket.list(blob_prefix(run_id))}
+    manifests = read_manifests(context.bucket, run_id)
+    if len(manifests) != sum(1 for _ in context.bucket.list(manifest_prefix(run_id))):
+        context.watched(run_id, "CleanUpLeft", "a manifest in the bucket cannot be read; its chunks are kept")
+        return ()
+    return unreferenced(blobs, manifests, now_s=now_s)

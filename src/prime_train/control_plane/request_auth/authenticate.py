@@ -1,0 +1,96 @@
+"""Authenticates requests and resolves their paths before the body is parsed. Reads no store, never raises.
+
+Checks in this order: size, path, method, form of the headers, clock, signature. The body, and the body against the path, are checked later.
+"""
+
+import hmac
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+
+from prime_train import __version__
+from prime_train.control_plane.request_auth.calls import CANARY, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.request_auth.keyring import Keyring
+from prime_train.control_plane.request_auth.responses import refuse, too_large
+from prime_train.core.access.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
+from prime_train.core.keys import is_identity, is_run_id
+
+METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
+"""The allowed HTTP method of each verb."""
+PATH_CHARS_MAX = 128
+PLACES_CACHED_MAX = 16_384
+ATTEMPT_DIGITS_MAX = 9
+TIMESTAMP_DIGITS_MAX = 12
+SIGNATURE_CHARS = 67
+METHOD_CHARS_MAX = 32
+CANARY_PATH = "/v1/canary"
+HEALTH_PATH = "/healthz"
+RUN_PATH = "/v1/runs/"
+
+
+def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | StoreCall:
+    """Return the target of an authenticated request, or a refusal; for the health path, the health response."""
+    if len(request.body) > body_bytes_max(request.path):
+        return too_large(request.now_s, request.path)
+    if request.path == HEALTH_PATH:
+        return _health(request)
+    if request.path.startswith(STORE_PATH):
+        return _operator(keyring, request)
+    place = _place(request.path) if len(request.path) <= PATH_CHARS_MAX else None
+    if place is None:
+        return refuse(404, "there is nothing at this path", request.now_s)
+    method = METHODS[place.verb]
+    if request.method != method:
+        return refuse(405, f"{place.verb} needs {method}", request.now_s, (("allow", method),))
+    reason = _distrust(keyring.keys(place.run, place.attempt, place.identity), request)
+    return place if reason is None else refuse(401, reason, request.now_s)
+
+
+def _health(request: Request) -> Response:
+    if request.method != "GET":
+        return refuse(405, "health needs GET", request.now_s, (("allow", "GET"),))
+    return Response(200, json.dumps({"version": __version__, "now_s": request.now_s}).encode())
+
+
+@lru_cache(PLACES_CACHED_MAX)
+def _place(path: str) -> RequestTarget | None:
+    if path == CANARY_PATH:
+        return RequestTarget(CANARY, CANARY, 1)
+    parts = path.removeprefix(RUN_PATH).split("/") if path.startswith(RUN_PATH) else []
+    if len(parts) != 3 or parts[2] not in METHODS or parts[2] == CANARY or not is_run_id(parts[0]):
+        return None
+    number, dash, identity = parts[1].partition("-")
+    attempt = _number(number, ATTEMPT_DIGITS_MAX)
+    return RequestTarget(parts[2], parts[0], attempt, identity) if attempt and (is_identity(identity) or not dash) else None
+
+
+def _number(text: str, digits_max: int) -> int | None:
+    """Return a plain decimal number without signs, spaces or leading zeros; None for any other text."""
+    if not (0 < len(text) <= digits_max and text.isascii() and text.isdecimal()) or (text[0] == "0" and len(text) > 1):
+        return None
+    return int(text)
+
+
+def _operator(keyring: Keyring, request: Request) -> Response | StoreCall:
+    """Return a call of the store that is signed with the operator's key, or a refusal."""
+    name = request.path.removeprefix(STORE_PATH)
+    if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
+        return refuse(404, "there is nothing at this path", request.now_s)
+    if request.method != "POST":
+        return refuse(405, "the store needs POST", request.now_s, (("allow", "POST"),))
+    reason = _distrust(keyring.operator_keys, request)
+    return StoreCall(name, request.body) if reason is None else refuse(401, reason, request.now_s)
+
+
+def _distrust(keys: tuple[str, ...], request: Request) -> str | None:
+    """Return why the request is not authenticated by any of the keys, or None if it is."""
+    stamped, given = request.headers.get(TIMESTAMP_HEADER, ""), request.headers.get(SIGNATURE_HEADER, "")
+    at_s = _number(stamped, TIMESTAMP_DIGITS_MAX)
+    if at_s is None or len(given) != SIGNATURE_CHARS or not given.startswith("v1=") or not given.isascii():
+        return f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are required"
+    if abs(request.now_s - at_s) > CLOCK_SKEW_S_MAX:
+        return f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX} s; sign with now_s"
+    for key in keys:
+        if hmac.compare_digest(sign(key, at_s, request.method, request.path, request.body), given):
+            return None
+    return "the signature is not valid for this path"

@@ -1,0 +1,42 @@
+"""Requests, responses, and the targets of authenticated requests."""
+
+from typing import NamedTuple
+
+Headers = tuple[tuple[str, str], ...]
+
+CANARY = "canary"
+
+
+class Request(NamedTuple):
+    """A request. `headers`: the two of the signature, in lower case. `path` has no query. `now_s`: the server's clock."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    now_s: int
+
+
+class Response(NamedTuple):
+    """A response. `body` is JSON. `wakes`: a run may need a decision now."""
+
+    status: int
+    body: bytes
+    wakes: bool = False
+    headers: Headers = ()
+
+
+class RequestTarget(NamedTuple):
+    """The target of a path: the verb, and the attempt whose key must have signed the request."""
+
+    verb: str
+    run: str
+    attempt: int
+    identity: str = ""
+
+
+class StoreCall(NamedTuple):
+    """A call of the store's method `name` by the operator; `body` is parsed when the call is carried out."""
+
+    name: str
+    body: bytes

@@ -1,0 +1,25 @@
+"""The environment variables whose values are secrets of the control plane or of runs."""
+
+from collections.abc import Mapping
+
+from prime_train.adapters.bucket.location import PLACES, POD_PREFIX
+from prime_train.adapters.notify_slack.settings import TOKEN as SLACK_TOKEN
+from prime_train.adapters.notify_slack.settings import WEBHOOK, WEBHOOK_TOO
+from prime_train.adapters.tracker_wandb import KEY as WANDB_KEY
+from prime_train.configs.run_secrets import listed
+from prime_train.control_plane.wiring.github_auth import APP_KEY
+from prime_train.control_plane.wiring.github_auth import TOKEN as GITHUB_TOKEN
+from prime_train.control_plane.wiring.home import ALERT_URL, MASTER
+from prime_train.core.access.run_secrets import DEFAULT, for_runs
+from prime_train.core.plugins.providers import credentials
+
+_BUCKET = ("AWS_SESSION_TOKEN", *dict.fromkeys(place.keys[1] for place in PLACES.values()))
+
+
+def secret_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables that are secret if they are set, among them those that runs may receive. Raises UsageError if the
+    operator's list of these is not valid."""
+    own = (MASTER, ALERT_URL, SLACK_TOKEN, WEBHOOK, WEBHOOK_TOO, GITHUB_TOKEN, APP_KEY, WANDB_KEY, *sorted(credentials()))
+    # A glob without a letter allows nearly every variable; most of these, such as CI=true, are no secrets.
+    named = [pattern for pattern in listed(environment) if any(char.isalpha() for char in pattern)]
+    return tuple(dict.fromkeys((*own, *_BUCKET, *(POD_PREFIX + name for name in _BUCKET), *DEFAULT, *for_runs(environment, named))))

@@ -1,0 +1,100 @@
+"""The table of alerts: every kind, and what it means for the run. The runbook says what people do about each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AlertKind(StrEnum):
+    """What an alert is about. The values are stored and appear in messages."""
+
+    LAUNCHED = "launched"
+    RELAUNCHED = "relaunched"
+    TRAINING = "training"
+    RECOVERED = "recovered"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+
+    LOST = "lost"
+    SILENT = "silent"
+    BOOT_LATE = "boot_late"
+    STALLED = "stalled"
+    CUT_OFF = "cut_off"
+    BLIND = "blind"
+    UNKNOWN = "unknown"
+    UNTRACKED = "untracked"
+
+    BUDGET = "budget"
+    DRAINING = "draining"
+    FUNDS = "funds"
+    NO_CAPACITY = "no_capacity"
+    SECRETS = "secrets"
+    BUCKET = "bucket"
+    CHECKPOINT = "checkpoint"
+    OLDER = "older"
+    UPLOADS = "uploads"
+    UPLOADS_AGAIN = "uploads_again"
+    KEPT = "kept"
+    RESTORED = "restored"
+    ORPHAN = "orphan"
+
+    LAUNCHING = "launching"
+    STARTING = "starting"
+    UPLOADING = "uploading"
+    SETTLED = "settled"
+    BILLED = "billed"
+    RESUMED = "resumed"
+    SHOWN = "shown"
+
+
+class Lasts(StrEnum):
+    """How long people count as notified of a condition, so that they are not notified again."""
+
+    ATTEMPT = "until the attempt ends, or its first step"
+    NEXT_FIRST_STEP = "until the first step of the attempt that follows"
+    RUN = "until the run ends"
+
+
+@dataclass(frozen=True)
+class AlertPolicy:
+    """The policy for one kind of alert. `lasts`: how long people count as notified, unless an all-clear comes first; `is_silence`: the next
+    heartbeat is the all-clear; `needs_person`: a person must look at the run; `is_display_only`: people are not notified, only displays of
+    the run's state are refreshed; `all_clear`: the line of history when the condition has passed."""
+
+    lasts: Lasts = Lasts.ATTEMPT
+    is_silence: bool = False
+    needs_person: bool = False
+    is_display_only: bool = False
+    all_clear: str = "heartbeats arrive again"
+
+
+_DEFAULT = AlertPolicy()
+_DISPLAY_ONLY = AlertPolicy(is_display_only=True)
+_POLICIES: Mapping[AlertKind, AlertPolicy] = {
+    AlertKind.FAILED: AlertPolicy(needs_person=True),
+    AlertKind.STOPPED: AlertPolicy(needs_person=True),
+    AlertKind.SILENT: AlertPolicy(is_silence=True),
+    AlertKind.BOOT_LATE: AlertPolicy(is_silence=True),
+    AlertKind.CUT_OFF: AlertPolicy(is_silence=True),
+    AlertKind.BLIND: AlertPolicy(Lasts.NEXT_FIRST_STEP, is_silence=True),
+    AlertKind.UNKNOWN: AlertPolicy(Lasts.NEXT_FIRST_STEP, is_silence=True),
+    AlertKind.STALLED: AlertPolicy(all_clear="steps again"),
+    AlertKind.UNTRACKED: AlertPolicy(Lasts.RUN),
+    AlertKind.BUDGET: AlertPolicy(Lasts.RUN),
+    AlertKind.FUNDS: AlertPolicy(needs_person=True, all_clear="the wallet has credit again"),
+    AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_FIRST_STEP),
+    AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again"),
+    AlertKind.LAUNCHING: _DISPLAY_ONLY,
+    AlertKind.STARTING: _DISPLAY_ONLY,
+    AlertKind.UPLOADING: _DISPLAY_ONLY,
+    AlertKind.SETTLED: _DISPLAY_ONLY,
+    AlertKind.BILLED: _DISPLAY_ONLY,
+    AlertKind.RESUMED: _DISPLAY_ONLY,
+    AlertKind.SHOWN: _DISPLAY_ONLY,
+}
+
+
+def policy_of(kind: AlertKind) -> AlertPolicy:
+    return _POLICIES.get(kind, _DEFAULT)

@@ -1,0 +1,166 @@
+"""Changes that end an attempt: the fence, another attempt or the end of the run, and the later clean-up."""
+
+from dataclasses import replace
+
+from prime_train.core import decide as d
+from prime_train.core import ledger
+from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
+from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.change.common import alert_for, happened, saved, turned
+from prime_train.core.manifest import BLOB_GRACE_S
+from prime_train.core.run import (
+    ACTIVE_STATES,
+    Attempt,
+    Change,
+    Event,
+    Lease,
+    Run,
+    RunState,
+    Severity,
+    move,
+    with_attempt,
+    with_heartbeat,
+)
+from prime_train.core.text.formatting import usd as dollars
+from prime_train.core.verdict import step_rose_s
+from prime_train.core.wire import Order
+
+CLEANUP_AFTER_S = BLOB_GRACE_S + 300
+"""Seconds after the end of a run until its clean-up: by then its last uploads are older than the grace period for chunks, by any clock."""
+EXCLUDED_MAX = 4
+"""Number of recently failed offers that a run remembers."""
+PREEMPTIONS_KEPT_MAX = 16
+"""Number of preemptions whose times a run remembers."""
+_END_EVENTS = {
+    RunState.SUCCEEDED: Event.SUCCEED,
+    RunState.FAILED: Event.FAIL,
+    RunState.STOPPED: Event.STOP,
+    RunState.CANCELLED: Event.CANCEL,
+}
+_END_SEVERITY = {
+    RunState.SUCCEEDED: Severity.INFO,
+    RunState.FAILED: Severity.ERROR,
+    RunState.STOPPED: Severity.WARNING,
+    RunState.CANCELLED: Severity.INFO,
+}
+
+
+def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int) -> tuple[Run, Lease]:
+    """Return the run with its attempt closed and updated from its last heartbeat, and the closed lease."""
+    closed = replace(lease, open=False, order=Order.NONE, order_reason="", version=lease.version + 1)
+    run = with_heartbeat(run, lease)
+    attempt = run.current_attempt
+    if attempt is None or attempt.fenced_s is not None:
+        return run, closed
+    mine = lease.attempt == attempt.number
+    heartbeat = lease.heartbeat if mine else None
+    sign_s = max((at_s for at_s in (lease.heartbeat_s if mine else None, attempt.last_sign_s) if at_s is not None), default=None)
+    if cause is Cause.STALLED:
+        sign_s = step_rose_s(lease) or sign_s
+    first_step_s = attempt.first_step_s if attempt.first_step_s is not None else _late_first_step_s(attempt, lease)
+    attempt = replace(
+        attempt,
+        first_step_s=first_step_s,
+        last_sign_s=sign_s,
+        fenced_s=now_s,
+        cause=cause,
+        detail=detail[:500],
+    )
+    after = replace(
+        with_attempt(run, attempt),
+        step_slow_s=(heartbeat.step_slow_s if heartbeat else None) or run.step_slow_s,
+        resume_chosen=False,
+        drain=None,
+        drain_s=None,
+        cause=cause,
+        notices=tuple(n for n in run.notices if policy_of(n.kind).lasts is not Lasts.ATTEMPT),
+    )
+    return after, closed
+
+
+def _late_first_step_s(attempt: Attempt, lease: Lease) -> int | None:
+    return step_rose_s(lease) if attempt.last_step > attempt.resumed_step and lease.attempt == attempt.number else None
+
+
+def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
+    policy = POLICY[decision.cause]
+    offer = run.current_attempt.offer if run.current_attempt else None
+    fenced, closed = _fenced(turned(move(run, Event.LOST)), lease, decision.cause, decision.detail, now_s)
+    if decision.cause is Cause.LAUNCH_LOST and fenced.current_attempt is not None:
+        # The provider lists no such pod, so it costs nothing unless it appears later.
+        fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
+    gained = fenced.durable_step > run.durable_step
+    strikes = () if gained else run.strikes
+    if not gained and policy.retry is Retry.COUNTED:
+        strikes = (*strikes, decision.cause)
+    excluded = tuple(e for e in run.excluded if not offer or e != offer.offer_id)
+    if policy.exclude_offer and offer:
+        excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
+    preempted = (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:] if decision.cause is Cause.PREEMPTED else run.preempted_s
+    backoffs = run.backoffs + 1 if policy.backs_off else run.backoffs
+    after = replace(
+        fenced,
+        strikes=strikes,
+        excluded=excluded,
+        preempted_s=preempted,
+        backoffs=backoffs,
+        not_before_s=now_s + d.backoff_s(backoffs) if policy.backs_off else now_s,
+        next_check_s=now_s,
+    )
+    text = f"{policy.title}: {decision.detail}"
+    alert = alert_for(after, now_s, AlertKind.LOST, Severity.WARNING, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
+    step = after.attempts[-1].last_step if after.attempts else 0
+    return saved(
+        after,
+        happened(after, now_s, "lost", text, step, cause=decision.cause),
+        lease=closed,
+        lease_version=lease.version,
+        alerts=(alert,),
+    )
+
+
+def _with_durable(run: Run, text: str) -> str:
+    return f"{text}; newest committed step: {run.durable_step or 'none'}"
+
+
+def finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
+    fenced, closed = _fenced(turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
+    undurable = _undurable(fenced, decision) if run.state in ACTIVE_STATES else ""
+    why = f"{decision.why.rstrip('.')}; {undurable}" if undurable else decision.why
+    has_uploaded = any(attempt.first_heartbeat_s is not None for attempt in fenced.attempts)
+    after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
+    after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
+    spent = ledger.totals(after, now_s)
+    attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
+    text = f"{why.rstrip('.')}. {attempts}, {dollars(spent.usd)} so far, newest committed step: {after.durable_step or 'none'}"
+    severity = Severity.WARNING if undurable and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
+    alert = alert_for(after, now_s, AlertKind(decision.state.value), severity, f"run {decision.state.value}", text)
+    step = after.attempts[-1].last_step if after.attempts else 0
+    line = happened(after, now_s, decision.state.value, why, step, cause=decision.cause)
+    return saved(after, line, lease=closed, lease_version=lease.version, alerts=(alert,))
+
+
+def _undurable(run: Run, decision: d.Finish) -> str:
+    """Return a text on the steps that were trained but are in no checkpoint, if the run ends with a cause after which all steps should be
+    in one; else empty."""
+    attempt = run.current_attempt
+    if attempt is None or decision.cause not in (Cause.FINISHED, Cause.UPLOAD_FAILED):
+        return ""
+    step, durable = attempt.last_step, max(attempt.durable_step, attempt.resumed_step)
+    if durable == 0 and decision.cause is Cause.FINISHED:
+        kept = "outputs and logs" if run.spec.outputs else "logs"
+        return f"the trainer saved no checkpoint in checkpoints.folder: only its {kept} are in the bucket"
+    if step <= durable:
+        return ""
+    which = f"step {step:,}" if step == durable + 1 else f"steps {durable + 1:,} to {step:,}"
+    verb = "is" if step == durable + 1 else "are"
+    if decision.cause is Cause.FINISHED:
+        return f"{which} came after the last save and {verb} in no checkpoint"
+    return f"{which} {verb} lost: trained up to step {step:,}, {f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
+
+
+def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None) -> Change:
+    """Record that `gone` chunks were deleted from the bucket; `again_s`: the second of the next clean-up, if more is left."""
+    text = f"{gone} chunks that no checkpoint uses were removed from the bucket"
+    after = replace(run, cleanup_s=again_s, next_check_s=again_s)
+    return saved(after, happened(run, now_s, "cleaned_up", text) if gone else None)

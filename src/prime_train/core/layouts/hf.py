@@ -1,0 +1,37 @@
+"""What the Trainer of transformers decides itself: the names of its checkpoints, and how the programs around it are told to resume."""
+
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from prime_train.core.plugins.definitions import Layout
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+PATTERN = "checkpoint-{step}"
+STATE = "trainer_state.json"
+"""The file that the Trainer writes last, save for a few small ones."""
+
+_SCRIPT_RESUME = "--resume_from_checkpoint {checkpoint}"
+_AXOLOTL_RESUME = "--resume-from-checkpoint {checkpoint}"
+_OVERRIDE_RESUME = "resume_from_checkpoint={checkpoint}"
+_LLAMA_FACTORY = ("llamafactory-cli", "lmf")
+_CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def layout(spec: "RunSpec") -> Layout:
+    """Return the names and arguments of a run of the Trainer."""
+    return Layout(None, PATTERN, files=(STATE,), resume=resume_of(spec.trainer.command))
+
+
+def resume_of(command: str) -> str:
+    """Return the arguments with which the command resumes: those of axolotl or LLaMA-Factory, or else those of the Trainer's own parser."""
+    words = [PurePosixPath(word).name for word in command.split()]
+    for at, (program, action) in enumerate(pairwise(words)):
+        if (program, action) == ("axolotl", "train"):
+            return _AXOLOTL_RESUME
+        if program in _LLAMA_FACTORY and action == "train":
+            config = words[at + 2] if at + 2 < len(words) else ""
+            return _OVERRIDE_RESUME if config.endswith(_CONFIG_SUFFIXES) else _SCRIPT_RESUME
+    return _SCRIPT_RESUME

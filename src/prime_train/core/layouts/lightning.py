@@ -1,0 +1,30 @@
+"""What Lightning's Trainer decides itself: where its CSV logger writes, and how a script is told to resume."""
+
+from typing import TYPE_CHECKING
+
+from prime_train.core.plugins.definitions import Layout
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+CHECKPOINT = "checkpoint.ckpt"
+"""The name that a checkpoint of Lightning has in its own folder; its own names contain more than the step."""
+LOGS = "lightning_logs"
+"""The folder of the CSV logger, in which each launch on a machine has a folder of its own."""
+
+
+def layout(spec: "RunSpec") -> Layout:
+    """Return the names and arguments of a run of Lightning's Trainer."""
+    # A regular expression may be for the output.
+    file = None if spec.trainer.progress.kind == "regex" else f"{LOGS}/version_0/metrics.csv"
+    return Layout(None, "step_{step}", progress_file=file, resume=f"--ckpt_path {{checkpoint}}/{CHECKPOINT}")
+
+
+def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+    """Return what makes a run of this kind save nothing or start over."""
+    if "{checkpoint}" in spec.trainer.resume:
+        return ()
+    return (
+        f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint: on a new machine Lightning finds none, and starts over; "
+        f"delete this key, or write {{checkpoint}}/{CHECKPOINT} in it",
+    )

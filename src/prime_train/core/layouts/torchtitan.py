@@ -1,0 +1,37 @@
+"""What torchtitan decides itself: the names of its checkpoints, what marks them as complete, and how it is told to resume."""
+
+import re
+from typing import TYPE_CHECKING
+
+from prime_train.core.plugins.definitions import Layout
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+_CHOICE = re.compile(r"--checkpoint\.(no_)?(enable|load_only|load_step|folder|last_save_model_only|last_save_in_hf)")
+
+
+def layout(spec: "RunSpec") -> Layout:
+    """Return the names and arguments of a run of torchtitan."""
+    return Layout(None, "step-{step}", marker=".metadata", resume="--checkpoint.load_step {step}")
+
+
+def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+    """Return what makes a run of this kind save nothing or start over."""
+    chosen = choices(spec.trainer.command)
+    found = []
+    if chosen.get("enable") is False or chosen.get("load_only"):
+        found.append("the command switches off checkpoints, so the run starts over on each machine; delete this argument")
+    found += [
+        f"kind torchtitan sets --checkpoint.{name} itself, from the checkpoint that was restored; delete this argument"
+        for name in ("load_step", "folder")
+        if name in chosen
+    ]
+    if spec.trainer.resume and "load_step" not in choices(spec.trainer.resume):
+        found.append(f"trainer.resume {spec.trainer.resume!r} does not say which step torchtitan loads; delete this key")
+    return tuple(found)
+
+
+def choices(arguments: str) -> dict[str, bool]:
+    """Return the settings of the checkpointer in these arguments, each with whether it is switched on. Hyphens count as underscores."""
+    return {found[2]: not found[1] for found in _CHOICE.finditer(arguments.replace("-", "_").replace("__checkpoint", "--checkpoint"))}

@@ -1,0 +1,37 @@
+"""What verl decides itself: the names of its checkpoints, and how it is told to resume."""
+
+from typing import TYPE_CHECKING
+
+from prime_train.core.layouts.command_settings import settings_in
+from prime_train.core.plugins.definitions import Layout
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+FOLDER, MODE, _PATH = "trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"
+_EVERY = "trainer.save_freq"
+_CONFIG = ("config-name", "config-path", "config-dir")
+"""Arguments of a config file, in which the interval may be."""
+
+
+def layout(spec: "RunSpec") -> Layout:
+    """Return the names and arguments of a run of verl."""
+    # A path with anything behind the number is refused by verl.
+    return Layout(None, "global_step_{step}", resume=f"{MODE}=resume_path {_PATH}={{checkpoint}}")
+
+
+def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+    """Return what makes a run of this kind save nothing or start over."""
+    chosen = settings_in(spec.trainer.command)
+    found = [
+        f"kind verl sets {key} itself, from the checkpoint that was restored; delete this setting"
+        for key in (FOLDER, MODE, _PATH)
+        if key in chosen
+    ]
+    every = chosen.get(_EVERY)
+    is_elsewhere = every is None and any(name in spec.trainer.command for name in _CONFIG)
+    if not is_elsewhere and (every is None or (every.lstrip("-").isdigit() and int(every) < 1)):
+        found.append(f"verl saves no checkpoint, not even the last, without {_EVERY}; write {_EVERY}=20, or another number of steps")
+    if spec.trainer.resume and not {"resume_path", "{checkpoint}"} <= set(settings_in(spec.trainer.resume).values()):
+        found.append(f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint, and verl starts over; delete this key")
+    return tuple(found)

@@ -1,0 +1,94 @@
+"""The types of the registry's rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prime_train.core.config_tree import Mapping as Tree
+    from prime_train.core.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a trainer decides itself: fields of `checkpoints`, the file of `trainer.progress`, and `trainer.resume`. Fields that a config
+    omits are filled in from here, and other values of `folder`, `pattern` and `marker` are refused."""
+
+    folder: str | None
+    """The folder where it saves; None: the config decides."""
+    pattern: str
+    marker: str | None = None
+    files: tuple[str, ...] = ()
+    progress_file: str | None = None
+    resume: str | None = None
+    """The default of `trainer.resume`; None: that of the spec."""
+
+    @property
+    def fixed(self) -> dict[str, str | None]:
+        """Return the fields of `checkpoints` of which other values are refused."""
+        folder = {} if self.folder is None else {"folder": self.folder}
+        return {**folder, "marker": self.marker, "pattern": self.pattern}
+
+
+@dataclass(frozen=True)
+class OwnConfig:
+    """A trainer's own config, as a run has it. `files`: the paths of its files in the working tree, the config itself first, each with the
+    keys under which it is merged; `settings`: trees that are merged over them, those of the user before those of prime-train."""
+
+    files: "tuple[tuple[tuple[str, ...], str], ...]"
+    settings: "tuple[Tree, ...]"
+
+
+@dataclass(frozen=True)
+class TrainerKind:
+    """A kind of trainer; its key in the registry is the value of `trainer.kind`."""
+
+    implementation: str
+    """The class that implements the port of trainers, as `package.module:Class`; it is created without arguments."""
+    summary: str
+    """The action of the kind, as the end of a sentence that begins with the kind's name."""
+    config_section: str = ""
+    """The part of `trainer` that this kind needs and no other kind may have."""
+    command_advice: str = ""
+    """What to do instead of setting `trainer.command`, for a kind with a command of its own; empty: the kind needs `trainer.command`."""
+    needs_steps: str = ""
+    """Why the kind needs `trainer.steps`; empty: it does not."""
+    starts_workers: bool = False
+    """Whether it starts `trainer.workers` processes itself."""
+    names_folder: bool = False
+    """Whether it tells the trainer the folder of checkpoints itself, so that `command` need not contain it."""
+    layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)
+    """A function that returns where the trainer saves; None: the config decides."""
+    settings: "Callable[[RunSpec], dict[str, str]] | None" = field(default=None, repr=False)
+    """A function that returns settings that every launch appends to `command`, as KEY=VALUE; None: there are none that rules need to
+    know."""
+    conflicts: "Callable[[RunSpec], tuple[str, ...]]" = field(default=lambda spec: (), repr=False)
+    """A function that returns what in the command or its resume arguments makes the trainer save nothing, or start over where it should
+    resume; each with what to do after a semicolon."""
+    own_config: "Callable[[RunSpec, Tree, str], OwnConfig] | None" = field(default=None, repr=False)
+    """A function that returns the trainer's own config for a spec, its tree and its file; the section then has the key `config`, and rules
+    know the config by the kind's name. None: the command names the trainer's config, if it has one."""
+    null: str = ""
+    """The spelling of null in the trainer's own config; empty: there is none."""
+
+
+@dataclass(frozen=True)
+class ProviderKind:
+    """A provider of machines; its key in the registry is the value of `hardware.provider`."""
+
+    implementation: str
+    """The class that implements the port of providers, as `package.module:Class`; it is created with a `ProviderContext`."""
+    title: str
+    """The provider's name as people write it."""
+    is_rented: bool = True
+    """Whether its machines are rented; otherwise they are the control plane's own."""
+    credentials: tuple[str, ...] = ()
+    """The environment variables with its credentials. The provider is set up if all of them are set, or if it is chosen by name."""
+    advice: str = ""
+    """Advice for the user if the provider is not set up."""
+    documentation: str = ""
+    """The address of its documentation."""
+
+    @property
+    def summary(self) -> str:
+        return f"is {self.title}"

@@ -1,0 +1,37 @@
+"""The providers of machines: one row each, and one package below `prime_train.adapters` that implements it."""
+
+from prime_train.core.plugins.definitions import ProviderKind
+
+LOCAL = "local"
+"""Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's name."""
+
+PROVIDERS: dict[str, ProviderKind] = {
+    LOCAL: ProviderKind("prime_train.adapters.pods_local.provider:LocalProvider", "this machine", is_rented=False),
+    "prime": ProviderKind(
+        "prime_train.adapters.pods_prime.provider:PrimeProvider",
+        "Prime Intellect",
+        credentials=("PRIME_API_KEY",),
+        advice="set PRIME_API_KEY, or log in with `prime login` and set PRIME_TRAIN_PROVIDER=prime",
+        documentation="https://docs.primeintellect.ai",
+    ),
+}
+
+
+def is_rented(provider: str | None) -> bool:
+    """Return whether a config names a provider that rents out machines."""
+    return provider is not None and PROVIDERS[provider].is_rented
+
+
+def is_own_machine(provider: str | None) -> bool:
+    """Return whether a config names a provider whose machines are not rented."""
+    return provider is not None and not PROVIDERS[provider].is_rented
+
+
+def credentials() -> frozenset[str]:
+    """Return the names of the variables with any provider's credentials. Runs never get them."""
+    return frozenset(name for row in PROVIDERS.values() for name in row.credentials)
+
+
+def advice_for(provider: str) -> str:
+    """Return what to do if the provider is not set up. `provider` may be a name that the registry does not have."""
+    return PROVIDERS[provider].advice if provider in PROVIDERS else "this provider is not known"

@@ -1,0 +1,28 @@
+"""The config that prime-rl will have in a run: its files, the arguments of the spec, and the settings of every launch."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from prime_train.core.config_tree import Listing, Mapping, Scalar, find
+from prime_train.core.plugins.definitions import OwnConfig
+from prime_train.core.prime_rl.arguments import arguments, ours
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
+
+LAYERS_MAX = 20
+"""The most included files; later ones are not read."""
+
+
+def own_config(spec: "RunSpec", root: Mapping, file: str) -> OwnConfig:
+    part = spec.trainer.prime_rl
+    assert part is not None
+    given = arguments(_overrides(root, file))
+    files = (((), part.config), *((include.path, include.file) for include in given.includes[:LAYERS_MAX]))
+    return OwnConfig(files, (given.values, ours(spec, root, file)))
+
+
+def _overrides(root: Mapping, file: str) -> list[Scalar]:
+    node = find(root, ("trainer", "prime_rl", "overrides"))
+    items = node.items if isinstance(node, Listing) else ()
+    return [replace(item, place=replace(item.place, file=file)) for item in items if isinstance(item, Scalar)]

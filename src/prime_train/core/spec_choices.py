@@ -1,0 +1,19 @@
+"""The enumerations of a run's spec, apart from it so that they load without pydantic."""
+
+from enum import StrEnum
+
+
+class Spot(StrEnum):
+    PREFER = "prefer"
+    ONLY = "only"
+    NEVER = "never"
+
+
+class Compress(StrEnum):
+    """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
+
+    AUTO = "auto"
+    OFF = "off"
+    ZSTD = "zstd"
+    BYTES2 = "bytes2"
+    BYTES4 = "bytes4"

@@ -1,0 +1,229 @@
+"""Look up a run and its checkpoints, in the store and the bucket or, if the store does not have the run, in the bucket alone."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypedDict
+from urllib.parse import unquote, urlsplit
+
+from prime_train.adapters.bucket import open_bucket
+from prime_train.checkpoints.catalog import Catalog, Reader
+from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
+from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
+from prime_train.core.errors import UsageError
+from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
+from prime_train.core.manifest import Manifest
+from prime_train.core.retention import Policy, why_kept
+from prime_train.core.run_figures import figures
+from prime_train.core.spec import CheckpointSpec, RunSpec
+from prime_train.operations.run_lookup import find
+from prime_train.ports import Bucket, RunRecord, Store
+
+NEAREST_MAX = 4
+FULL_ID = "write the whole id, and the bucket's prefix if it has one"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run in a bucket. `record`: its record in the store, None if the store does not have it. `now_s`: the store's time in seconds, or
+    this machine's if there is no store."""
+
+    run_id: str
+    url: str
+    bucket: Bucket
+    record: RunRecord | None
+    now_s: int
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The catalogue of the run's checkpoints, read once and then cached."""
+        return Reader(self.bucket, self.run_id).catalog()
+
+    @property
+    def committed_step(self) -> int:
+        """The newest committed step; checkpoints from this step on are always kept. If the run is not in the store, the step of the newest
+        complete checkpoint, or 0 if there is none."""
+        if self.record is not None:
+            return figures(self.record.run, self.record.lease, self.now_s).durable_step
+        complete = self.catalog.complete()
+        return complete[0].step if complete else 0
+
+    @property
+    def protected(self) -> Mapping[str, str]:
+        """The reason, by manifest key, for each checkpoint that is kept regardless of the retention policy.
+
+        That is the checkpoint an active run resumed from, which is restored again if the attempt is lost. If the run is not in the store,
+        it is the newest two complete checkpoints.
+        """
+        if self.record is None:
+            return {manifest.key: "newest two" for manifest in self.catalog.complete()[:2]}
+        run = self.record.run
+        return {run.resume.key: "resumed from"} if run.resume is not None and not run.is_over else {}
+
+    @cached_property
+    def rules(self) -> CheckpointSpec | None:
+        """The checkpoint settings of the run's spec, or None if the spec cannot be read."""
+        if self.record is not None:
+            return self.record.run.spec.checkpoints
+        content = self.bucket.get(spec_key(self.run_id))
+        return _rules(content.data) if content is not None else None
+
+    @property
+    def policy(self) -> Policy | None:
+        return Policy.of(self.rules) if self.rules is not None else None
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern by which the run names checkpoint folders, or None if the spec cannot be read."""
+        return self.rules.pattern if self.rules is not None else None
+
+    def why_kept(self, policy: Policy) -> Mapping[str, str]:
+        """Return the reason for each checkpoint that is kept under `policy`, by manifest key."""
+        pinned = self.catalog.pinned
+        reasons = dict(why_kept(self.catalog.kept(policy), policy, committed_step=self.committed_step, pinned=pinned))
+        here = self.protected.keys() & {manifest.key for manifest in self.catalog.manifests}
+        return reasons | {key: self.protected[key] for key in here if key not in reasons}
+
+
+def look(home: Home, run: str, url: str | None, *, below: Callable[[str], str] = manifest_prefix) -> Found:
+    """Return the run with the id `run`, in the bucket at `url` or by default in that of `home`. The start of an id is enough if the run is
+    in the store; another run must have an object below the prefix that `below` returns for its id, by default a checkpoint. Raises
+    UsageError if there is no such run or bucket."""
+    bucket = _open(home, url)
+    store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
+    run_id, record = _resolve(store, bucket, run, url or home.bucket_url, below)
+    return Found(run_id, url or home.bucket_url, bucket, record, store.now_s() if store is not None else wall_s())
+
+
+def of_step(found: Found, step: int) -> Manifest:
+    """Return the checkpoint of `step`. If there are several, complete ones are preferred, then the newest attempt's. Raises UsageError if
+    there is none."""
+    complete = {manifest.key for manifest in found.catalog.complete()}
+    of_it = [manifest for manifest in found.catalog.manifests if manifest.step == step]
+    if not of_it:
+        raise UsageError(f"{found.run_id} has no checkpoint of step {step} in {found.url}", fix=_nearest(found.catalog, step))
+    return max(of_it, key=lambda manifest: (manifest.key in complete, manifest.attempt))
+
+
+def newest(found: Found, *, before_step: int | None = None) -> Manifest:
+    """Return the newest complete checkpoint or, if `before_step` is given, the newest one of a lower step. Raises UsageError if there is
+    none."""
+    complete = found.catalog.complete()
+    older = [manifest for manifest in complete if before_step is None or manifest.step < before_step]
+    if older:
+        return older[0]
+    below = f" before step {before_step}" if complete else ""
+    fix = f"the oldest complete one is step {complete[-1].step}" if complete else ""
+    raise UsageError(f"{found.run_id} has no complete checkpoint{below} in {found.url}", fix=fix)
+
+
+def verifying(found: Found) -> Advice:
+    """Return the advice to find out which checkpoints are undamaged."""
+    return Advice(Call(Operation.VERIFY, found.run_id), " shows which are intact")
+
+
+class Row(TypedDict):
+    """One manifest in the bucket. `committed`: whether the control plane has accepted this or a later checkpoint; None if the run is not in
+    the store.
+
+    `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read. `stored_bytes`: the size of its
+    chunks, each counted once.
+    """
+
+    step: int
+    attempt: int
+    files: int
+    size_bytes: int
+    stored_bytes: int
+    complete: bool
+    missing: int
+    committed: bool | None
+    latest: bool
+    pinned: bool
+    kept: str | None
+    created_s: int
+    key: str
+
+
+def rows_of(found: Found) -> list[Row]:
+    """Return a row for every manifest of the run in the bucket, newest first."""
+    pointer = _latest(found)
+    why = found.why_kept(found.policy) if found.policy is not None else {}
+    return [
+        Row(
+            step=manifest.step,
+            attempt=manifest.attempt,
+            files=len(manifest.files),
+            size_bytes=manifest.size,
+            stored_bytes=sum(manifest.blobs().values()),
+            complete=not (missing := found.catalog.missing(manifest)),
+            missing=len(missing),
+            committed=manifest.step <= found.committed_step if found.record is not None else None,
+            latest=manifest.key == pointer,
+            pinned=manifest.key in found.catalog.pinned,
+            kept=why.get(manifest.key),
+            created_s=manifest.created_s,
+            key=manifest.key,
+        )
+        for manifest in found.catalog.manifests
+    ]
+
+
+def _latest(found: Found) -> str | None:
+    content = found.bucket.get(latest_key(found.run_id))
+    try:
+        parsed = json.loads(content.data) if content is not None else None
+        return str(parsed["manifest"]) if isinstance(parsed, dict) and "manifest" in parsed else None
+    except ValueError:
+        return None
+
+
+def _open(home: Home, url: str | None) -> Bucket:
+    """Open the bucket at `url`, or by default that of `home`. Raises UsageError if a file:// folder does not exist, instead of creating an
+    empty bucket."""
+    parts = urlsplit(url or home.bucket_url)
+    if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
+        fix = Advice("give its URL with ", Option(Setting.BUCKET, "URL"), f", or {BUCKET}")
+        raise UsageError(f"there is no bucket at {url or home.bucket_url}", fix=fix)
+    return open_bucket(url, home.environment) if url else home.bucket()
+
+
+def _resolve(store: Store | None, bucket: Bucket, name: str, url: str, below: Callable[[str], str]) -> tuple[str, RunRecord | None]:
+    record = store.load(name) if store is not None else None
+    if record is not None:
+        return name, record
+    if is_run_id(name) and any(True for _ in bucket.list(below(name))):
+        return name, None
+    if store is None:
+        raise UsageError(f"there is {_missing(below)} of a run {name} in {url}", fix=FULL_ID)
+    try:
+        record = find(store, name)
+    except UsageError as error:
+        fix = error.fix if store.list_runs() else FULL_ID
+        raise UsageError(f"{error}, and {url} has {_missing(below)} of such a run", fix=fix, code=error.code) from error
+    return record.run.run_id, record
+
+
+def _missing(below: Callable[[str], str]) -> str:
+    return "no checkpoint" if below is manifest_prefix else "nothing"
+
+
+def _rules(data: bytes) -> CheckpointSpec | None:
+    try:
+        return RunSpec.model_validate(json.loads(data)["spec"]).checkpoints
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _nearest(catalog: Catalog, step: int) -> str:
+    nearest_steps = sorted({manifest.step for manifest in catalog.manifests}, key=lambda other: abs(other - step))[:NEAREST_MAX]
+    match sorted(nearest_steps):
+        case []:
+            return "the run has no checkpoint"
+        case [only]:
+            return f"its only checkpoint is of step {only}"
+        case steps:
+            return f"the nearest steps are {', '.join(map(str, steps))}"

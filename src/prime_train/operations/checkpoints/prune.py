@@ -1,0 +1,58 @@
+"""Remove the checkpoints that need not be kept, by the run's retention policy or a changed one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from prime_train.checkpoints.parallel import in_parallel
+from prime_train.checkpoints.prune import Pruning, carry_out, plan
+from prime_train.core.advice import Advice, Option, Setting
+from prime_train.core.errors import UsageError
+from prime_train.core.retention import Policy
+from prime_train.operations.checkpoints.lookup import Found
+
+By = Literal["loss", "reward"]
+
+
+@dataclass(frozen=True)
+class PrunePlan:
+    """What pruning would remove. `why_kept`: the reason for each checkpoint that stays, by manifest key."""
+
+    found: Found
+    pruning: Pruning
+    why_kept: Mapping[str, str]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.pruning.checkpoints or self.pruning.blobs)
+
+
+def plan_pruning(
+    found: Found, *, keep: int | None = None, every_steps: int | None = None, best: int | None = None, best_by: By | None = None
+) -> PrunePlan:
+    """Return what pruning would remove, without removing anything. Arguments that are given replace that part of the run's policy: `keep`
+    newest checkpoints, multiples of `every_steps`, and the best checkpoints with the metric that ranks them. Raises UsageError if the
+    policy cannot be read and `keep` is not given."""
+    policy = found.policy
+    if policy is None:
+        if keep is None:
+            fix = Advice("set what to keep: ", Option(Setting.KEEP, "N"))
+            raise UsageError(f"the policy of {found.run_id} cannot be read: its spec.json is missing or damaged", fix=fix)
+        policy = Policy(keep)
+    policy = replace(
+        policy,
+        keep=policy.keep if keep is None else keep,
+        every_steps=policy.every_steps if every_steps is None else every_steps,
+        best=policy.best if best is None else best,
+        best_by=policy.best_by if best_by is None else best_by,
+    )
+    pruning = plan(found.catalog, policy, committed_step=found.committed_step, pinned=found.protected, now_s=found.now_s)
+    return PrunePlan(found, pruning, found.why_kept(policy))
+
+
+def prune(planned: PrunePlan) -> None:
+    """Delete the manifests one by one, because their order matters, and then the chunks in parallel."""
+    doomed: list[str] = []
+    # That chunks are kept is in the plan, and not to be logged again.
+    carry_out(planned.found.bucket, replace(planned.pruning, blobs_kept=""), remove=doomed.append)
+    in_parallel(planned.found.bucket.delete, doomed)

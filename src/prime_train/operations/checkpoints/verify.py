@@ -1,0 +1,43 @@
+"""Compare every byte of checkpoints in the bucket with what was saved."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prime_train.checkpoints.verify import DamagedFile
+from prime_train.checkpoints.verify import verify as flaws_of
+from prime_train.core.manifest import Manifest
+from prime_train.operations.checkpoints.lookup import Found, newest, of_step
+from prime_train.operations.checkpoints.progress import Progress
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result for one checkpoint. `manifest`: None if it cannot be read; then only its key is known."""
+
+    key: str
+    manifest: Manifest | None
+    flaws: tuple[DamagedFile, ...] = ()
+
+    @property
+    def intact(self) -> bool:
+        return self.manifest is not None and not self.flaws
+
+
+def verify(found: Found, step: int | None, progress: Progress) -> Iterator[Verdict]:
+    """Verify the checkpoint of `step`, by default the newest complete one. Raises UsageError if there is none."""
+    yield _verdict(found, of_step(found, step) if step is not None else newest(found), progress)
+
+
+def verify_all(found: Found, progress: Progress) -> Iterator[Verdict]:
+    """Verify every checkpoint in the bucket, then name those whose manifest cannot be read. Raises UsageError if there is no checkpoint."""
+    wanted = found.catalog.manifests
+    if not wanted and not found.catalog.unread:
+        wanted = (newest(found),)
+    for manifest in wanted:
+        yield _verdict(found, manifest, progress)
+    yield from (Verdict(key, None) for key in found.catalog.unread)
+
+
+def _verdict(found: Found, manifest: Manifest, progress: Progress) -> Verdict:
+    with progress(f"step {manifest.step}", manifest.size) as report:
+        return Verdict(manifest.key, manifest, tuple(flaws_of(found.bucket, manifest, progress=report)))

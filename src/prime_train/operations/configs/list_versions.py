@@ -1,0 +1,31 @@
+"""List the versions of a config, with the runs that used each."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.run import Run
+from prime_train.operations.configs.version_users import runs_of, users
+from prime_train.operations.configs.versions import Version, Versions, versions_of
+
+
+@dataclass(frozen=True)
+class VersionList:
+    """The versions of a config, oldest first, and the runs that used each, by its number."""
+
+    of: Versions
+    versions: tuple[Version, ...]
+    runs: dict[int, tuple[Run, ...]]
+
+    def same(self) -> Version | None:
+        """Return the newest version with the current texts of the files; None if there is none. Raises UsageError if the config cannot be
+        read."""
+        now = self.of.now()
+        return next((version for version in reversed(self.versions) if version.texts == now), None)
+
+
+def list_versions(home: Home, config: Path) -> VersionList:
+    """Return the versions of the config. Raises UsageError if one is damaged."""
+    versions = versions_of(home, config)
+    saved = versions.all()
+    return VersionList(versions, saved, users(saved, runs_of(home)) if saved else {})

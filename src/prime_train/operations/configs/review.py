@@ -1,0 +1,80 @@
+"""Review a run's config: what it needs and costs on machines for rent now, and the effects of a change to it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prime_train.configs.changes import Change, of_config, of_trainer
+from prime_train.configs.loaded import LoadedConfig
+from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, provider_to_rent_from
+from prime_train.core.finding import Finding, Severity
+from prime_train.core.offers import Ranking, rank
+from prime_train.core.plugins.providers import PROVIDERS
+from prime_train.core.spec import RunSpec
+from prime_train.operations.cost import machine_at_most
+from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers
+from prime_train.reports.memory.report import MemoryReport, memory_report
+from prime_train.rules.hardware.memory_plan import plan_of
+from prime_train.rules.rule import Subject
+
+Texts = Mapping[str, str | None]
+"""File contents by path; None: the file does not exist."""
+
+
+@dataclass(frozen=True)
+class ConfigReview:
+    """The result of a review. `machines`: those for rent now; if they are not known (`is_priced_by_offers` False), one at the highest price
+    that the config allows, or none. `why_none`: why no machine for rent fits now. `cost`: what the run costs on the machines; None: the
+    config sets no steps. `memory`: None if the config does not say what is trained. `changes`: those in files that existed before;
+    `is_new`: the config itself did not exist before."""
+
+    spec: RunSpec
+    machines: tuple[Machine, ...]
+    is_priced_by_offers: bool
+    why_none: str
+    cost: CostReport | None
+    memory: MemoryReport | None
+    changes: tuple[Change, ...]
+    is_new: bool
+
+
+def review(file: str, subject: Subject, ranking: Ranking | None, *, before: Texts, after: Texts) -> ConfigReview:
+    """Review the config that was read from `file`. `ranking`: the offers, None if they are not known. `before` and `after`: contents of the
+    config and the files it refers to."""
+    spec, plan = subject.spec, plan_of(subject)
+    assert spec is not None
+    most = machine_at_most(spec)
+    machines = of_offers(ranking.best) if ranking is not None else (most,) if most is not None else ()
+    steps = spec.trainer.steps
+    return ConfigReview(
+        spec,
+        machines,
+        ranking is not None,
+        ranking.why_none if ranking is not None else "",
+        cost_report("", subject, machines, steps=steps, known=None, plan=plan) if steps else None,
+        memory_report("", plan, spec.hardware.gpus) if plan is not None else None,
+        tuple(_changed(before, after)),
+        before.get(file) is None,
+    )
+
+
+def reviewable(read: Sequence[LoadedConfig], found: Sequence[Finding]) -> list[LoadedConfig]:
+    """Return the configs that define a run and have no errors."""
+    faulty = {finding.file for finding in found if finding.severity is Severity.ERROR}
+    return [loaded for loaded in read if loaded.subject is not None and loaded.subject.spec is not None and loaded.file not in faulty]
+
+
+def offers_for(environment: Mapping[str, str], spec: RunSpec) -> Ranking | None:
+    """Return the ranked offers for the spec, or None if its provider rents out no machines, or is not set up here. Raises ExternalError if
+    the provider does not answer."""
+    provider = provider_to_rent_from(environment, spec.hardware.provider)
+    if not PROVIDERS[provider].is_rented or not is_set_up(provider, environment):
+        return None
+    return rank(offers_to_rent(environment, spec.hardware), spec.hardware)
+
+
+def _changed(before: Texts, after: Texts) -> Iterator[Change]:
+    """Yield the changes in files that exist in both `before` and `after`."""
+    for file, text in after.items():
+        old = before.get(file)
+        if old is not None and text is not None and old != text:
+            yield from (of_trainer(old, text) if file.endswith(".toml") else of_config(old, text)) or ()

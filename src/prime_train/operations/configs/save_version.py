@@ -1,0 +1,46 @@
+"""Save the current state of a config as a version."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.configs.parsing import masked
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.operations.configs.versions import Texts, Version, spec_of, trainer_file, versions_of
+
+NOTE_CHARS_MAX = 200
+
+
+@dataclass(frozen=True)
+class SavedVersion:
+    """A version with the current state of a config. `is_new`: False if nothing has changed since the newest version, which is then this
+    one. `folder`: where the versions are. `missing_file`: the trainer's file that the config names, if it does not exist. `is_valid`:
+    whether the config could be launched."""
+
+    version: Version
+    is_new: bool
+    folder: Path
+    missing_file: Path | None
+    is_valid: bool
+
+
+def save_version(home: Home, config: Path, note: str = "") -> SavedVersion:
+    """Save the config together with the trainer's file, unless nothing has changed since the newest version. `note`: of at most
+    `NOTE_CHARS_MAX` printable characters, others are left out. Raises UsageError if the config cannot be read or contains a secret."""
+    versions = versions_of(home, config)
+    texts = versions.now()
+    _refuse_secrets(config, texts)
+    saved = versions.all()
+    is_new = not saved or saved[-1].texts != texts
+    version = versions.add(texts, "".join(char for char in note if char.isprintable())[:NOTE_CHARS_MAX]) if is_new else saved[-1]
+    missing = trainer_file(texts.config) if texts.trainer is None else None
+    return SavedVersion(version, is_new, versions.folder, missing, is_valid=spec_of(texts.config) is not None)
+
+
+def _refuse_secrets(config: Path, texts: Texts) -> None:
+    for text in (texts.config, texts.trainer or ""):
+        if masked(text) != text:
+            raise UsageError(
+                f"{config} contains a secret in plain text, so it was not saved",
+                fix="set the secret as an environment variable, and list its name under secrets",
+            )

@@ -1,0 +1,118 @@
+"""Check configs by all rules, honouring comments that ignore findings."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prime_train.configs.bug_findings import bug_as_finding, has_bug
+from prime_train.configs.loader import LoadedConfig, load_configs
+from prime_train.configs.parsing import Config
+from prime_train.configs.run_config import of_config
+from prime_train.core.access.run_secrets import DEFAULT
+from prime_train.core.finding import Finding, Severity, has_errors
+from prime_train.core.plugins.providers import is_own_machine
+from prime_train.reports.errors import is_debugging
+from prime_train.rules import Subject, look, rules_for, settle
+
+SLOW = frozenset(("memory",))
+"""Families of rules that `lint` leaves out."""
+
+
+FAIL_ON = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
+"""The severities that make a check fail, by the word for them."""
+
+Extend = Callable[[Sequence[LoadedConfig]], list[LoadedConfig]]
+"""A function that adds findings from another source to the configs, such as those of prime-rl's own validators."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The result of checking configs. `files`: the paths of the configs, in order. `sources`: the text of each file that was read."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[str, ...]
+    sources: dict[str, str]
+
+    @property
+    def has_bug(self) -> bool:
+        """Whether a file could not be checked because of a bug in prime-train."""
+        return has_bug(self.findings)
+
+    @property
+    def has_errors(self) -> bool:
+        return has_errors(self.findings)
+
+
+def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: bool = False, extend: Extend | None = None) -> Validation:
+    """Check the configs in `paths`, which are files or folders.
+
+    `environment`: the variables with the secrets that runs may get; those that configs name and that are not set are reported, except in a
+    CI job, which checks what others launch and neither has nor needs them. `fast`: without slow rules and notes, as `lint` does. `extend`:
+    adds to the configs before the rules are applied. Raises OSError for a folder that cannot be read.
+    """
+    read = load_configs(paths, environment, fast=True) if extend is None else extend(load_configs(paths, environment))
+    if not fast and not environment.get("CI"):
+        read = [_with_unset_secrets(loaded, environment) for loaded in read]
+    found, sources = check_configs(read, fast=fast, debug=is_debugging(environment))
+    shown = tuple(finding for finding in found if not (fast and finding.severity is Severity.NOTE))
+    return Validation(shown, tuple(loaded.file for loaded in read), sources)
+
+
+def _with_unset_secrets(loaded: LoadedConfig, environment: Mapping[str, str]) -> LoadedConfig:
+    """Return the config with a finding for the secrets that are not set in this environment."""
+    from prime_train.configs.unset_secrets import unset_secrets
+
+    spec = loaded.subject.spec if loaded.subject is not None else None
+    found = unset_secrets(spec, environment, loaded.file, loaded.sources.get(loaded.file, "")) if spec is not None else ()
+    return replace(loaded, findings=(*loaded.findings, *found))
+
+
+def check_configs(read: Sequence[LoadedConfig], *, fast: bool = False, debug: bool = False) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Return all findings on the configs, in order, and the text of each file. `fast`: leave out the rules of `SLOW`; `debug`: raise the
+    exception of a bug in prime-train instead of reporting it."""
+    sources = {file: text for loaded in read for file, text in loaded.sources.items()}
+    loaded_findings = [finding for loaded in read for finding in loaded.findings]
+    judged = [finding for loaded in read for finding in _judged_alone(loaded, fast=fast, debug=debug)]
+    return settle((*loaded_findings, *judged), sources), sources
+
+
+def passes(found: Iterable[Finding], fail_on: str) -> bool:
+    """Return whether no finding is at least as severe as `fail_on`, a key of `FAIL_ON`, says."""
+    return not any(finding.severity in FAIL_ON[fail_on] for finding in found)
+
+
+def check_run_config(
+    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Return all findings on one run's spec and the files it names, together with those in `found`, and the text of each file.
+
+    `run_secrets`: the names of the secrets that the control plane hands to runs.
+    """
+    loaded = of_config(config, run_secrets)
+    ruled = _judged(loaded.subject, fast=False) if loaded.subject is not None else ()
+    return settle((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
+
+
+def _judged_alone(loaded: LoadedConfig, *, fast: bool, debug: bool) -> tuple[Finding, ...]:
+    subject = loaded.subject
+    if subject is None:
+        return ()
+    try:
+        return _judged(subject, fast=fast)
+    except Exception as error:
+        return (bug_as_finding(loaded.file, error, debug=debug),)
+
+
+def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
+    local = _without_rent(subject)
+    return look(local, rules=[rule for rule in rules_for(local) if not (fast and rule.topic in SLOW)])
+
+
+def _without_rent(subject: Subject) -> Subject:
+    """Return the subject without GPU kinds if the run uses this machine (`local`), because they specify what to rent and nothing is
+    rented.
+    """
+    spec = subject.spec
+    if spec is None or not is_own_machine(spec.hardware.provider) or not spec.hardware.gpus:
+        return subject
+    return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))

@@ -1,0 +1,157 @@
+"""Versions of a config: its text and that of the trainer's own config file, with a note, one JSON file for each version.
+
+They are stored in the home folder (`configs/NAME/0001.json`), beside the store of the runs that used them. There they do not clutter the
+repository, and survive the deletion of a checkout. NAME is the config's file name without its suffix.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from prime_train.configs.parsing import read_config, read_text
+from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import trainer_for
+
+VERSIONS_MAX = 9999
+TRIES_MAX = 20
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a version. `trainer`: None if the config names no config file of the trainer's, or the file does not exist."""
+
+    config: str = field(repr=False)
+    trainer: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Version:
+    number: int
+    saved_s: int
+    note: str
+    texts: Texts
+
+    @property
+    def title(self) -> str:
+        return f"version {self.number}" + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The saved versions of the config at `path`. The config file itself need not exist."""
+
+    home: Home
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.home.root / "configs" / self.path.stem
+
+    def all(self) -> tuple[Version, ...]:
+        """Return all versions, oldest first."""
+        return tuple(_read(file) for file in sorted(self.folder.glob("[0-9]*.json")))
+
+    def get(self, number: int) -> Version:
+        file = self.folder / f"{number:04d}.json"
+        if not file.exists():
+            numbers = [version.number for version in self.all()]
+            save = Advice("save one first: ", Call(Operation.SAVE_CONFIG, str(self.path)))
+            raise UsageError(f"{self.path.stem} has no version {number}", fix=f"existing versions: {_spans(numbers)}" if numbers else save)
+        return _read(file)
+
+    def now(self) -> Texts:
+        """Return the current texts of the files. Raises UsageError if the config cannot be read."""
+        config = _text(self.path)
+        return Texts(config, _text_or_none(trainer_file(config)))
+
+    def add(self, texts: Texts, note: str) -> Version:
+        """Save `texts` as the next version and return it. Safe if other processes add versions at the same time. Raises UsageError if no
+        number is free."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for _ in range(TRIES_MAX):
+            number = max((int(file.stem) for file in self.folder.glob("[0-9]*.json")), default=0) + 1
+            if number > VERSIONS_MAX:
+                break
+            version = Version(number, wall_s(), note, texts)
+            if _create(self.folder / f"{number:04d}.json", json.dumps(asdict(version), indent=1) + "\n"):
+                return version
+        raise UsageError(
+            f"{self.folder} already has the most versions that are allowed", fix="move some of its files away", code=Exit.EXTERNAL_FAILED
+        )
+
+
+def versions_of(home: Home, config: Path) -> Versions:
+    """Return the versions of a config in the home. Raises UsageError if `config` is not a file name."""
+    if config.stem in ("", ".", ".."):
+        raise UsageError(f"{config} is not the name of a file", fix="write the path of the config, such as configs/demo.yaml")
+    return Versions(home, config)
+
+
+def spec_of(text: str) -> RunSpec | None:
+    """Return the spec in a config's text, or None if the config is invalid."""
+    return read_text(text, "").spec
+
+
+def trainer_file(text: str) -> Path | None:
+    """Return the path of the trainer's own config file that the config names, or None if it names none or the code comes from a
+    repository."""
+    spec = spec_of(text)
+    if spec is None or spec.trainer.tree.repo:
+        return None
+    file = trainer_for(spec).config_file(spec)
+    return Path(spec.trainer.tree.folder) / file if file is not None else None
+
+
+def _read(file: Path) -> Version:
+    try:
+        content = json.loads(file.read_text("utf-8"))
+        return Version(int(content["number"]), int(content["saved_s"]), str(content["note"]), Texts(**content["texts"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{file} is not a version of a config", fix="move it away", code=Exit.EXTERNAL_REFUSED) from error
+
+
+def _text(path: Path) -> str:
+    read = read_config(path)
+    if not read.source and read.findings:
+        raise UsageError(read.findings[0].message, fix=read.findings[0].fix)
+    return read.source
+
+
+def _text_or_none(path: Path | None) -> str | None:
+    return _text(path) if path is not None and path.is_file() else None
+
+
+def _create(file: Path, text: str) -> bool:
+    """Create the file atomically. Return False if it already exists."""
+    draft = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        try:
+            os.link(draft, file)
+        except FileExistsError:
+            return False
+    finally:
+        draft.unlink()
+    return True
+
+
+def _spans(numbers: list[int]) -> str:
+    """Format numbers as spans, such as "1 to 7, 9"."""
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in _runs(sorted(numbers)))
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
+            yield numbers[start], numbers[at - 1]
+            start = at

@@ -1,0 +1,117 @@
+"""Find the machine to rent for a training, with its cost and the reasons against the others."""
+
+import math
+from dataclasses import dataclass
+
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.providers import provider_to_rent_from
+from prime_train.core.advice import Advice, Option, Setting
+from prime_train.core.errors import UsageError
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
+from prime_train.estimate.memory.phases import GIB, Logits, Method, Training, trained_params
+from prime_train.estimate.models import lookup as models
+from prime_train.estimate.models.dimensions import Model
+from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, choose
+from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
+from prime_train.operations.memory import SEQ_LEN_MAX, check_range
+
+TOKENS = 1e8
+SEQ_LEN = 4096
+CHECKPOINTS_ON_DISK = 2
+DISK_MARGIN_GIB = 20
+DISK_GIB_MAX = 100_000
+
+
+@dataclass(frozen=True)
+class FindRequest:
+    """A training for which a machine is searched. Fields that are None or empty are no constraint.
+
+    `model`: an id such as `Qwen/Qwen3-8B`. `params`: the size of the model, such as `7B` or `30B-A3B`, if the id does not contain it.
+    `gpus`: GPUs in the machine. `usd_per_hour_max`: the highest price of the machine in US dollars per hour. `spot`: only machines that can
+    be preempted, or only others. `lora`: train adapters. `rl`: reinforcement learning, for which half of the GPUs generate. `bf16`:
+    weights, gradients and AdamW states in 16 bit. `tokens`: tokens to train on. `seq_len`: tokens per sequence. `disk_gib`: GiB of disk;
+    None: enough for the model and 2 checkpoints. `kinds`: kinds of GPU, such as `H100`.
+    """
+
+    model: str = ""
+    params: str = ""
+    gpus: int | None = None
+    usd_per_hour_max: float | None = None
+    spot: bool | None = None
+    lora: bool = False
+    rl: bool = False
+    bf16: bool = False
+    tokens: float = TOKENS
+    seq_len: int = SEQ_LEN
+    disk_gib: int | None = None
+    kinds: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_range(Setting.USD_PER_HOUR_MAX, self.usd_per_hour_max, 0, USD_PER_HOUR_MAX)
+        check_range(Setting.TOKENS, self.tokens, 1, TOKENS_MAX)
+        check_range(Setting.SEQ_LEN, self.seq_len, 1, SEQ_LEN_MAX)
+        check_range(Setting.DISK_GIB, self.disk_gib, 1, DISK_GIB_MAX)
+        if self.gpus is not None and self.gpus not in COUNTS:
+            message = f"{self.gpus} GPUs: a config cannot request that number in one machine"
+            raise UsageError(message, fix=f"write one of {', '.join(map(str, COUNTS))}")
+
+
+@dataclass(frozen=True)
+class FoundMachines:
+    """The result of a search. `placement`: the machines that fit, the best first, and the others with the reasons; `job`: the training;
+    `constraints`: the user's constraints."""
+
+    title: str
+    job: Job
+    constraints: MachineConstraints
+    placement: Placement
+
+
+def find_machines(home: Home, request: FindRequest) -> FoundMachines:
+    """Return the choice among the provider's current offers. Nothing is rented.
+
+    Raises UsageError if the model is not known, and ExternalError if the provider does not answer.
+    """
+    job = Job(_model(request), _training(request), request.tokens, request.rl)
+    spot = Spot.PREFER if request.spot is None else Spot.ONLY if request.spot else Spot.NEVER
+    disk_gib = request.disk_gib or disk_gib_for(job)
+    constraints = MachineConstraints(request.gpus, request.usd_per_hour_max, spot, request.kinds, disk_gib)
+    # All machines match this, so that each rejected one is listed with its reason.
+    hardware = HardwareSpec(provider=provider_to_rent_from(home.environment), disk_gib=disk_gib)
+    return FoundMachines(request.model or request.params, job, constraints, choose(home.pods().offers(hardware), job, constraints))
+
+
+def disk_gib_for(job: Job) -> int:
+    """Return the disk size in GiB for the downloaded model in 16 bit and `CHECKPOINTS_ON_DISK` checkpoints of all that is trained."""
+    saved = trained_params(job.model, job.training) * (job.training.weight_bytes + job.training.state_bytes)
+    needed = (2 * job.model.params + CHECKPOINTS_ON_DISK * saved) / GIB + DISK_MARGIN_GIB
+    return min(DISK_GIB_MAX, math.ceil(needed / 10) * 10)
+
+
+def _model(request: FindRequest) -> Model:
+    name, params = request.model, request.params
+    if not name and not params:
+        fix = Advice("write ", Option(Setting.MODEL, "Qwen/Qwen3-8B"), ", or ", Option(Setting.PARAMS, "8B"))
+        raise UsageError("which model?", fix=fix)
+    # An explicit size takes precedence over the name.
+    found = models.sized(params) if params else models.resolve_model(name)
+    if found is None:
+        wrong = f"{params} is not a model size" if params else f"the model {name} is unknown, and its name does not contain its size"
+        size, mixture = Option(Setting.PARAMS, "7B"), Option(Setting.PARAMS, "30B-A3B")
+        fix = Advice("write its size, such as ", size, ", or ", mixture, " for a mixture of experts with 3B active parameters")
+        raise UsageError(wrong, fix=fix)
+    return found
+
+
+def _training(request: FindRequest) -> Training:
+    """Return the training settings of prime-rl: its RL materialises only some logits at a time, its SFT all of them."""
+    width = 2 if request.bf16 else 4
+    return Training(
+        method=Method.LORA if request.lora else Method.FULL,
+        seq_len=request.seq_len,
+        weight_bytes=width,
+        gradient_bytes=width,
+        state_bytes=2 * width,
+        logits=Logits.FUSED if request.rl else Logits.FULL,
+    )

@@ -1,0 +1,1 @@
+"""Operations for a code repository whose jobs check configs and launch, stop and watch runs."""

@@ -1,0 +1,99 @@
+"""Check, price and explain the configs that a job of a code repository is about."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from prime_train.adapters.github import GitHub, content_at, delete_sticky, upsert_sticky
+from prime_train.adapters.github.events import Event, PullRequest, Trigger
+from prime_train.configs.loaded import LoadedConfig
+from prime_train.core.errors import ExternalError, UsageError
+from prime_train.core.offers import Ranking
+from prime_train.core.spec import RunSpec
+from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
+from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named, runs_among
+from prime_train.operations.github.launch_request import launches
+from prime_train.operations.github.runs import check_launches
+from prime_train.reports.markdown import one_line
+
+STICKY = "validate"
+"""Name by which the comment with the findings is found again."""
+REASON_CHARS_MAX = 300
+
+
+def configs_of(
+    trigger: Trigger, github: GitHub | None, environment: Mapping[str, str], *, paths: str, folder: str
+) -> tuple[LoadedConfig, ...]:
+    """Return the configs at `paths`, which are separated by whitespace; by default those in `folder` that the pull request changes, or all
+    of them if the job was not started by a pull request. `github`: None without a token. Raises UsageError if the paths are not valid, or
+    the changes of a pull request are not known."""
+    requested = named(paths)
+    if paths and not requested:
+        raise UsageError("paths contains only spaces", fix="write a path such as configs/demo.yaml, or leave it empty")
+    if requested:
+        return read_named(requested, environment)
+    if isinstance(trigger.event, PullRequest):
+        if github is None:
+            raise UsageError("without a token the files that the pull request changes are unknown", fix="give the step a token, or paths")
+        return of_pull(github, trigger.event.number, folder, environment)
+    root = inside(folder)
+    return read_named((root,), environment) if root.is_dir() else ()
+
+
+def review_for(
+    loaded: LoadedConfig, event: Event, github: GitHub | None, environment: Mapping[str, str], warn: Callable[[str], None]
+) -> ConfigReview:
+    """Review a config that defines a run. `warn` is called with what could not be read for it: offers, or a file on the base branch of a
+    pull request."""
+    assert loaded.subject is not None
+    assert loaded.subject.spec is not None
+    before = _before(loaded, event, github, warn)
+    ranking = _for_rent(environment, loaded.subject.spec, warn)
+    return review(loaded.file, loaded.subject, ranking, before=before, after=loaded.sources)
+
+
+def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig]) -> list[str]:
+    """Return the paths of the configs that define a run. Raises UsageError if what has started the job would launch too many."""
+    runs = runs_among(read)
+    if launches(trigger):
+        check_launches(runs)
+    return runs
+
+
+def may_comment(trigger: Trigger, github: GitHub | None) -> bool:
+    """Return whether the job can comment on its pull request: it has a token, and the pull request is not from a fork, for which the token
+    has no permission."""
+    return github is not None and isinstance(trigger.event, PullRequest) and trigger.event.head_repository == trigger.repository
+
+
+def put_comment(github: GitHub, pull: int, text: str, *, has_configs: bool) -> str:
+    """Create or update the comment with the findings, or delete it if the pull request has no configs (any more). Returns its URL, or "" if
+    there is none. Raises PermanentError without the permission, and TemporaryError if GitHub does not answer."""
+    if has_configs:
+        return upsert_sticky(github, pull, STICKY, text).html_url
+    delete_sticky(github, pull, STICKY)
+    return ""
+
+
+def _before(loaded: LoadedConfig, event: Event, github: GitHub | None, warn: Callable[[str], None]) -> Texts:
+    """Return the contents of the config's files on the base branch, None for a file that does not exist there or cannot be read. Outside a
+    pull request, return the contents in the working folder."""
+    if not isinstance(event, PullRequest) or github is None:
+        return {file: Path(file).read_text(encoding="utf-8", errors="replace") for file in loaded.sources}
+    return {file: _content(github, file, event.base, warn) for file in loaded.sources}
+
+
+def _content(github: GitHub, file: str, commit: str, warn: Callable[[str], None]) -> str | None:
+    try:
+        return content_at(github, file, commit)
+    except ExternalError as error:
+        warn(f"{file}: the version on the base branch cannot be read: {error}")
+        return None
+
+
+def _for_rent(environment: Mapping[str, str], spec: RunSpec, warn: Callable[[str], None]) -> Ranking | None:
+    """Return the ranked offers for the spec. Return None if they cannot be queried, which is not a mistake in the config."""
+    try:
+        return offers_for(environment, spec)
+    except ExternalError as error:
+        warn(f"offers cannot be read: {one_line(str(error))[:REASON_CHARS_MAX]}")
+        return None

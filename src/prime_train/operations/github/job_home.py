@@ -1,0 +1,21 @@
+"""Access to the control plane from a job, which may run on a machine that is gone afterwards."""
+
+from collections.abc import Mapping
+
+from prime_train.control_plane.wiring.home import HOME, Home
+from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.errors import UsageError
+
+
+def job_home(environment: Mapping[str, str]) -> Home:
+    """Return the home that the environment names. Raises UsageError if its state would be lost together with the job's machine."""
+    if environment.get("RUNNER_ENVIRONMENT") == "github-hosted" and not environment.get(STORE):
+        lost = "a run that is stored on this runner is lost when the job ends, but its machine is paid for until someone finds it"
+        parts = (Call(Operation.SERVE), ", ", Call(Operation.SHOW_KEY))
+        raise UsageError(f"{STORE} is not set: {lost}", fix=Advice("set url and master-key to those of a control plane (", *parts, ")"))
+    found = Home.of(environment)
+    if not found.elsewhere and not environment.get(HOME):
+        fix = f"set url and master-key; or, on your own runner, set {HOME} to a persistent folder"
+        raise UsageError(f"neither {STORE} nor {HOME} is set", fix=fix)
+    return found

@@ -1,0 +1,70 @@
+"""Launch a run for a job of a code repository."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prime_train.adapters.github import GitHub, deployment_of, new_deployment
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.offers import Ranking
+from prime_train.core.run import Origin
+from prime_train.core.spec import RunSpec
+from prime_train.operations.github.launch_request import LaunchRequest
+from prime_train.operations.github.runs import launch_once
+from prime_train.operations.launching.dry_run import ranking
+from prime_train.operations.launching.launch_config import Checked
+from prime_train.operations.watch import is_called_here, sweep_once
+from prime_train.ports import PermanentError, RunRecord, Watched
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run as it is after a request to launch it. `is_new`: False if an earlier request has launched it. `waits_for_watcher`: whether it
+    is new, and its machine is left to the control plane's watcher, because its provider cannot be called from here."""
+
+    record: RunRecord
+    is_new: bool
+    waits_for_watcher: bool
+
+
+def launch_from(
+    home: Home,
+    github: GitHub,
+    request: LaunchRequest,
+    what: Checked,
+    origin: Origin,
+    *,
+    again: bool,
+    watched: Callable[[], Watched],
+    warn: Callable[[str], None],
+) -> Launched:
+    """Queue the run, record its deployment on GitHub, and try once to rent its machine if its provider can be called from here.
+
+    `watched` is called when the run is queued, and returns what is called with the events of runs meanwhile. `warn` is called if the
+    deployment cannot be recorded, for example because the token lacks the permission; the run is launched anyway. Raises Unfit, UsageError
+    and ExternalError as `launch_once` and `sweep_once` do.
+    """
+    run_id, created = launch_once(home, what, origin, again=again, deployment=lambda run_id: _deployment(github, run_id, request, warn))
+    is_rented_here = created is not None and is_called_here(home, created.spec)
+    if is_rented_here:
+        sweep_once(home, watched())
+    record = home.store().load(run_id)
+    if record is None:
+        raise UsageError(f"{run_id} is not in the store", fix="run the job again", code=Exit.EXTERNAL_FAILED)
+    return Launched(record, created is not None, created is not None and not is_rented_here)
+
+
+def offers_from_here(home: Home, spec: RunSpec) -> Ranking | None:
+    """Return the offers as a launch would rank them now, or None if the run's provider cannot be called from here. Raises ExternalError if
+    the provider does not answer."""
+    return ranking(home, spec) if is_called_here(home, spec) else None
+
+
+def _deployment(github: GitHub, run_id: str, request: LaunchRequest, warn: Callable[[str], None]) -> int | None:
+    """Return the id of the run's deployment, created if necessary; None if GitHub refuses."""
+    try:
+        return deployment_of(github, run_id) or new_deployment(github, run_id, request.commit, f"{request.config}")
+    except PermanentError as error:
+        warn(f"the deployment could not be recorded on GitHub: {error}")
+        return None

@@ -1,0 +1,102 @@
+"""Determine what an event asks to launch, and whether it may: only a person with push access may cause spending."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.adapters.code_archive import checkout_of
+from prime_train.adapters.github import GitHub, has_commit, may_write, pulls_with
+from prime_train.adapters.github.events import Dispatch, PullRequest, Trigger
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+
+LABEL = "train"
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """A request to launch a run. `key`: identifies the request; identical for repeated deliveries of the same event."""
+
+    config: Path
+    commit: str
+    pull: int | None
+    key: str
+
+
+def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: bool) -> LaunchRequest:
+    """Return the launch request of the event. Raises UsageError if the event may not launch anything, or is about another commit than the
+    one checked out."""
+    event, commit = trigger.event, checked_out(trigger)
+    pull = _allowed(trigger, event, github) if isinstance(event, PullRequest) else _pull_of(github, commit)
+    parts = [trigger.repository, str(config), commit]
+    if again or isinstance(event, Dispatch):
+        parts += [_of_dispatch(trigger, again=again)]
+    return LaunchRequest(config, commit, pull, hashlib.sha256("\n".join(parts).encode()).hexdigest())
+
+
+def launches(trigger: Trigger) -> bool:
+    """Return whether what has started the job is a pull request event that launches the pull request's configs, if its sender may."""
+    return isinstance(trigger.event, PullRequest) and not _why_not(trigger, trigger.event)
+
+
+def checked_out(trigger: Trigger) -> str:
+    """Return the commit checked out in the working folder. Raises UsageError if the folder is not a git checkout, has uncommitted changes,
+    or is at another commit than the event's."""
+    event, found = trigger.event, checkout_of(Path())
+    if found is None:
+        raise UsageError("the working folder is not a git checkout", fix="check out the repository in an earlier step (actions/checkout)")
+    if found.is_dirty:
+        raise UsageError(
+            "the checkout has uncommitted changes, but a launch must be reproducible from a commit",
+            fix="remove earlier steps that change files",
+        )
+    commits = {trigger.commit} | ({event.head, event.merge_commit} if isinstance(event, PullRequest) else set())
+    if trigger.commit and found.commit not in commits:
+        raise UsageError(
+            f"commit {found.commit[:12]} is checked out, but the event is about {trigger.commit[:12]}", fix="check out the event's commit"
+        )
+    return found.commit
+
+
+def _allowed(trigger: Trigger, event: PullRequest, github: GitHub) -> int:
+    why = _why_not(trigger, event)
+    if not why and (not event.sender_is_person or not may_write(github, event.sender)):
+        why = f"{event.sender[:50]} may not launch: only people who may push to {trigger.repository} can"
+    if why:
+        raise UsageError(why, code=Exit.EXTERNAL_REFUSED)
+    return event.number
+
+
+def _why_not(trigger: Trigger, event: PullRequest) -> str:
+    """Return why this pull request event may not launch a run, or "" if it may. The permission of the event's sender is checked
+    elsewhere.
+    """
+    if event.head_repository != trigger.repository:
+        return "a pull request from a fork cannot launch runs: its configs are only checked"
+    match event.action:
+        case "labeled":
+            return "" if event.label == LABEL else f"the label {event.label[:50]!r} does not launch a run; {LABEL} does"
+        case "closed":
+            return "" if event.merged else "the pull request was closed without being merged"
+        case _:
+            return f"a pull request that was {event.action[:50]} does not launch a run; the label {LABEL} does"
+
+
+def _pull_of(github: GitHub, commit: str) -> int | None:
+    """Return the number of the pull request that introduced the commit and on which the run is reported, or None. Raises UsageError if the
+    commit is not on GitHub."""
+    if not has_commit(github, commit):
+        raise UsageError(f"commit {commit[:12]} is not on GitHub, so machines could not fetch it", fix="push it")
+    return next(iter(pulls_with(github, commit)), None)
+
+
+def _of_dispatch(trigger: Trigger, *, again: bool) -> str:
+    """Return the part of the request's key that distinguishes one dispatch from another.
+
+    For a manual dispatch that is the workflow run's id, which stays the same when jobs are rerun. A repository_dispatch event may be
+    delivered twice, so it is identified by `id` in its payload; without an `id`, all such events count as the same unless `again` is set.
+    """
+    event = trigger.event
+    if isinstance(event, Dispatch) and event.action and (event.text("id") or not again):
+        return f"event {event.text('id')}"
+    return f"run {trigger.job_id}"

@@ -1,0 +1,52 @@
+"""Download outputs, logs and metrics of a run into a folder; every byte of an output is verified."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from prime_train.core.errors import UsageError
+from prime_train.core.text.globs import matches
+from prime_train.operations.checkpoints.progress import Progress, silent
+from prime_train.operations.outputs.event_files import event_files
+from prime_train.operations.outputs.files import WantedFile, WrittenFile, write_files
+from prime_train.operations.outputs.lookup import RunOutputs, check_attempt
+from prime_train.operations.outputs.pieces import chunks_of, content_of
+
+TEXTS_FOLDER = "_run"
+"""The folder for logs and metrics, which are not files of the working tree."""
+
+
+def get(
+    outputs: RunOutputs,
+    folder: Path,
+    *,
+    patterns: Sequence[str] = (),
+    attempt: int | None = None,
+    step: int | None = None,
+    replace: bool = False,
+    progress: Progress = silent,
+) -> list[WrittenFile]:
+    """Write the newest version of each output into `folder`, and the logs and metrics of each attempt below `_run/attempt-N` there.
+
+    `patterns`: only files that one of these glob patterns chooses. `attempt`: only of that attempt; `step`: outputs as of that step.
+    `replace`: existing files with other content may be overwritten. Raises UsageError if there is nothing to get, a file is in the way, an
+    output is damaged, or the folder cannot be written to; and what the bucket raises.
+    """
+    check_attempt(outputs, attempt)
+    files = [file for file in _files(outputs, attempt, step) if not patterns or any(matches(pattern, file.path) for pattern in patterns)]
+    if not files:
+        what = f"that matches {', '.join(patterns)}" if patterns else "yet"
+        raise UsageError(f"{outputs.run_id} has no output {what} in {outputs.url}", fix="without get, all are listed")
+    return write_files(folder, files, replace=replace, progress=progress)
+
+
+def _files(outputs: RunOutputs, attempt: int | None, step: int | None) -> Iterator[WantedFile]:
+    for path, version in outputs.newest(attempt=attempt, step=step).items():
+        file = version.file
+        content = partial(chunks_of, outputs.bucket, version)
+        yield WantedFile(path, version.manifest.attempt, file.step, file.size, file.content, content)
+    for one, name, pieces in outputs.texts(attempt=attempt):
+        size = sum(stat.size for stat in pieces)
+        above = f"{TEXTS_FOLDER}/{outputs.folder_of(one)}"
+        yield WantedFile(f"{above}/{name}", one.number, None, size, None, partial(content_of, outputs.bucket, pieces))
+    yield from event_files(outputs, TEXTS_FOLDER, attempt=attempt)

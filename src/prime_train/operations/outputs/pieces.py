@@ -1,0 +1,54 @@
+"""The content of outputs, and of logs and metrics, which an attempt uploads in pieces while they grow."""
+
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
+
+from prime_train.checkpoints.chunks import Damaged, fetch_blob
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.outputs.manifest import OutputVersion
+from prime_train.core.text.safe import neutralized
+from prime_train.ports import Bucket, Data, Stat
+
+
+def content_of(bucket: Bucket, pieces: Iterable[Stat]) -> Iterator[bytes]:
+    """Yield the content piece by piece. Raises what the bucket raises."""
+    for piece in pieces:
+        content = bucket.get(piece.key)
+        if content is not None:
+            yield content.data
+
+
+def lines_of(bucket: Bucket, pieces: Iterable[Stat]) -> Iterator[str]:
+    """Yield the lines, without their ends."""
+    decoder, rest = codecs.getincrementaldecoder("utf-8")(errors="replace"), ""
+    for data in content_of(bucket, pieces):
+        *lines, rest = (rest + decoder.decode(data)).split("\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def end_of(bucket: Bucket, pieces: Sequence[Stat], bytes_max: int) -> str:
+    """Return the last `bytes_max` bytes of the text, or a little less."""
+    kept: list[Stat] = []
+    size = 0
+    for piece in reversed(pieces):
+        size += piece.size
+        if size > bytes_max and kept:
+            break
+        kept.append(piece)
+    return b"".join(content_of(bucket, reversed(kept)))[-bytes_max:].decode(errors="replace")
+
+
+def chunks_of(bucket: Bucket, version: OutputVersion) -> Iterator[Data]:
+    """Yield the content of an output, verified by its hashes. Raises UsageError if it is damaged, and what the bucket raises."""
+    for chunk in version.file.chunks:
+        try:
+            yield fetch_blob(bucket, version.manifest.key_of(chunk), chunk)
+        except Damaged as flaw:
+            text, fix = (
+                f"{neutralized(version.file.path)} is damaged in the bucket: it {flaw}",
+                "name an attempt or a step with another version of it",
+            )
+            raise UsageError(text, fix=fix, code=Exit.FINDINGS) from flaw

@@ -1,0 +1,138 @@
+"""Run the control plane in this process: the webhook, and unless another watches, the watcher."""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from prime_train.adapters.http import is_safe
+from prime_train.control_plane.pages import Pages
+from prime_train.control_plane.wiring.embedded import refuse_unheard
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.pod_keys import try_role
+from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.access.run_secrets import VARIABLE, refused
+from prime_train.core.errors import UsageError
+from prime_train.core.keys import RUNS
+from prime_train.ports import ExternalError
+
+BUCKET_S_MAX = 10.0
+
+
+def serve(
+    home: Home,
+    *,
+    host: str,
+    port: int | None,
+    watching: bool,
+    interval_s: float,
+    announce: Callable[[str], None],
+    pages: Pages | None,
+) -> None:
+    """Serve the webhook, and with `watching` watch the runs, until SIGINT or SIGTERM. `port`: None: the one served last; 0: any, if no run
+    has a machine. `announce` is called with the address once it is served; `pages` answers people.
+
+    Raises UsageError if the control plane is elsewhere, another process serves the home, or machines call another address.
+    """
+    from prime_train.control_plane.server.serve import run_server, url_of
+
+    if home.elsewhere:
+        raise UsageError(f"the control plane runs elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
+    with home.serving_alone():  # a second webhook would give new pods its own address, which stops working when it ends
+        number = _number(home, host, port)
+        public = home.public_url(url_of(host, number))
+        refuse_unheard(home, public)
+
+        def announced(url: str) -> None:
+            home.write_serving(url)
+            announce(url)
+            _warn_of_unset_secrets(home)
+
+        _make_bucket(home)
+        context = home.context(public, watched=_log) if watching else None
+        webhook = home.webhook(public, watches=watching)
+        if webhook.issue_credentials is not None:
+            try_role(webhook.issue_credentials)
+        _try_bucket(home)
+        home.catch_up()
+        run_server(webhook, context, host=host, port=number, interval_s=interval_s, announce=announced, pages=pages)
+
+
+def checked_public_url(url: str) -> str:
+    """Return the address that machines call. Raises UsageError if it is not valid or not safe."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise UsageError(f"{url!r} is not an address such as https://train.example.org")
+    if not is_safe(url):
+        fix = "serve it over https, for example behind a proxy, and give that address: https://..."
+        raise UsageError(
+            f"the public address is {url!r}: over http, data sent to machines, including secrets, could be read on the way", fix=fix
+        )
+    return url
+
+
+def _warn_of_unset_secrets(home: Home) -> None:
+    log, allowed, kept = logging.getLogger("prime_train.serve"), home.run_secrets, home.secrets
+    for run in (run for run in home.store().list_runs() if not run.is_over):
+        withheld = refused(run.spec.secrets, allowed)
+        unset = [name for name in run.spec.secrets if name not in kept and name not in withheld]
+        if unset:
+            message = "%s uses secrets that are not set here: %s; set them and restart serve, because its attempts cannot start until then"
+            log.warning(message, run.run_id, ", ".join(unset))
+        if withheld:
+            message = "%s uses secrets that runs may not have here: %s; add them to %s, because its attempts cannot start until then"
+            log.warning(message, run.run_id, ", ".join(withheld), VARIABLE)
+
+
+def _log(run_id: str, what: str, text: str) -> None:
+    logging.getLogger("prime_train.watch").info("%s %s %s", run_id, what, text)
+
+
+def _make_bucket(home: Home) -> None:
+    """Create or check the bucket. If it does not answer, only a warning is logged, because it may recover. Raises UsageError if it is
+    another bucket than the one known by this address."""
+    try:
+        home.make_bucket()
+    except ExternalError as error:
+        log = logging.getLogger("prime_train.serve")
+        log.warning("it cannot be checked now whether the bucket %s is the known one: %s", home.bucket_url, error)
+
+
+def _try_bucket(home: Home) -> None:
+    """List the bucket once, so that a problem is not first found by a rented machine. A failure is only logged, because the bucket may
+    recover."""
+    bucket = home.bucket()
+    problems = [f"no answer within {BUCKET_S_MAX:.0f} s"]
+
+    def look() -> None:
+        try:
+            any(True for _ in bucket.list(RUNS))
+        except ExternalError as error:
+            problems[:] = [str(error)]
+        else:
+            problems.clear()
+
+    thread = threading.Thread(target=look, name="bucket", daemon=True)
+    thread.start()
+    thread.join(BUCKET_S_MAX)
+    for why in problems[:1]:
+        log = logging.getLogger("prime_train.serve")
+        log.warning(
+            "the bucket %s cannot be used now: %s; until it can, no machine starts and no checkpoint is saved", home.bucket_url, why
+        )
+
+
+def _number(home: Home, host: str, port: int | None) -> int:
+    """Return the port to listen on. Another port than the last one is used only if `port` asks for it, and an arbitrary one (0) only while
+    no machine uses a known address."""
+    if port is None or (port == 0 and home.last_serving() is not None and home.store().lease_statuses()):
+        return home.port()
+    return port or _free_port(host)
+
+
+def _free_port(host: str) -> int:
+    """Return a free port. It is chosen before the server starts, because the watcher's canary needs the address."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,88 @@
+"""The program that opens a shell, or runs a command, on a run's machine."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.providers import Reach
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.run import Run
+from prime_train.operations.machine_access import disk_here, login
+from prime_train.operations.run_lookup import find
+
+PROGRAM = "ssh"
+ALIVE_S = 15
+SHELL = "/bin/sh"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to run with `words` as its arguments, the first of which is its name. `folder`: the folder to run it in; None: any."""
+
+    path: str
+    words: tuple[str, ...]
+    folder: Path | None = None
+
+
+def shell_on_machine(home: Home, name: str, line: str | None, *, terminal: bool) -> Program:
+    """Return the program that opens a shell on the machine of the run that `name` stands for, in the folder its agent works in. `line`: a
+    command to run there instead; `terminal`: whether the program runs in a terminal.
+
+    Raises UsageError if there is no such run or it has no machine, nobody can log in to it from here now, or ssh is not installed here.
+    """
+    run = find(home.store(), name).run
+    disk = disk_here(home, run)
+    if disk is not None:
+        return _here(home, disk, line)
+    if shutil.which(PROGRAM) is None:
+        raise UsageError("the program ssh is not installed on this machine", fix="install OpenSSH's client", code=Exit.EXTERNAL_REFUSED)
+    to = login(home, run)
+    return Program(PROGRAM, tuple(_ssh_words(to.reach, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned)))
+
+
+def _here(home: Home, disk: Path, line: str | None) -> Program:
+    if line is not None:
+        return Program(SHELL, ("sh", "-c", line), disk)
+    shell = home.environment.get("SHELL") or SHELL
+    return Program(shell, (Path(shell).name,), disk)
+
+
+def _attempt(run: Run) -> str:
+    """Return the name of the folder with the agent's files on the machine."""
+    return f"{run.run_id}-e{run.attempt}"
+
+
+def _ssh_words(reach: Reach, attempt: str, line: str | None, *, terminal: bool, is_pinned: bool) -> list[str]:
+    """Return the ssh command line that logs in and changes to the agent's folder.
+
+    Only prime-train's key is offered, and only to a machine whose host key was pinned when the agent was installed. If that was done
+    elsewhere (`is_pinned` False), the host key presented first is pinned. The user's ssh settings are ignored, as they are when the control
+    plane logs in.
+    """
+    to = reach.connection
+    settings = {
+        "UserKnownHostsFile": _quoted(reach.known_hosts),
+        "GlobalKnownHostsFile": "none",
+        "HostKeyAlias": to.pod_id,
+        "StrictHostKeyChecking": "yes" if is_pinned else "accept-new",
+        "IdentityFile": _quoted(reach.key_file),
+        "IdentitiesOnly": "yes",
+        "PreferredAuthentications": "publickey",
+        "ServerAliveInterval": str(ALIVE_S),
+    }
+    words = [PROGRAM, "-F", "none", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
+    words += ["-t"] if terminal else []
+    return [*words, "-l", to.user, "-p", str(to.port), "--", to.host, _in_folder(attempt, line)]
+
+
+def _quoted(path: Path) -> str:
+    """Return a path quoted for an ssh option, because ssh splits these at blanks and expands percent signs."""
+    return '"' + str(path).replace("%", "%%") + '"'
+
+
+def _in_folder(attempt: str, line: str | None) -> str:
+    # If the folder does not exist (any more), stay in the home folder.
+    go = f'cd "$(cat "$HOME/.prime-train/{attempt}/disk" 2>/dev/null)" 2>/dev/null || cd'
+    return f'{go}; exec "${{SHELL:-/bin/sh}}" -l' if line is None else f"{go}; {line}"

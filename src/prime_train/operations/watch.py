@@ -1,0 +1,125 @@
+"""Operations that watch runs, safe beside any other watcher: one sweep, several sweeps until no machine is being set up or terminated, or
+sweeps until the process is asked to end."""
+
+import time
+from collections.abc import Container
+from dataclasses import dataclass
+from threading import Event
+
+from prime_train.control_plane.reconcile import Context, SweepResult, sweep
+from prime_train.control_plane.server.watcher import Watcher
+from prime_train.control_plane.wiring.agent_installs import pushing, report_failed
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.errors import UsageError
+from prime_train.core.run import DesiredState, Run, RunState
+from prime_train.core.spec import RunSpec
+from prime_train.ports import Watched
+
+PAUSE_S = 2.0
+PUSH_S_MAX = 900.0
+"""Longest time in seconds for which a single sweep waits for agents to be installed on machines. The next watcher installs those that are
+not done by then."""
+ON_THE_MOVE = frozenset({RunState.LAUNCHING, RunState.BOOTING, RunState.DRAINING, RunState.UPLOADING})
+"""States in which a machine is being set up or is about to be terminated."""
+
+
+@dataclass(frozen=True)
+class WatchReport:
+    """The result of several sweeps. `began_s`: when the first began, by the store's time; `age_s`: seconds between the previous sweep of
+    any watcher and the first of these; None if there was none."""
+
+    sweeps: tuple[SweepResult, ...]
+    began_s: int
+    age_s: int | None
+
+    @property
+    def looked_at(self) -> list[str]:
+        """The ids of all runs that were due, each once."""
+        return list(dict.fromkeys(run_id for one in self.sweeps for run_id in one.looked_at))
+
+    @property
+    def steps(self) -> int:
+        return sum(one.steps for one in self.sweeps)
+
+    def is_late(self, limit_s: float) -> bool:
+        """Return whether the previous sweep of any watcher was more than `limit_s` seconds before the first of these."""
+        return self.age_s is not None and self.age_s > limit_s
+
+    @property
+    def last(self) -> SweepResult:
+        return self.sweeps[-1]
+
+
+def sweep_once(home: Home, watched: Watched) -> SweepResult:
+    """Make one sweep, and leave the installation of agents to the next watcher. Raises UsageError if nothing has served the home yet."""
+    return sweep(home.context(webhook_url(home), watched=watched))
+
+
+def sweep_and_install(home: Home, watched: Watched) -> SweepResult:
+    """Make one sweep, and then wait for agents to be installed, at most `PUSH_S_MAX` seconds. Raises UsageError if nothing has served the
+    home yet."""
+    context, pushes = pushing(home, webhook_url(home), watched=watched)
+    try:
+        return sweep(context)
+    finally:
+        if not pushes.wait(PUSH_S_MAX):
+            pushes.leave()
+        report_failed(context, pushes)
+
+
+def sweep_while_moving(home: Home, watched: Watched, *, minutes: float, only: str = "") -> WatchReport:
+    """Make one sweep. Then, for up to `minutes`, sweep again as long as a machine of a provider that can be called from here is being set
+    up or terminated: otherwise that machine would be paid for without use until the next watcher runs. `only`: the id of the only run whose
+    machine counts; empty: every run's. Raises UsageError if nothing has served the home yet."""
+    store = home.store()
+    before_s, began_s = store.watch().last_sweep_s, store.now_s()
+    context, until_s = home.context(webhook_url(home), watched=watched, waits=True), time.monotonic() + minutes * 60
+    sweeps = [sweep(context)]
+    while time.monotonic() < until_s and any(
+        _is_on_the_move(run, context.providers) for run in context.store.list_runs() if only in ("", run.run_id)
+    ):
+        time.sleep(PAUSE_S)
+        sweeps.append(sweep(context))
+    return WatchReport(tuple(sweeps), began_s, began_s - before_s if before_s is not None else None)
+
+
+def watch(home: Home, watched: Watched, ended: Event, *, interval_s: float) -> None:
+    """Watch until `ended` is set. The webhook's URL is read again regularly, because it may return on another port. Raises UsageError if
+    nothing has served the home yet."""
+    context = home.context(webhook_url(home), watched=watched)
+    while not ended.is_set():
+        watcher = Watcher(context, Event(), interval_s=interval_s)
+        watcher.start()
+        try:
+            while not ended.wait(1.0) and not _moved(home, context):
+                pass
+        finally:
+            watcher.stop()
+        context = home.context(webhook_url(home), watched=watched)
+
+
+def is_called_here(home: Home, spec: RunSpec) -> bool:
+    """Return whether the run's provider can be called from here."""
+    return spec.hardware.provider in home.pods().names
+
+
+def webhook_url(home: Home) -> str:
+    """Return the webhook's public URL from the home's serve.json. Raises UsageError if nothing has served the home yet."""
+    serving = home.last_serving()
+    if serving is None:
+        fix = Advice("start it, with a watcher or without: ", Call(Operation.SERVE))
+        raise UsageError("the webhook's address is unknown, because no control plane has served this home yet", fix=fix)
+    return serving.public_url
+
+
+def _moved(home: Home, context: Context) -> bool:
+    serving = home.last_serving()
+    return serving is not None and serving.public_url != context.webhook_url
+
+
+def _is_on_the_move(run: Run, providers: Container[str] | None) -> bool:
+    """Return whether the run's machine is being set up or terminated, or a stop was requested. A requested stop counts because the sweep
+    may have lost its write to a heartbeat, and then has not begun to stop the run yet."""
+    moves = run.state in ON_THE_MOVE or (run.desired is not DesiredState.RUN and not run.is_over)
+    return moves and (providers is None or run.spec.hardware.provider in providers)

@@ -1,0 +1,203 @@
+"""Rules about how processes are started and the environment variables they get (TR45x)."""
+
+from collections.abc import Iterator
+
+from prime_train.core.finding import Severity
+from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.estimate import gpus
+from prime_train.rules.command_line import flags, words
+from prime_train.rules.rule import Rule, Subject, Violation
+
+FAMILY = "starting processes"
+WORKERS_GET_S = 30
+"""The seconds between torchrun's SIGTERM and its SIGKILL."""
+_OFF = frozenset(("false", "0", "no", "off"))
+_DESKTOP = ("RTX",)
+_WANDB_MODES = frozenset(("online", "offline", "disabled", "shared", "dryrun", "run"))
+_PROCESSES = {"torchrun": "nproc_per_node", "accelerate": "num_processes", "deepspeed": "num_gpus"}
+_NO_SCRIPT = frozenset(("python", "python3", "torchrun", "accelerate", "deepspeed", "sh", "bash", "env", "uv", "source"))
+_OVER_INFINIBAND = {
+    "NCCL_IB_DISABLE": frozenset(("0", "false")),
+    "NCCL_NET": frozenset(("ib",)),
+    "NCCL_SOCKET_IFNAME": frozenset(("ib", "ib0", "ib1")),
+}
+
+
+def _still_disabled(subject: Subject) -> Iterator[Violation]:
+    value = subject.spec.environment.get("WANDB_DISABLED") if subject.spec is not None else None
+    if value is not None and value.lower() in _OFF:
+        yield Violation(("environment", "WANDB_DISABLED"), f"WANDB_DISABLED={value} disables W&B, as any value of this variable does")
+
+
+def _more_processes(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or not spec.hardware.gpus or spec.trainer.kind != "command":
+        return
+    started = {word.rpartition("/")[2] for word in words(spec.trainer.command)}
+    wanted_by = {flag for launcher, flag in _PROCESSES.items() if launcher in started}
+    name, wanted = next(((name, value) for name, value in flags(spec.trainer.command) if name in wanted_by), ("", ""))
+    if wanted.isdigit() and int(wanted) > spec.hardware.count:
+        message = f"{wanted} processes share {spec.hardware.count} GPUs; NCCL allows only one process per GPU"
+        yield Violation(("trainer", "command"), message, word=_spelt(spec.trainer.command, name))
+
+
+def _spelt(command: str, name: str) -> str:
+    return next((word for word in (name, name.replace("_", "-")) if word in command), "")
+
+
+def _no_mode(subject: Subject) -> Iterator[Violation]:
+    mode = subject.spec.environment.get("WANDB_MODE") if subject.spec is not None else None
+    if mode is not None and mode not in _WANDB_MODES and "$" not in mode:
+        yield Violation(("environment", "WANDB_MODE"), f"{mode[:40]!r} is not one of {', '.join(sorted(_WANDB_MODES))}")
+
+
+def _no_script(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    split = words(spec.trainer.command) if spec is not None and spec.trainer.kind == "torchrun" else ()
+    if split and (split[0].rpartition("/")[2] in _NO_SCRIPT or "=" in split[0]):
+        message = f"kind: torchrun needs a command that begins with a script; {split[0][:60]} is not a script"
+        fix = "begin the command with the script and set workers: to the number of processes, or write kind: command"
+        yield Violation(("trainer", "command"), message, fix, word=split[0])
+
+
+def _over_infiniband(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    kinds = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
+    if spec is None or not kinds or any(kind is None or kind.linked for kind in kinds):
+        return
+    for name, value in spec.environment.items():
+        if name == "NCCL_IB_HCA" or value.lower() in _OVER_INFINIBAND.get(name, ()):
+            yield Violation(("environment", name), f"{name}={value[:40]} requests InfiniBand, which machines with these GPUs seldom have")
+
+
+def _own_restarts(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or "torchrun" not in {word.rpartition("/")[2] for word in words(spec.trainer.command)}:
+        return
+    times = next((value for name, value in flags(spec.trainer.command) if name == "max_restarts"), "")
+    if times.isdigit() and int(times) > 0:
+        message = f"torchrun restarts its workers up to {times} times by itself, without a checkpoint to resume from"
+        yield Violation(("trainer", "command"), message, word=_spelt(spec.trainer.command, "max_restarts"))
+
+
+def _killed_sooner(subject: Subject) -> Iterator[Violation]:
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None or not TRAINERS[spec.trainer.kind].starts_workers or spec.trainer.workers < 2:
+        return
+    if config.at("trainer", "stop_s") is not None and spec.trainer.stop_s > WORKERS_GET_S:
+        message = f"torchrun kills its workers {WORKERS_GET_S} s after SIGTERM, although trainer.stop_s is {spec.trainer.stop_s} s"
+        yield Violation(("trainer", "stop_s"), message)
+
+
+def _conflicting(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    for conflict in TRAINERS[spec.trainer.kind].conflicts(spec) if spec is not None else ():
+        message, _, fix = conflict.rpartition("; ")
+        yield Violation(("trainer", "resume" if message.startswith("trainer.resume") else "command"), message, fix)
+
+
+def _card_to_card(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or spec.hardware.count < 2 or not spec.hardware.gpus:
+        return
+    kinds = [gpus.facts(kind) for kind in spec.hardware.gpus]
+    if any(kind is None or kind.linked or not kind.family.startswith(_DESKTOP) for kind in kinds):
+        return
+    if not any(name.startswith("NCCL_") for name in spec.environment):
+        yield Violation(
+            ("hardware", "gpus"), "these GPUs communicate over PCIe, and rented machines with them seldom have InfiniBand", on_key=True
+        )
+
+
+RULES = (
+    Rule(
+        "TR451",
+        Severity.WARNING,
+        "W&B disabled by a value such as false",
+        "Setting the variable disables W&B whatever its value is, so the run is not tracked.",
+        "delete WANDB_DISABLED",
+        FAMILY,
+        _still_disabled,
+        "spec",
+    ),
+    Rule(
+        "TR452",
+        Severity.ERROR,
+        "more processes than GPUs",
+        "Two processes on one GPU fail in NCCL's first call, on a machine that is already paid for.",
+        "start as many processes as there are GPUs",
+        FAMILY,
+        _more_processes,
+        "spec",
+    ),
+    Rule(
+        "TR453",
+        Severity.NOTE,
+        "restarts within an attempt",
+        "Workers that torchrun restarts do not receive the checkpoint to resume from, and their logs hide the first failure.",
+        "delete --max-restarts: after a crash, prime-train starts another attempt, which resumes",
+        FAMILY,
+        _own_restarts,
+        "spec",
+    ),
+    Rule(
+        "TR454",
+        Severity.NOTE,
+        "a grace period longer than torchrun's",
+        "A checkpoint that is saved on SIGTERM must be complete within torchrun's own 30 s.",
+        "save more often instead",
+        FAMILY,
+        _killed_sooner,
+        "spec",
+    ),
+    Rule(
+        "TR455",
+        Severity.NOTE,
+        "GPUs that communicate over PCIe",
+        "NCCL may hang at the first collective call when it looks for InfiniBand or peer access that the machine does not have.",
+        "write environment: {NCCL_IB_DISABLE: '1'}, and add NCCL_P2P_DISABLE: '1' if NCCL still hangs",
+        FAMILY,
+        _card_to_card,
+        "spec",
+    ),
+    Rule(
+        "TR456",
+        Severity.ERROR,
+        "a command in place of a script",
+        "The agent runs `torchrun ... COMMAND`, or `python3 COMMAND` with one worker, so COMMAND must begin with a Python file.",
+        "begin the command with the script",
+        FAMILY,
+        _no_script,
+        "spec",
+    ),
+    Rule(
+        "TR458",
+        Severity.ERROR,
+        "an unknown W&B mode",
+        "wandb rejects the value when the run begins.",
+        "write online or offline",
+        FAMILY,
+        _no_mode,
+        "spec",
+    ),
+    Rule(
+        "TR457",
+        Severity.WARNING,
+        "InfiniBand on machines without it",
+        "NCCL fails to start, or waits at the first collective call for a device that does not exist.",
+        "write environment: {NCCL_IB_DISABLE: '1'}",
+        FAMILY,
+        _over_infiniband,
+        "spec",
+    ),
+    Rule(
+        "TR459",
+        Severity.ERROR,
+        "arguments with which the trainer saves nothing or starts over",
+        "The trainer would begin at step 0 without an error, on each machine anew.",
+        "delete the argument",
+        FAMILY,
+        _conflicting,
+        "spec",
+    ),
+)

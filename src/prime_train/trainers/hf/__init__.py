@@ -1,0 +1,38 @@
+"""Trainer `hf`: scripts and programs that train with the Trainer of transformers, that of TRL and adapters of PEFT included.
+
+The Trainer loads whatever folder it is given: a missing optimizer or scheduler is skipped without a message, and training goes on with
+wrong moments. So a checkpoint counts only with all of its parts (`hf/completeness.py`). A script that ignores the checkpoint to resume
+from starts over in silence; the agent sees that in its first step.
+"""
+
+from collections.abc import Sequence
+
+from prime_train.core.causes import Cause
+from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.trainers.checkpoint_folders import FileInfo
+from prime_train.trainers.hf.completeness import has_all_parts
+from prime_train.trainers.hf.progress import HfReader
+from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
+from prime_train.trainers.progress import LineReader
+from prime_train.trainers.torchrun import ScriptTrainer, is_script
+
+RULES = (
+    # A checkpoint on SIGTERM ends with exit code 0, as a finished training does.
+    LogRule(r"SIGTERM received, will request JIT checkpoint", Cause.STOPPED_EARLY, strength=EvidenceStrength.CONSEQUENCE),
+    LogRule(r"ValueError: No valid checkpoint found in output directory", Cause.RESUME_IGNORED, resumed_only=True),
+    LogRule(r"safetensors_rust\.SafetensorError: Error while deserializing", Cause.BAD_CHECKPOINT),
+)
+
+
+class HfTrainer(ScriptTrainer):
+    def reader(self, spec: RunSpec) -> LineReader:
+        """Return a reader of the Trainer's own output, unless the config says how progress is read."""
+        return HfReader(spec.trainer.steps) if spec.trainer.progress == ProgressSpec() else super().reader(spec)
+
+    def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
+        # A program that starts its own processes may start more of them than the config says.
+        known = spec.trainer.workers > 1 or is_script(spec.trainer.command)
+        return has_all_parts(files, workers=spec.trainer.workers if known else None) and super().is_complete(spec, files, now_s)
+
+    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
+        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)

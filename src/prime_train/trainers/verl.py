@@ -1,0 +1,95 @@
+"""Trainer `verl`: its programs for reinforcement learning and supervised training, which take settings as KEY=VALUE.
+
+verl finds its newest checkpoint by a file beside the folders, and starts from scratch without an error if that file or the folder that it
+names is missing. So this kind always names the folder to resume from. No file marks a folder as complete; it is complete with the parts of
+every process, and with the state of the data, which is written last.
+"""
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Sequence
+
+from prime_train.core.causes import Cause
+from prime_train.core.layouts import verl
+from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.trainers.checkpoint_folders import FileInfo
+from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.log_lines import clean
+from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.patterns import matches
+from prime_train.trainers.progress import LineReader, Progress, number_of
+
+RULES = (
+    LogRule(r"Checkpoint does not exist", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
+    LogRule(r"invalid literal for int\(\) with base 10: ''", Cause.BAD_CHECKPOINT),
+)
+
+_SHARD = re.compile(
+    r"(?P<engine>(?:actor/|critic/)?)(?P<part>model|optim|extra_state)_world_size_(?P<of>\d{1,5})_rank_(?P<rank>\d{1,5})\.pt"
+)
+_MEGATRON = re.compile(r"(?P<engine>actor/|critic/)dist_ckpt/.+")
+_MEGATRON_LAST = ("dist_ckpt/.metadata", "dist_ckpt/common.pt", "dist_ckpt/metadata.json")
+_PARTS = ("model", "optim", "extra_state")
+_DATA = re.compile(r"data(?:_\d+)?\.pt")
+
+_STEP = r"\bstep:(?P<step>\d{1,12}) - "
+_FIGURE = r" - (?P<name>critic/score/mean|critic/rewards/mean|actor/pg_loss|train/loss):(?:np\.float\d+\()?(?P<value>[-+.\w]+)"
+_REWARDS, _LOSSES = ("critic/score/mean", "critic/rewards/mean"), ("actor/pg_loss", "train/loss")
+
+
+class VerlTrainer(CommandTrainer):
+    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
+        line = super().command(spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder)
+        # By default it would take up whatever checkpoint it finds.
+        mode = "" if resume_step is not None else f" {verl.MODE}=disable"
+        return f"{line} {verl.FOLDER}={shlex.quote(checkpoints)}{mode}"
+
+    def reader(self, spec: RunSpec) -> LineReader:
+        """Return a reader of verl's output on the console, unless the config says how progress is read."""
+        return VerlReader() if spec.trainer.progress == ProgressSpec() else super().reader(spec)
+
+    def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
+        return _has_all_parts(files) and super().is_complete(spec, files, now_s)
+
+    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
+        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+
+
+class VerlReader:
+    """Reader of lines such as `step:12 - actor/pg_loss:0.0123 - critic/score/mean:0.41`."""
+
+    def read(self, line: str) -> Progress | None:
+        text = clean(line)
+        step = next(matches(_STEP, text), None)
+        if step is None:
+            return None
+        figures = {found["name"]: number_of(found["value"]) for found in matches(_FIGURE, text)}
+        return Progress(int(step["step"]), _first(figures, _LOSSES), _first(figures, _REWARDS))
+
+
+def _first(figures: dict[str, float | None], names: Iterable[str]) -> float | None:
+    return next((figures[name] for name in names if figures.get(name) is not None), None)
+
+
+def _has_all_parts(files: Sequence[FileInfo]) -> bool:
+    """Return whether each engine has the parts of all processes, none of them newer than the state of the data."""
+    paths = {file.path for file in files}
+    shards = [(file, found) for file in files if (found := _SHARD.fullmatch(file.path))]
+    megatron = {found["engine"] for path in paths if (found := _MEGATRON.fullmatch(path))}
+    data_s = max((file.mtime_s for file in files if _DATA.fullmatch(file.path)), default=None)
+    if data_s is None or not (shards or megatron):
+        return False
+    engines = {found["engine"] for _, found in shards}
+    if engines | megatron <= {"critic/"} or not all(_is_whole(paths, engine) for engine in engines):
+        return False
+    if not all(f"{engine}{name}" in paths for engine in megatron for name in _MEGATRON_LAST):
+        return False
+    # Supervised training saves without folders of engines, in an order of its own.
+    return engines == {""} or all(file.mtime_s <= data_s for file, _ in shards)
+
+
+def _is_whole(paths: Collection[str], engine: str) -> bool:
+    """Return whether the parts of all processes of one number of processes are there."""
+    counts = {int(found["of"]) for path in paths if (found := _SHARD.fullmatch(path)) and found["engine"] == engine}
+    needed = {f"{engine}{part}_world_size_{count}_rank_{rank}.pt" for count in counts for part in _PARTS for rank in range(count)}
+    return len(counts) == 1 and needed <= set(paths)

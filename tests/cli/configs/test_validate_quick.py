@@ -1,0 +1,51 @@
+"""The modules that `validate` loads for a valid config, because its time is the time of loading."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import HANG_S
+
+ROOT = Path(__file__).parents[3]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+HEAVY = ("pydantic", "pydantic_core", "typer", "click", "rich", "importlib.metadata", "email", "socket", "asyncio", "prime_train.core.spec")
+PRIME_RL = (
+    "prime_train.rules.prime_rl",
+    "prime_train.rules.hardware.gpu_memory",
+    "prime_train.estimate.memory.phases",
+    "prime_train.estimate.cost.duration",
+    "tomllib",
+)
+FORMS = ("prime_train.reports.findings.sarif", "prime_train.reports.findings.github", "prime_train.reports.findings.markdown")
+CODE = """
+import sys
+from prime_train.cli.main import main
+sys.argv = ["prime-train", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    """Return the names of the modules loaded by a call without findings."""
+    done = subprocess.run([sys.executable, "-c", CODE, *words], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_libraries_for_models_and_command_lines_are_not_loaded(path: Path) -> None:
+    assert loaded("validate", str(path)).isdisjoint((*HEAVY, *FORMS))
+
+
+def test_a_trainers_own_config_needs_them_as_little() -> None:
+    assert loaded("validate", "tests/data/prime_rl_configs/good.toml").isdisjoint(HEAVY)
+
+
+def test_rules_of_other_trainers_are_not_loaded() -> None:
+    assert loaded("validate", "configs/demo.yaml").isdisjoint((*PRIME_RL, "prime_train.rules.areal", "prime_train.rules.trm"))
+    assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(("prime_train.rules.areal", "prime_train.rules.trm"))

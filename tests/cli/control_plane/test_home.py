@@ -1,0 +1,94 @@
+"""The control plane's folder."""
+
+import sqlite3
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from prime_train.control_plane.wiring.home import PORT, Home, Serving, _loader_of
+from prime_train.core.errors import UsageError
+from prime_train.core.run import Run
+from tests import builders as b
+from tests.waiting import HANG_S
+
+
+def home(folder: Path, **environment: str) -> Home:
+    return Home.of({"PRIME_TRAIN_HOME": str(folder), **environment})
+
+
+def test_the_master_key_is_made_once_however_many_come_first(tmp_path: Path) -> None:
+    keys: list[bytes] = []
+    together = threading.Barrier(8)
+
+    def come() -> None:
+        together.wait(HANG_S)
+        keys.append(home(tmp_path / "home").master())
+
+    threads = [threading.Thread(target=come) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG_S)
+    assert len(keys) == 8
+    assert len(set(keys)) == 1
+    assert len(keys[0]) == 32
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["master.key"]
+
+
+def test_only_the_owner_reads_the_key_and_the_home(tmp_path: Path) -> None:
+    home(tmp_path / "home").master()
+    assert stat.S_IMODE((tmp_path / "home" / "master.key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
+
+
+def test_a_key_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "master.key").write_bytes(b"short")
+    with pytest.raises(UsageError, match="has 5 bytes, not 32"):
+        home(tmp_path).master()
+
+
+def test_the_bucket_is_a_folder_of_the_home_unless_it_is_elsewhere(tmp_path: Path) -> None:
+    assert home(tmp_path).bucket_url == (tmp_path / "bucket").as_uri()
+    assert home(tmp_path, PRIME_TRAIN_BUCKET="s3://team/runs").bucket_url == "s3://team/runs"
+
+
+def test_a_home_is_in_the_users_folder_by_default() -> None:
+    assert Home.of({}).root == Path.home() / ".prime-train"
+
+
+def test_who_serves_is_remembered_with_its_port(tmp_path: Path) -> None:
+    here = home(tmp_path)
+    assert here.port() == PORT
+    assert here.last_serving() is None
+    here.write_serving("http://127.0.0.1:9123")
+    output = here.last_serving()
+    assert isinstance(output, Serving)
+    assert output.url == "http://127.0.0.1:9123"
+    assert here.port() == 9123
+    assert here.serving() is None  # nobody answers there
+
+
+def test_who_serves_only_for_a_while_is_in_nobodys_way(tmp_path: Path) -> None:
+    assert home(tmp_path).port_meanwhile() == 0
+    assert home(tmp_path, PRIME_TRAIN_URL="https://train.example.org").port_meanwhile() == PORT
+    home(tmp_path).write_serving("http://127.0.0.1:9123")
+    assert home(tmp_path).port_meanwhile() == 9123
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', '{"url": "http://x", "pid": "y"}'])
+def test_what_cannot_be_read_of_serve_json_is_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / "serve.json").write_text(text)
+    assert home(tmp_path).last_serving() is None
+
+
+def test_slack_is_notified_of_what_has_no_run_and_of_a_run_that_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    here = home(tmp_path / "home")
+    here.store().create(Run("odd-1", b.spec(), created_s=1))
+    with sqlite3.connect(here.root / "control.sqlite") as sql:
+        sql.execute("UPDATE runs SET run = '{}'")
+    held = _loader_of(here.store())
+    assert held("") is None
+    assert held("odd-1") is None
+    assert "run odd-1 is reported without its record" in caplog.text

@@ -1,0 +1,117 @@
+"""A provider that prime-train does not have is added as one package and one row, and every command works with it."""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.pods_local import LocalPods
+from prime_train.configs.parsing import read_text
+from prime_train.configs.schema import schema_text
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.providers import lacking
+from prime_train.core.access.run_secrets import is_allowed
+from prime_train.core.advice import Call, Operation, Option
+from prime_train.core.plugins.providers import PROVIDERS
+from prime_train.core.run import Run, RunState
+from prime_train.operations.aws import doctor
+from tests.cli import new_provider
+from tests.cli.shell import CONFIG, Shell
+from tests.waiting import await_true
+
+ROOT = Path(__file__).resolve().parents[3]
+LONG = CONFIG.replace("--steps 20", "--steps 400 --step-seconds 0.02").replace("steps: 20", "steps: 400")
+
+
+@pytest.fixture(name="meadow")
+def _meadow(tmp_path: Path) -> Path:
+    """Return the folder that stands for the provider."""
+    return tmp_path / "meadow"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, meadow: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Return the command with the provider's row, and with its key."""
+    monkeypatch.setitem(PROVIDERS, new_provider.NAME, new_provider.ROW)
+    path = os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])))
+    for name, value in {"PYTHONPATH": path, new_provider.KEY: "let me in", new_provider.FOLDER: str(meadow)}.items():
+        monkeypatch.setenv(name, value)
+    return replace(Shell(tmp_path), program=(sys.executable, "-m", "tests.cli.new_provider"))
+
+
+def the_run(shell: Shell) -> Run:
+    (run,) = Home.of(shell.env).store().list_runs()
+    return run
+
+
+def committed(shell: Shell) -> int:
+    """Return the newest step that the control plane has committed."""
+    record = Home.of(shell.env).store().load(the_run(shell).run_id)
+    return record.lease.committed_step if record is not None else 0
+
+
+def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_away(shell: Shell, meadow: Path) -> None:
+    config = shell.config(LONG)
+    with shell.started("serve", "--port", "0", "--interval", "0.2", until="renting from meadow"):
+        shell.ok("run", config)
+        await_true("a checkpoint is durable", lambda: committed(shell) >= 10)
+        taken = the_run(shell).attempts[-1]
+        provider, _, pod_id = str(taken.pod_id).partition("/")
+        assert (provider, taken.offer.offer_id) == (new_provider.NAME, "clover")
+        LocalPods(meadow).preempt(pod_id)
+        await_true("the run is over", lambda: the_run(shell).is_over)
+    run = the_run(shell)
+    assert (run.state, run.spec.hardware.provider, len(run.attempts)) == (RunState.SUCCEEDED, new_provider.NAME, 2)
+    assert run.attempts[1].resumed_step >= 10
+    assert LocalPods(meadow).list() == []
+    assert Home.of(shell.env).local_pods().list() == []
+
+
+def test_its_machines_are_found_and_a_dry_run_says_what_it_would_cost(shell: Shell) -> None:
+    found = json.loads(shell.ok("find", "--params", "1B", "--json"))
+    assert {row["offer"]["provider"] if "offer" in row else row["provider"] for row in found["machines"]} == {new_provider.NAME}
+    output = shell.ok("run", shell.config(), "--dry-run")
+    assert "launch on meadow clover (1 x H100_80GB, spot)" in output
+
+
+def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(shell: Shell, meadow: Path) -> None:
+    config = shell.config(CONFIG.replace("disk_gib: 1", "disk_gib: 1, provider: meadow"))
+    lacks = shell.run("run", config, "--dry-run", **{new_provider.KEY: ""})
+    assert (lacks.returncode, "provider meadow is not set up here; set MEADOW_KEY" in lacks.stderr) == (4, True), lacks.stderr
+    wrong = shell.run("run", config, "--dry-run", **{new_provider.KEY: "knock knock"})
+    assert (wrong.returncode, "the meadow does not know this key" in wrong.stderr) == (4, True), wrong.stderr
+    assert not meadow.exists()
+
+
+def test_its_wallet_is_the_one_that_is_watched(shell: Shell) -> None:
+    account = Home.of(shell.env).providers().account
+    assert account is not None
+    funds = account.funds()
+    assert funds is not None
+    assert (account.provider, funds.balance_usd) == (new_provider.NAME, new_provider.BALANCE_USD)
+
+
+def test_doctor_asks_for_its_key_where_it_is_chosen_and_runs_never_get_it(shell: Shell) -> None:
+    chosen = {"PRIME_TRAIN_PROVIDER": new_provider.NAME}
+    assert lacking(chosen) == (new_provider.KEY,)
+    assert lacking({**chosen, new_provider.KEY: "k"}) == ()
+    secret = {"PRIME_TRAIN_MASTER_KEY": "ab" * 32, **chosen}
+
+    def call(operation: Operation, *options: Option) -> Call:
+        return Call(operation, options=options)
+
+    assert str(doctor.wrong_secret(secret, call)).startswith(f"the secret lacks {new_provider.KEY}; ")
+    assert not doctor.wrong_secret({**secret, new_provider.KEY: "k"}, call)
+    assert not is_allowed(new_provider.KEY, ["*"])
+
+
+def test_a_config_can_name_it_and_editors_know_it(shell: Shell) -> None:
+    right = "name: a\ntrainer: {command: x}\nbudget: {usd: 1}\nhardware: {provider: meadow}\n"
+    assert read_text(right, "a.yaml").findings == ()
+    (finding,) = read_text(right.replace("meadow", "medow"), "a.yaml").findings
+    assert finding.fix == "did you mean meadow?"
+    provider = json.loads(schema_text())["$defs"]["HardwareSpec"]["properties"]["provider"]["anyOf"][0]
+    assert (new_provider.NAME in provider["enum"], "meadow is the meadow." in provider["description"]) == (True, True)

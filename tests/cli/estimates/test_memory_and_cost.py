@@ -1,0 +1,180 @@
+"""`prime-train memory` and `prime-train cost` as a user sees them: at 80 columns, as JSON, and with missing data."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.configs.parsing import read_config
+from prime_train.core.run import RunState
+from tests.cli.documented import check
+from tests.cli.estimates.test_find import ROWS
+from tests.cli.inside import Inside
+from tests.cli.shell import Shell
+from tests.core.given import a_run
+from tests.fakes.hub import QWEN3_8B, FakeHub
+from tests.fakes.prime import FakePrime
+from tests.rules.test_memory_and_hardware import CONFIG, TOML
+
+
+class Command:
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.code, self.out, self.err = -1, "", ""
+
+    def __call__(self, *args: str, **env: str) -> str:
+        done = self.shell.run(*args, **{"COLUMNS": "80"} | env)
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        return self.out
+
+    def json(self, *args: str, **env: str) -> Any:
+        found = json.loads(self(*args, "--json", **env))
+        check(args[0], found)
+        return found
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.out.split())
+
+
+@pytest.fixture(name="shell")
+def _shell(tmp_path: Path) -> Shell:
+    return Inside(tmp_path)
+
+
+@pytest.fixture(name="command")
+def _command(shell: Shell) -> Command:
+    (shell.here / "run.yaml").write_text(CONFIG.format(folder="."))
+    (shell.here / "rl.toml").write_text(TOML)
+    return Command(shell)
+
+
+# --------------------------------------------------------------------------------------------------------------------- memory
+
+
+def test_memory_is_shown_by_phase_with_its_formulas_and_whether_it_fits(command: Command) -> None:
+    command("memory", "run.yaml")
+    assert command.code == 0, command.err
+    assert max(map(len, command.out.splitlines())) <= 80
+    phases = [line.split()[0] for line in command.out.splitlines() if line.startswith(("loss", "backward", "optimizer step"))]
+    assert phases == ["loss", "backward", "optimizer"]
+    assert "weights 4.0B x 4 B" in command.words
+    assert "H100_80GB: 78 GiB for the trainer: it fits" in command.words
+    assert "of cache at 144 KiB a token" in command.words
+
+
+def test_memory_that_does_not_fit_leaves_with_1(command: Command) -> None:
+    output = command.json("memory", "run.yaml", "--gpu", "RTX4090_24GB")
+    assert command.code == 1
+    assert (output["fits"], output["kinds"][0]["trainer"]) == (False, "no")
+    peak = output["trainer"]["phases_gib"][output["trainer"]["peak_phase"]]
+    assert sum(peak.values()) == pytest.approx(output["trainer"]["peak_gib"])
+    assert output["trainer"]["band_gib"][0] < output["trainer"]["peak_gib"] < output["trainer"]["band_gib"][1]
+
+
+def test_on_a_single_gpu_the_trainer_has_what_the_server_leaves(command: Command) -> None:
+    file = command.shell.here / "run.yaml"
+    file.write_text(file.read_text().replace("count: 2", "count: 1"))
+    command("memory", "run.yaml")
+    assert command.code == 1
+    assert "H100_80GB: 12 GiB for the trainer beside the server's 0.85: it does not fit" in command.words
+
+
+def test_memory_of_a_model_alone_and_of_a_trainers_own_config(command: Command) -> None:
+    command("memory", "--model", "Qwen/Qwen3-30B-A3B", "--gpus", "8", "--lora", "--gpu", "H200_141GB")
+    assert command.code == 0, command.err
+    assert "of adapters x 4 B) / 8 GPUs" in command.words
+    command("memory", "rl.toml")
+    assert command.code == 0, command.err
+    assert "--gpu H100_80GB" in command.words
+
+
+def test_the_shape_of_a_model_nobody_knows_is_requested_at_the_hub_only_on_demand(command: Command) -> None:
+    new = replace(QWEN3_8B, id="somebody/new")
+    with FakeHub(new) as hub:
+        output = command.json("memory", "--model", "somebody/new", "--hub", "--gpu", "H200_141GB", HF_ENDPOINT=hub.url)
+        assert output["model"] == {"name": "new", "params": 8_190_735_360, "guessed": False}
+        command("memory", "--model", "somebody/other", "--hub", HF_ENDPOINT=hub.url)
+        assert (command.code, "does not exist" in command.err) == (1, True)
+        command("memory", "--model", "somebody/new", HF_ENDPOINT=hub.url)
+        assert (command.code, "--hub" in command.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "output"),
+    [
+        (("memory",), "no config and no model was given"),
+        (("memory", "nope.yaml"), "cannot be read as a config"),
+        (("memory", "--model", "gpt2"), "is unknown"),
+        (("memory", "--model", "7B", "--gpu", "H100"), "does not contain the memory of a GPU"),
+        (("cost", "run.yaml"), "the price of the machine is unknown"),
+        (("cost", "rl.toml", "--usd-per-hour", "5"), "contains no machine"),
+        (("cost", "run.yaml", "--usd-per-hour", "5", "--tokens", "many"), "is not a number of tokens"),
+        (("cost", "nope.yaml", "--usd-per-hour", "5"), "cannot be read as a config"),
+    ],
+)
+def test_what_is_missing_is_reported_with_what_to_do(command: Command, args: tuple[str, ...], output: str) -> None:
+    command(*args)
+    assert command.code == 2
+    assert output in command.err
+    assert "fix:" in command.err
+
+
+# ----------------------------------------------------------------------------------------------------------------------- cost
+
+
+def test_a_cost_is_shown_line_by_line_with_what_the_budget_means(command: Command) -> None:
+    command("cost", "run.yaml", "--usd-per-hour", "5")
+    assert command.code == 0, command.err
+    assert max(map(len, command.out.splitlines())) <= 80
+    for name in ("provisioning", "set-up", "training", "saving", "preemptions", "total"):
+        assert f"\n{name}" in command.out
+    assert "estimated from published speeds" in command.words
+    assert "Budget: may be too small: $100.00" in command.words
+
+
+def test_a_step_time_that_is_given_is_reported_as_given(command: Command) -> None:
+    (machine,) = command.json("cost", "run.yaml", "--usd-per-hour", "5", "--step-s", "36", "--on-demand")["machines"]
+    training = next(line for line in machine["full"]["lines"] if line["name"] == "training")
+    assert training["usd"] == pytest.approx([10, 10])
+    assert training["why"] == "200 steps of 36 s, given"
+    assert machine["step"] == {"known": "given", "why": "", "seconds": [36, 36]}
+    assert machine["budget"].startswith("enough")
+
+
+def test_an_earlier_run_of_the_same_config_tells_how_long_a_step_takes(command: Command) -> None:
+    spec = read_config(command.shell.here / "run.yaml").spec
+    run = a_run(RunState.TRAINING)
+    assert spec is not None
+    assert run.current_attempt is not None
+    attempt = replace(run.current_attempt, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0)
+    command.shell.home.mkdir()
+    assert SqliteStore(command.shell.home / "control.sqlite").create(replace(run, spec=spec, attempts=(attempt,)))
+
+    command("cost", "run.yaml", "--usd-per-hour", "5")
+    assert "measured in an earlier run" in command.words
+
+
+def test_looking_makes_no_home(command: Command) -> None:
+    command("cost", "run.yaml", "--usd-per-hour", "5")
+    assert not command.shell.home.exists()
+
+
+@pytest.fixture(name="fake")
+def _fake(tmp_path: Path) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path / "prime", machines=False) as fake:
+        fake.rows = tuple(row.model_copy(update={"gpuCount": 2}) for row in ROWS)
+        yield fake
+
+
+def test_offers_are_requested_only_on_demand_and_the_cheapest_comes_first(command: Command, fake: FakePrime) -> None:
+    env = {"HOME": str(command.shell.here), "PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
+    output = command.json("cost", "run.yaml", "--offers", **env)
+    assert command.code == 0, command.err
+    prices = [machine["usd_per_hour"] for machine in output["machines"]]
+    assert prices == sorted(prices)
+    assert {machine["gpu"] for machine in output["machines"]} == {"H100_80GB"}

@@ -1,0 +1,82 @@
+"""`prime-train page RUN`, as a user calls it."""
+
+from pathlib import Path
+
+import pytest
+
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.run import Change, RunState
+from tests import builders as b
+from tests.chromium import chromium
+from tests.cli.inside import Inside
+
+
+@pytest.fixture(name="inside")
+def _inside(tmp_path: Path) -> Inside:
+    return Inside(tmp_path)
+
+
+def ended(inside: Inside) -> None:
+    """Return a run that has succeeded; its machine left a log, its metrics, and a file with an invalid name."""
+    inside.home.mkdir()
+    store = SqliteStore(inside.home / "control.sqlite")
+    spec = b.spec(trainer={"steps": 10, "progress": {"file": "progress.jsonl"}})
+    run = b.run(RunState.SUCCEEDED, spec=spec, version=2)
+    assert store.create(b.run())
+    assert store.save(Change(run, lease=b.lease(run, version=1), lease_version=0, events=(b.happening("it went <b>well</b>"),)))
+    store.close()
+    kept = inside.home / "bucket" / "evidence" / b.RUN_ID / "e1"
+    kept.mkdir(parents=True)
+    (kept / "trainer.log").write_text("step 9\n\x1b]0;owned\x07<script>alert(1)</script>\n")
+    (kept / "metrics.jsonl").write_text("".join(f'{{"step": {n}, "loss": {1 / n}, "reward": {n / 10}}}\n' for n in range(1, 11)))
+
+
+def test_a_run_is_written_to_one_file_with_its_log_and_its_curves(inside: Inside) -> None:
+    ended(inside)
+    assert inside.ok("page", "tiny").strip().endswith("tiny-1.html")
+    shown = (inside.here / "tiny-1.html").read_text()
+    for words in (
+        "it went &lt;b&gt;well&lt;/b&gt;",
+        "loss over steps",
+        "reward over steps",
+        "\\x1b]0;owned",
+        "metrics.jsonl",
+        "it has finished",
+    ):
+        assert words in shown
+    assert "<script" not in shown
+    assert inside.ok("page", "tiny-1", "--out", "made/here.html").strip().endswith("made/here.html")
+    assert (inside.here / "made" / "here.html").exists()
+
+
+def test_a_page_that_cannot_be_written_is_reported_with_what_to_do(inside: Inside) -> None:
+    ended(inside)
+    (inside.here / "file").write_text("")
+    done = inside.run("page", "tiny", "--out", "file/below.html")
+    assert done.returncode == 2
+    assert "--out FILE" in done.stderr
+    done = inside.run("page", "nobody")
+    assert "there is no run nobody" in done.stderr
+
+
+def test_a_bucket_that_is_away_leaves_a_page_that_says_so(inside: Inside) -> None:
+    ended(inside)
+    done = inside.run("page", "tiny", PRIME_TRAIN_BUCKET=(inside.here / "nowhere").as_uri())
+    assert done.returncode == 0
+    assert "not checked: the checkpoints: " in done.stderr
+    assert "Not checked: the checkpoints: " in (inside.here / "tiny-1.html").read_text()
+
+
+def test_the_page_is_legible_in_a_browser_light_and_dark_narrow_and_wide(inside: Inside) -> None:
+    ended(inside)
+    inside.ok("page", "tiny")
+    with chromium(inside.here) as browser:
+        for width in (400, 1400):
+            for scheme, ground in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 22, 30)")):
+                browser.open((inside.here / "tiny-1.html").as_uri(), width=width, scheme=scheme)
+                assert browser.value("getComputedStyle(document.body).backgroundColor") == ground
+                assert browser.value("document.documentElement.scrollWidth") <= width
+                assert browser.value("[...document.querySelectorAll('section')].filter(s => s.scrollWidth > s.clientWidth + 1).length") == 0
+        # Its policy has kept nothing from it, and it has asked for nothing.
+        assert browser.complaints() == []
+        assert browser.value("performance.getEntriesByType('resource').length") == 0

@@ -1,0 +1,96 @@
+"""Requests about pull requests."""
+
+import difflib
+from collections.abc import Mapping
+
+from tests.fakes.github import views
+from tests.fakes.github.git import Files, Objects
+from tests.fakes.github.messages import Call, Page, Result
+from tests.fakes.github.repos import Pull, Repo
+from tests.fakes.github.world import HTML_URL, World
+from tests.fakes.http import Json
+
+FILES_MAX = 3000
+ALIKE = 0.5
+"""Share of equal content from which on a file counts as another one under a new name."""
+
+
+def list_pulls(world: World, call: Call) -> Result:
+    """Return the pull requests, newest first."""
+    wanted = call.query.get("state", "open")
+    pulls = [pull for pull in call.repo.pulls.values() if wanted in ("all", pull.state)]
+    for name, of in (("base", lambda pull: pull.base_ref), ("head", lambda pull: f"{pull.head_repo.partition('/')[0]}:{pull.head_ref}")):
+        if name in call.query:
+            pulls = [pull for pull in pulls if of(pull) == call.query[name]]
+    return Page([views.pull(world, call.repo, pull) for pull in reversed(pulls)])
+
+
+def get_pull(world: World, call: Call) -> Result:
+    return views.whole_pull(world, call.repo, call.pull("pull_number"))
+
+
+def list_files(world: World, call: Call) -> Result:
+    return Page(changed(world, call.repo, call.pull("pull_number"))[:FILES_MAX])
+
+
+def list_pulls_of_commit(world: World, call: Call) -> Result:
+    """Return the pull requests that contain the commit, or have merged it."""
+    sha, objects = call.params["commit_sha"], call.repo.git.objects
+    bringing = [
+        pull
+        for pull in call.repo.pulls.values()
+        if sha == pull.merged_sha or (sha in objects.history(pull.head_sha) and sha not in objects.history(pull.base_sha))
+    ]
+    return Page([views.pull(world, call.repo, pull) for pull in bringing])
+
+
+def changed(world: World, repo: Repo, pull: Pull) -> list[Json]:
+    """Return the changes since the head left the base."""
+    objects = repo.git.objects
+    known = set(objects.history(pull.base_sha))
+    left = next((sha for sha in objects.history(pull.head_sha) if sha in known), pull.base_sha)
+    before, after = objects.files(left), objects.files(pull.head_sha)
+    moved = _moved(objects, before, after)
+    rows = []
+    for path in sorted((before.keys() - set(moved.values())) | after.keys()):
+        old = before.get(moved.get(path, path))
+        if old != after.get(path) or path in moved:
+            rows.append(_change(world, repo, pull, path, old, after.get(path)) | _renamed(moved, path))
+    return rows
+
+
+def _moved(objects: Objects, before: Files, after: Files) -> dict[str, str]:
+    """Return the earlier names of renamed files: a new file that is at least half equal to a removed one."""
+    moved: dict[str, str] = {}
+    for path in sorted(after.keys() - before.keys()):
+        new = _lines(objects, after[path])
+        for gone in sorted(before.keys() - after.keys() - set(moved.values())):
+            if path not in moved and difflib.SequenceMatcher(None, _lines(objects, before[gone]), new).ratio() >= ALIKE:
+                moved[path] = gone
+    return moved
+
+
+def _renamed(moved: Mapping[str, str], path: str) -> Json:
+    return {"status": "renamed", "previous_filename": moved[path]} if path in moved else {}
+
+
+def _lines(objects: Objects, entry: tuple[str, str] | None) -> list[str]:
+    return objects.blobs[entry[1]].decode(errors="replace").splitlines() if entry else []
+
+
+def _change(world: World, repo: Repo, pull: Pull, path: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> Json:
+    lines = list(difflib.unified_diff(_lines(repo.git.objects, old), _lines(repo.git.objects, new), lineterm=""))[2:]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    page = f"{HTML_URL}/{pull.head_repo}"
+    return {
+        "sha": (new or old or ("", ""))[1],
+        "filename": path,
+        "status": "added" if old is None else "removed" if new is None else "modified",
+        "additions": added,
+        "deletions": removed,
+        "changes": added + removed,
+        "patch": "\n".join(lines),
+        "blob_url": f"{page}/blob/{pull.head_sha}/{path}",
+        "raw_url": f"{page}/raw/{pull.head_sha}/{path}",
+        "contents_url": f"{views.repo_url(world, repo)}/contents/{path}?ref={pull.head_sha}",
+    }

@@ -1,0 +1,43 @@
+"""Responses written without the wire's models equal, byte by byte, those that the models write."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prime_train.control_plane.request_auth.responses import FENCED, OK, overloaded, refuse, reply, unavailable
+from prime_train.core.errors import PermanentError, TemporaryError
+from prime_train.core.wire import Order, Refusal, Reply, Verdict
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+NUMBER = st.integers(0, 2**53)
+
+
+@given(st.sampled_from(Verdict), st.sampled_from(Order), TEXT, NUMBER, NUMBER, NUMBER, st.booleans())
+def test_a_reply_is_as_its_model_writes_it(
+    verdict: Verdict, order: Order, why: str, pace_s: int, step: int, now_s: int, wakes: bool
+) -> None:
+    model = Reply(verdict=verdict, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s)
+    for words in ((verdict, order), (verdict.value, order.value)):
+        response = reply(*words, why, pace_s, step, now_s, wakes)
+        assert response == (409 if verdict is Verdict.FENCED else 200, model.model_dump_json().encode(), wakes, ())
+
+
+@given(TEXT, NUMBER)
+def test_a_refusal_is_as_its_model_writes_it(why: str, now_s: int) -> None:
+    assert refuse(422, why, now_s).body == Refusal(error=why, now_s=now_s).model_dump_json().encode()
+
+
+def test_half_a_character_does_not_keep_an_answer_from_being_given() -> None:
+    assert Refusal.model_validate_json(refuse(422, "caf\udce9", 1).body).error == "caf?"
+
+
+def test_the_words_are_those_of_the_wire() -> None:
+    assert [Verdict.OK, Verdict.FENCED] == [OK, FENCED]
+
+
+@pytest.mark.parametrize(
+    ("error", "delay_s"), [(TemporaryError("x"), 2), (TemporaryError("x", delay_s=30), 30), (TemporaryError("x", delay_s=1e9), 600)]
+)
+def test_it_says_when_to_ask_again(error: TemporaryError, delay_s: int) -> None:
+    assert unavailable(error, 1).headers == (("retry-after", str(delay_s)),)
+    assert unavailable(PermanentError("x"), 1).status == overloaded(1).status == 503

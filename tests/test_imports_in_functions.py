@@ -1,0 +1,68 @@
+"""Imports are at the top of a module; inside a function only with a reason in this table."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("src", "agent", "lambdas")
+
+FAST = "validate, lint and the heartbeats' Lambda start without pydantic, Typer, rich and the rules of other trainers"
+CHOSEN = "of several adapters, each with its libraries, only the one that is configured is loaded"
+OPTIONAL = "the library is an extra, or only there for some platforms, and most calls do without it"
+
+ALLOWED = {
+    "src/prime_train/__init__.py": (1, FAST),
+    "src/prime_train/adapters/bucket/open.py": (1, CHOSEN),
+    "src/prime_train/configs/parsing/__init__.py": (2, FAST),
+    "src/prime_train/configs/parsing/trainer_files.py": (1, FAST),
+    "src/prime_train/adapters/github/app.py": (1, OPTIONAL),
+    "src/prime_train/adapters/notify_slack/settings.py": (5, CHOSEN),
+    "src/prime_train/checkpoints/codec.py": (2, "numpy is loaded only for files that it makes smaller"),
+    "src/prime_train/cli/findings/check.py": (3, FAST),
+    "src/prime_train/cli/main.py": (2, FAST),
+    "src/prime_train/cli/validation/fast_path.py": (1, FAST),
+    "src/prime_train/client.py": (2, OPTIONAL),
+    "src/prime_train/clock.py": (1, OPTIONAL),
+    "src/prime_train/control_plane/webhook/handling.py": (1, FAST),
+    "src/prime_train/control_plane/wiring/embedded.py": (1, OPTIONAL),
+    "src/prime_train/control_plane/wiring/github_auth.py": (1, CHOSEN),
+    "src/prime_train/control_plane/wiring/home.py": (8, CHOSEN),
+    "src/prime_train/control_plane/wiring/pod_keys.py": (1, CHOSEN),
+    "src/prime_train/control_plane/wiring/providers.py": (3, CHOSEN),
+    "src/prime_train/core/text/nearest.py": (1, FAST),
+    "src/prime_train/operations/machine_access.py": (2, OPTIONAL),
+    "src/prime_train/operations/serve.py": (1, OPTIONAL),
+    "src/prime_train/operations/configs/validate.py": (1, FAST),
+    "src/prime_train/reports/errors.py": (2, FAST),
+    "src/prime_train/rules/engine.py": (1, FAST),
+    "src/prime_train/rules/hf/sizes.py": (1, FAST),
+    "src/prime_train/rules/resilience/recovery.py": (2, FAST),
+    "src/prime_train/rules/spec_rules.py": (1, FAST),
+    "src/prime_train/trainers/patterns.py": (1, FAST),
+    "agent/prime_agent/gpu/driver.py": (2, OPTIONAL),
+    "lambdas/prime_lambdas/deferred_imports.py": (1, FAST),
+    "lambdas/prime_lambdas/webhook.py": (6, FAST),
+}
+"""Number of such imports and the reason, by file. A cycle is not a reason, because it can be broken; neither is the start of a command,
+because only the called one is imported."""
+
+
+def in_functions(text: str) -> int:
+    """Return the number of import statements at any depth inside functions."""
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return len({inner for function in functions for inner in ast.walk(function) if isinstance(inner, ast.Import | ast.ImportFrom)})
+
+
+def test_imports_stand_at_the_top_but_where_there_is_a_reason() -> None:
+    found = Counter[str]()
+    for path in (path for source in SOURCES for path in (ROOT / source).rglob("*.py")):
+        found[path.relative_to(ROOT).as_posix()] = in_functions(path.read_text(encoding="utf-8"))
+    assert {file: count for file, count in found.items() if count} == {file: count for file, (count, _) in ALLOWED.items()}
+
+
+def test_an_import_is_found_however_deep_it_stands() -> None:
+    assert in_functions("import a\nif a:\n    from b import c") == 0
+    assert (
+        in_functions("class A:\n    def f(self):\n        def g():\n            import a\n        if a:\n            from b import c") == 2
+    )

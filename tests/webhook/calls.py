@@ -1,0 +1,186 @@
+"""Signed requests for tests, and a table of them with the response that each must get, by every entry.
+
+stored(store)                             the builders' run trains, its lease is open at attempt 2, last heartbeat number 7
+ask("heartbeat", heartbeat(8))            signed by attempt 2
+ask("heartbeat", heartbeat(8), attempt=1) by the attempt before, which has been fenced
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from prime_train.control_plane.webhook import Nonce, Request, WebhookContext
+from prime_train.core.causes import Cause
+from prime_train.core.run import Change, RunState
+from prime_train.core.wire import BODY_BYTES_MAX, SIGNATURE_HEADER, TIMESTAMP_HEADER, Commit, Heartbeat, JobExit, Phase, attempt_key, sign
+from prime_train.ports import RunRecord, Store
+from tests import builders as b
+
+MASTER = b"the master key of these tests"
+NEXT_MASTER = b"the one it is replaced by"
+NOW_S = b.T0_S + b.ATTEMPT_S + 500
+SECRETS = {"HF_TOKEN": "hf-secret-value", "OTHER_TOKEN": "other-secret-value"}
+ATTEMPT = 2
+M = TypeVar("M", bound=BaseModel)
+
+
+def held(**lease: object) -> RunRecord:
+    """Return the run in its second attempt, which has sent seven heartbeats and committed step 5."""
+    of = b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",), health={"heartbeat_s": 11}))
+    return b.record(of, **({"seq": 7, "committed_step": 5} | lease))
+
+
+def stored(store: Store, of: RunRecord | None = None) -> RunRecord:
+    """Store a run with its lease, by the same calls as a control plane."""
+    of = of if of is not None else held()
+    assert store.create(replace(of.run, version=of.run.version - 1))
+    assert store.save(Change(of.run, replace(of.lease, version=1), lease_version=0))
+    there = store.load(of.run.run_id)
+    assert there is not None
+    return there
+
+
+def webhook(store: Store, *masters: bytes) -> WebhookContext:
+    return WebhookContext(store, masters or (MASTER,), secrets=SECRETS, bucket_url="file:///bucket")
+
+
+def heartbeat(seq: int, **changes: object) -> Heartbeat:
+    return b.heartbeat(seq, **({"attempt": ATTEMPT} | changes))
+
+
+def commit(step: int, **changes: object) -> Commit:
+    return b.commit(step, **({"attempt": ATTEMPT} | changes))
+
+
+def last_heartbeat(seq: int, **changes: object) -> Heartbeat:
+    return heartbeat(seq, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0), **changes)
+
+
+def ask(
+    verb: str,
+    body: BaseModel | bytes = b"",
+    *,
+    run: str = b.RUN_ID,
+    attempt: int = ATTEMPT,
+    method: str = "",
+    path: str = "",
+    signer: tuple[str, int] | None = None,
+    master: bytes = MASTER,
+    at_s: int = NOW_S,
+) -> Request:
+    """Return a request as an agent makes it, with the given differences."""
+    raw = body if isinstance(body, bytes) else body.model_dump_json().encode()
+    path = path or f"/v1/runs/{run}/{attempt}/{verb}"
+    method = method or ("GET" if verb == "bootstrap" else "POST")
+    signature = sign(attempt_key(master, *(signer or (run, attempt))), at_s, method, path, raw)
+    return Request(method, path, {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature}, raw, NOW_S)
+
+
+def canary(nonce: str = "n0nce", *, master: bytes = MASTER) -> Request:
+    return ask("canary", Nonce(nonce=nonce), path="/v1/canary", signer=("canary", 1), master=master)
+
+
+def tampered(request: Request, **headers: str) -> Request:
+    return request._replace(headers=request.headers | {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case. `said`: a part of the response. A case that `changes` the store is not a refusal."""
+
+    name: str
+    request: Request
+    status: int
+    message: str
+    changes: bool = False
+
+
+def _spoiled(model: BaseModel, **fields: object) -> bytes:
+    """Return the model's JSON with some fields that a model cannot have."""
+    return json.dumps(model.model_dump(mode="json") | fields).encode()
+
+
+CASES = [
+    Case("a heartbeat", ask("heartbeat", heartbeat(8)), 200, '"verdict":"ok"', changes=True),
+    Case("a heartbeat said before", ask("heartbeat", heartbeat(7)), 200, '"verdict":"repeated"'),
+    Case("an older heartbeat that comes late", ask("heartbeat", heartbeat(3)), 200, '"verdict":"repeated"'),
+    Case("a heartbeat of the attempt before", ask("heartbeat", heartbeat(8, attempt=1), attempt=1), 409, '"verdict":"fenced"'),
+    Case("a heartbeat of an attempt that is yet to come", ask("heartbeat", heartbeat(8, attempt=3), attempt=3), 409, '"verdict":"fenced"'),
+    Case("a heartbeat of a run nobody knows", ask("heartbeat", heartbeat(8, run="other"), run="other"), 409, '"verdict":"fenced"'),
+    Case("the last heartbeat", ask("exit", last_heartbeat(8)), 200, '"verdict":"ok"', changes=True),
+    Case("an exit without an end", ask("exit", heartbeat(8)), 422, "exit: missing"),
+    Case("an exit of the attempt before", ask("exit", last_heartbeat(8, attempt=1), attempt=1), 409, '"verdict":"fenced"'),
+    Case("a commit", ask("commit", commit(10)), 200, '"committed_step":10', changes=True),
+    Case("a commit of a step that was", ask("commit", commit(5)), 200, '"verdict":"repeated"'),
+    Case("a commit of the attempt before", ask("commit", commit(10, attempt=1), attempt=1), 409, '"verdict":"fenced"'),
+    Case("a commit of another run's manifest", ask("commit", commit(10, key="runs/x/manifests/1-e1.json")), 422, "key:"),
+    Case("a bootstrap", ask("bootstrap"), 200, "hf-secret-value"),
+    Case("a bootstrap of the attempt before", ask("bootstrap", attempt=1), 409, '"verdict":"fenced"'),
+    Case("a bootstrap of a run nobody knows", ask("bootstrap", run="other"), 409, '"verdict":"fenced"'),
+    Case("keys of the attempt before", ask("keys", attempt=1), 409, '"verdict":"fenced"'),
+    Case("keys of an attempt that is yet to come", ask("keys", attempt=3), 409, '"verdict":"fenced"'),
+    Case("keys of a run nobody knows", ask("keys", run="other"), 409, '"verdict":"fenced"'),
+    Case("keys by another run's key", ask("keys", signer=("other", ATTEMPT)), 401, "signature"),
+    Case("keys by the key of the attempt before", ask("keys", signer=(b.RUN_ID, 1)), 401, "signature"),
+    Case("keys by GET", ask("keys", method="GET"), 405, "needs POST"),
+    Case("the canary", canary(), 200, "n0nce"),
+    Case("a canary of an attempt's", ask("canary", Nonce(nonce="x"), path="/v1/canary"), 401, "signature"),
+    Case("health", Request("GET", "/healthz", {}, b"", NOW_S), 200, f'"now_s": {NOW_S}'),
+    Case("a key of the attempt before", ask("heartbeat", heartbeat(8), signer=(b.RUN_ID, 1)), 401, "signature"),
+    Case("a key of another run", ask("heartbeat", heartbeat(8), signer=("other", ATTEMPT)), 401, "signature"),
+    Case("another master key", ask("heartbeat", heartbeat(8), master=b"guessed"), 401, "signature"),
+    Case("no signature", ask("heartbeat", heartbeat(8))._replace(headers={}), 401, SIGNATURE_HEADER),
+    Case("a signature without its version", tampered(ask("heartbeat", heartbeat(8)), x_pt_signature="0" * 67), 401, SIGNATURE_HEADER),
+    Case("a signature of odd letters", tampered(ask("heartbeat", heartbeat(8)), x_pt_signature="v1=" + "\xe9" * 64), 401, SIGNATURE_HEADER),
+    Case("a time in words", tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp="now"), 401, TIMESTAMP_HEADER),
+    Case("a time before all times", tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp="-1"), 401, TIMESTAMP_HEADER),
+    Case("another time than was signed", tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp=str(NOW_S - 1)), 401, "signature"),
+    Case("a clock an hour slow", ask("heartbeat", heartbeat(8), at_s=NOW_S - 3600), 401, "off by -3600 s"),
+    Case("a clock an hour fast", ask("heartbeat", heartbeat(8), at_s=NOW_S + 3600), 401, "off by 3600 s"),
+    Case(
+        "another body than was signed",
+        ask("heartbeat", heartbeat(8))._replace(body=heartbeat(9).model_dump_json().encode()),
+        401,
+        "signature",
+    ),
+    Case(
+        "a heartbeat sent to commit",
+        ask("heartbeat", heartbeat(8))._replace(path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/commit"),
+        401,
+        "signature",
+    ),
+    Case("a body over the limit", ask("heartbeat", b" " * (BODY_BYTES_MAX + 1)), 413, "65536 bytes"),
+    Case(
+        "a large body at the limit",
+        ask("heartbeat", heartbeat(8).model_dump_json().encode().ljust(BODY_BYTES_MAX)),
+        200,
+        '"ok"',
+        changes=True,
+    ),
+    Case("no JSON", ask("heartbeat", b'{"run": '), 422, "body: Invalid JSON"),
+    Case("no body", ask("heartbeat", b""), 422, "body: Invalid JSON"),
+    Case("a list", ask("heartbeat", b"[1, 2]"), 422, "body:"),
+    Case("odd bytes", ask("heartbeat", b"\xff\xfe\x00"), 422, "body: Invalid JSON"),
+    Case("an unknown field", ask("heartbeat", _spoiled(heartbeat(8), mood="sk-live-12345")), 422, "mood: Extra inputs are not permitted"),
+    Case("a step in words", ask("heartbeat", _spoiled(heartbeat(8), step="ten")), 422, "step: "),
+    Case("a phase of another world", ask("heartbeat", _spoiled(heartbeat(8), phase="dreaming")), 422, "not 'dreaming'"),
+    Case("a number that cannot be", ask("heartbeat", _spoiled(heartbeat(8), seq=0)), 422, "seq: "),
+    Case("a heartbeat of another run", ask("heartbeat", heartbeat(8, run="other")), 422, f"run: 'other' is not the {b.RUN_ID}"),
+    Case("a heartbeat of another attempt", ask("heartbeat", heartbeat(8, attempt=1)), 422, "attempt: 1 is not the 2"),
+    Case("a path nobody has", ask("mood", heartbeat(8)), 404, "nothing at this path"),
+    Case(
+        "an attempt with a leading zero",
+        ask("heartbeat", heartbeat(8), path=f"/v1/runs/{b.RUN_ID}/02/heartbeat"),
+        404,
+        "nothing at this path",
+    ),
+    Case("an attempt that is none", ask("heartbeat", heartbeat(8), path=f"/v1/runs/{b.RUN_ID}/0/heartbeat"), 404, "nothing at this path"),
+    Case("a run that cannot be named", ask("heartbeat", heartbeat(8), path="/v1/runs/-x-/2/heartbeat"), 404, "nothing at this path"),
+    Case("the canary as a run's", ask("canary", heartbeat(8)), 404, "nothing at this path"),
+    Case("a very long path", ask("heartbeat", heartbeat(8), path=f"/v1/runs/{'x' * 2000}/2/heartbeat"), 404, "nothing at this path"),
+    Case("a heartbeat by GET", ask("heartbeat", method="GET"), 405, "needs POST"),
+    Case("a bootstrap by POST", ask("bootstrap", b"{}", method="POST"), 405, "needs GET"),
+    Case("health by POST", Request("POST", "/healthz", {}, b"", NOW_S), 405, "needs GET"),
+]
