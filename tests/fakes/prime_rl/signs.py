@@ -13,7 +13,7 @@ class Signs:
     def __init__(self, run: Path, logs: Path, heartbeats: dict[str, str]) -> None:
         self._run, self._logs, self._heartbeats = run, logs, heartbeats
         self._start_s, self._last_s = time.time(), dict[str, float]()
-        self._step_s = float(os.environ.get("FAKE_RL_STEP_S", "0"))
+        self._step_s, self._reported_s = float(os.environ.get("FAKE_RL_STEP_S", "0")), 0.0
         for name in ("trainer", "orchestrator", "inference"):
             (logs / f"{name}.log").touch()
 
@@ -39,6 +39,7 @@ class Signs:
     def trained(self, step: int) -> None:
         """Write several rows, of which one has the loss. Most of the step was waiting."""
         loss, step_s = 2.0 / step, self._since("trainer")
+        self._reported_s += step_s
         self._row(step, {"perf/throughput": 1000.0, "perf/mfu": 30.0})
         self._row(step, {"optim/lr": 1e-6, "optim/grad_norm": 0.5})
         self._row(step, {"loss/mean": loss, "entropy/all/mean": 0.3})
@@ -49,7 +50,7 @@ class Signs:
 
     def _since(self, component: str) -> float:
         """Return the seconds of a step: those that were asked for, whatever pauses a busy machine makes, or else those since the last call
-        for that component or since the launch."""
+        for that component or since the launch. The times of rows are sums of them, so that a pause shows nowhere."""
         if self._step_s:
             return self._step_s
         now_s = time.time()
@@ -58,7 +59,7 @@ class Signs:
 
     def _row(self, step: int | None, figures: dict[str, float]) -> None:
         with (self._run / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"step": step, "time": time.time(), **figures}) + "\n")
+            file.write(json.dumps({"step": step, "time": self._start_s + self._reported_s, **figures}) + "\n")
 
     def _heartbeat(self, component: str) -> None:
         url = urlsplit(self._heartbeats.get(component, ""))
