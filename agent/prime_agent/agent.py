@@ -102,8 +102,22 @@ class Agent:
             stall=self._stall,
         )
         self._ahead_s = 0
-        self._uploader = Uploader(
-            bucket=context.bucket,
+        self._leaving = threading.Event()
+        self._uploader = self._checkpoint_uploader()
+        self._outputs = self._output_uploader()
+        self._streams = self._text_streams()
+        self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence")}
+        self._heartbeat_calls, self._commit_calls = context.control(), context.control()
+        self._metrics = StepMetrics(disk / "metrics.jsonl", MetricsCsv(self._place.logs / METRICS_STREAM))
+        self._training: TrainerRun | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._found: dict[int, LocalCheckpoint] = {}
+        self._manifests: dict[int, Manifest] = {}
+
+    def _checkpoint_uploader(self) -> Uploader:
+        job = self._job
+        return Uploader(
+            bucket=self._context.bucket,
             spec=job.spec,
             run_id=job.run,
             attempt=job.attempt,
@@ -112,33 +126,29 @@ class Agent:
             stage=self._place.stage,
             known=job.resume,
             clock=self._files_s,
-            monotonic_s=context.clock.monotonic_s,
+            monotonic_s=self._context.clock.monotonic_s,
         )
-        self._leaving = threading.Event()
-        identity = job.identity or NO_IDENTITY
-        self._outputs = OutputUploader(
-            context.bucket,
+
+    def _output_uploader(self) -> OutputUploader:
+        job = self._job
+        return OutputUploader(
+            self._context.bucket,
             job.spec,
             self._place.work,
             run_id=job.run,
             attempt=job.attempt,
-            identity=identity,
+            identity=job.identity or NO_IDENTITY,
             uplink=self._uploader.uplink,
             stopped=self._leaving,
-            clock=context.clock.wall_s,
-            monotonic_s=context.clock.monotonic_s,
+            newest_step=lambda: reached(self._state),
+            clock=self._context.clock.wall_s,
+            monotonic_s=self._context.clock.monotonic_s,
         )
+
+    def _text_streams(self) -> list[TextStream]:
+        job, bucket, identity = self._job, self._context.bucket, self._job.identity or NO_IDENTITY
         logs = (self._place.logs / name for name in STREAMS)
-        self._streams = [
-            TextStream(context.bucket, path, run_id=job.run, attempt=job.attempt, identity=identity, secrets=self._masked) for path in logs
-        ]
-        self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence")}
-        self._heartbeat_calls, self._commit_calls = context.control(), context.control()
-        self._metrics = StepMetrics(disk / "metrics.jsonl", MetricsCsv(self._place.logs / METRICS_STREAM))
-        self._training: TrainerRun | None = None
-        self._heartbeats: Heartbeats | None = None
-        self._found: dict[int, LocalCheckpoint] = {}
-        self._manifests: dict[int, Manifest] = {}
+        return [TextStream(bucket, path, run_id=job.run, attempt=job.attempt, identity=identity, secrets=self._masked) for path in logs]
 
     @property
     def state(self) -> AgentState:
@@ -358,7 +368,7 @@ class Agent:
             except (ExternalError, OSError) as error:
                 failed = str(error)
         try:
-            refused = self._outputs.upload(step=wanted.step, trainer_ended=wanted.trainer_ended)
+            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended)
         except Stopped:
             return v.OutputsUploaded(failed="the agent is leaving")
         return v.OutputsUploaded(refused, failed)

@@ -107,10 +107,9 @@ class KeepLog:
 
 @dataclass(frozen=True)
 class UploadOutputs:
-    """Upload the outputs that have changed, and what was added to logs and metrics. `step` is the newest step; `trainer_ended` says that
-    files can no longer change."""
+    """Upload the outputs that have changed, and what was added to logs and metrics. `trainer_ended` says that files can no longer
+    change."""
 
-    step: int
     trainer_ended: bool = False
 
 

@@ -404,7 +404,7 @@ def _upload_outputs(state: AgentState, now_s: float) -> Out:
     if state.phase is Phase.EXITED:
         return state, ()
     every_s, has_ended = state.job.spec.outputs_every_s, state.flush is not None
-    uploads, effects = outputs.pace(state.outputs, now_s, every_s=every_s, step=reached(state), trainer_ended=has_ended)
+    uploads, effects = outputs.pace(state.outputs, now_s, every_s=every_s, trainer_ended=has_ended)
     return replace(state, outputs=uploads), effects
 
 

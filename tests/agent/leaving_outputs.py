@@ -3,8 +3,10 @@
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,10 @@ def identity_of(attempt: int) -> str:
     return f"{attempt:016x}"
 
 
-def output_uploader(bucket: Bucket, work: Path, outputs: list[str], *, attempt: int = 1, **changes: Any) -> OutputUploader:
-    """Return an uploader whose trainer has just been started."""
+def output_uploader(
+    bucket: Bucket, work: Path, outputs: list[str], *, attempt: int = 1, steps: Iterator[int] | None = None, **changes: Any
+) -> OutputUploader:
+    """Return an uploader whose trainer has just been started. `steps`: the newest step each time that the uploader asks for it."""
     work.mkdir(parents=True, exist_ok=True)
     made = OutputUploader(
         bucket,
@@ -38,6 +42,7 @@ def output_uploader(bucket: Bucket, work: Path, outputs: list[str], *, attempt: 
         identity=identity_of(attempt),
         uplink=Uplink(time.monotonic),
         stopped=threading.Event(),
+        newest_step=partial(next, steps or repeat(1)),
         clock=time.time,
         monotonic_s=time.monotonic,
     )
@@ -75,9 +80,9 @@ def stored(bucket: Bucket, *, attempt: int = 1) -> Mapping[str, bytes]:
 
 def leave(bucket: Bucket, disk: Path, attempt: int, files: dict[str, bytes], *, step: int) -> None:
     """Let an attempt upload these outputs, and a log and metrics."""
-    made = output_uploader(bucket, disk / "work", ["results/**", "*.json"], attempt=attempt)
+    made = output_uploader(bucket, disk / "work", ["results/**", "*.json"], attempt=attempt, steps=repeat(step))
     write(disk / "work", files, at_s=LONG_AGO_S + attempt)
-    assert made.upload(step=step, trainer_ended=True) == ""
+    assert made.upload(trainer_ended=True) == ""
     metrics = disk / "logs" / "metrics.csv"
     with closing(MetricsCsv(metrics, now_s=lambda: 1_700_000_000.0)) as table:
         table.add([Progress(number, 1 / number, None, {"lr": 0.5}) for number in (step - 1, step)])

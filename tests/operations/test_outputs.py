@@ -130,10 +130,10 @@ def test_two_attempts_are_compared(tmp_path: Path, bucket: FolderBucket) -> None
 
 
 def test_a_single_attempts_outputs_are_compared_with_their_versions_before(tmp_path: Path) -> None:
-    made = output_uploader(FolderBucket(tmp_path / "bucket", make=True), tmp_path / "work", ["*.txt"])
+    made = output_uploader(FolderBucket(tmp_path / "bucket", make=True), tmp_path / "work", ["*.txt"], steps=iter((1, 1, 2, 2)))
     for step, text in ((1, "old\n"), (2, "new\n")):
         write(tmp_path / "work", {"a.txt": text.encode(), "same.txt": b"same\n"}, at_s=LONG_AGO_S + step)
-        made.upload(step=step, trainer_ended=True)
+        made.upload(trainer_ended=True)
     compared = diff(found(tmp_path))
     (change,) = compared.changes
     assert (compared.before, compared.after) == ("previous version of each output", "newest")

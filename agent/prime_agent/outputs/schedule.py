@@ -53,15 +53,13 @@ def reschedule(uploads: OutputUploads, now_s: float, *, before: int) -> OutputUp
     return schedule(uploads, now_s + RETRY_S) if uploads.problem else uploads
 
 
-def pace(
-    uploads: OutputUploads, now_s: float, *, every_s: int, step: int, trainer_ended: bool
-) -> tuple[OutputUploads, tuple[e.Effect, ...]]:
+def pace(uploads: OutputUploads, now_s: float, *, every_s: int, trainer_ended: bool) -> tuple[OutputUploads, tuple[e.Effect, ...]]:
     """Return the effects that are due, and the state with them recorded as started. `every_s`: seconds between
     uploads."""
     if uploads.in_flight or uploads.next_s is None or now_s < uploads.next_s:
         return uploads, ()
     after = replace(uploads, in_flight=True, next_s=now_s + every_s, started=uploads.started + 1)
-    return after, (e.UploadOutputs(step, trainer_ended),)
+    return after, (e.UploadOutputs(trainer_ended),)
 
 
 def due_s(uploads: OutputUploads) -> float | None:

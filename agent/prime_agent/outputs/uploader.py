@@ -38,8 +38,9 @@ class Stopped(Exception):
 
 
 class OutputUploader:
-    """The outputs of one attempt; only one thread may use it. `work` is the working tree, `clock` returns seconds since 1970, and
-    `stopped` is set when the agent is leaving."""
+    """The outputs of one attempt; only one thread may use it. `work` is the working tree, `clock` returns seconds since 1970,
+    `stopped` is set when the agent is leaving, and `newest_step` returns the newest step that the trainer has reported; it is asked when a
+    file is read, because minutes can pass between the request of an upload and the last file."""
 
     def __init__(
         self,
@@ -52,12 +53,13 @@ class OutputUploader:
         identity: str,
         uplink: Uplink,
         stopped: threading.Event,
+        newest_step: Callable[[], int],
         clock: Callable[[], float],
         monotonic_s: Callable[[], float],
     ) -> None:
         self._bucket, self._spec, self._work = bucket, spec, work
         self._run_id, self._attempt, self._identity = run_id, attempt, identity
-        self._uplink, self._stopped = uplink, stopped
+        self._uplink, self._stopped, self._newest_step = uplink, stopped, newest_step
         self._clock, self._monotonic_s = clock, monotonic_s
         self._trainer = trainer_for(spec)
         self._manifest: OutputManifest | None = None
@@ -75,8 +77,8 @@ class OutputUploader:
             self._uploaded = {path: (file.size, file.mtime_ns) for path, file in self._search().found.items()}
         self._is_open = True
 
-    def upload(self, *, step: int, trainer_ended: bool) -> str:
-        """Upload what has changed; `step` is the newest step. Return which outputs cannot be uploaded as they are, and why; "" if all are
+    def upload(self, *, trainer_ended: bool) -> str:
+        """Upload what has changed. Return which outputs cannot be uploaded as they are, and why; "" if all are
         uploaded. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one stopped."""
         if not self._spec.outputs or not self._is_open:
             return ""
@@ -88,7 +90,7 @@ class OutputUploader:
         refused = found.refused
         changed = sorted((file for file in found.found.values() if self._is_changed(file)), key=lambda file: (file.size, file.path))
         taken = self._within_limits(changed, refused)
-        self._send_all(taken, step, refused, trainer_ended=trainer_ended)
+        self._send_all(taken, refused, trainer_ended=trainer_ended)
         return _listed(refused)
 
     def _search(self) -> Search:
@@ -128,14 +130,14 @@ class OutputUploader:
                 total, sizes[file.path] = grown, file.size
         return taken
 
-    def _send_all(self, files: list[MatchedFile], step: int, refused: list[str], *, trainer_ended: bool) -> None:
+    def _send_all(self, files: list[MatchedFile], refused: list[str], *, trainer_ended: bool) -> None:
         sent: list[tuple[MatchedFile, OutputFile]] = []
         listed_s = self._monotonic_s()
         for file in files:
             if self._stopped.is_set():
                 raise Stopped
             try:
-                listed = self._send(file, step, must_rest=trainer_ended)
+                listed = self._send(file, must_rest=trainer_ended)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -150,10 +152,10 @@ class OutputUploader:
                 listed_s, sent = self._monotonic_s(), []
         self._list(sent)
 
-    def _send(self, file: MatchedFile, step: int, *, must_rest: bool) -> OutputFile | None:
+    def _send(self, file: MatchedFile, *, must_rest: bool) -> OutputFile | None:
         """Upload one file, and return it as the manifest lists it; None if it was truncated meanwhile, or with `must_rest` changed at
         all."""
-        descriptor = open_inside(self._work.resolve(), file.real)
+        descriptor, step = open_inside(self._work.resolve(), file.real), self._newest_step()
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):

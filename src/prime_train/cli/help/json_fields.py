@@ -114,7 +114,7 @@ _MACHINE = {
 _WRITTEN = {
     "path": "path in the folder",
     "attempt": "attempt that uploaded it",
-    "step": "newest step at the upload; null for logs and metrics",
+    "step": "newest step when it was read; null for logs and metrics",
     "size_bytes": "its size",
     "is_new": "whether it was written now; otherwise the folder had it already",
 }
@@ -151,7 +151,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
             "path": "path in the working tree, or name of the log",
             "kind": "output, log or metrics",
             "attempt": "attempt that uploaded it",
-            "step": "newest step at the upload; null for logs and metrics",
+            "step": "newest step when it was read; null for logs and metrics",
             "size_bytes": "its size",
             "versions": "versions of it that this attempt has in the bucket",
             "uploaded_s": "time of the upload",

@@ -21,7 +21,7 @@ VERSIONS_MAX = 3
 
 
 class OutputFile(ManifestFile):
-    """One version of an output: `path` inside the working tree, `step` the newest step when it was uploaded at second `uploaded_s`."""
+    """One version of an output: `path` inside the working tree, `step` the newest step when it was read; uploaded at `uploaded_s`."""
 
     step: int = Field(ge=0, le=STEP_MAX)
     uploaded_s: int = Field(ge=0, le=CREATED_S_MAX)

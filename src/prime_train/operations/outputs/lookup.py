@@ -67,7 +67,7 @@ class RunOutputs:
 
 
 class OutputRow(TypedDict):
-    """An output, or a log or the metrics of an attempt. `step`: the newest step when it was uploaded, None for logs and metrics;
+    """An output, or a log or the metrics of an attempt. `step`: the newest step when it was read, None for logs and metrics;
     `versions`: how many versions of it that attempt has in the bucket."""
 
     path: str
