@@ -94,7 +94,7 @@ def _progress(home: Home, record: RunRecord, warn: Callable[[str], None]) -> Seq
     except ExternalError as error:
         warn(f"the trainer's metrics cannot be read: {error}")
         return ()
-    return progress_in(record.run, source.lines) if source is not None else ()
+    return progress_in(record.run, source) if source is not None else ()
 
 
 def _evidence_keys(home: Home, run: Run) -> list[str]:

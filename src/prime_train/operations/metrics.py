@@ -1,28 +1,40 @@
-"""Locate a run's metrics: on the disk of its machine, here or elsewhere, or in the bucket, where an ending attempt leaves them."""
+"""Locate a run's metrics: on the disk of its machine, here or elsewhere, or in the bucket, where an ending attempt leaves them, and to
+which every attempt streams them while it trains."""
 
+import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
-from prime_train.core.run import Run
+from prime_train.core.keys import METRICS_EVIDENCE, METRICS_STREAM, evidence_key, stream_prefix
+from prime_train.core.outputs.metric_rows import metric_rows
+from prime_train.core.run import Attempt, Run
+from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.operations.machine_access import disk_here, file_of, reached, why_unknown
-from prime_train.ports import RunRecord, TemporaryError
-from prime_train.trainers import Progress, trainer_for
+from prime_train.operations.outputs.pieces import end_of, lines_of
+from prime_train.ports import Bucket, RunRecord, Stat, TemporaryError
+from prime_train.trainers import LineReader, Progress, trainer_for
+from prime_train.trainers.progress import JsonReader
 
 READ_BYTES_MAX = 64 * 2**20
 
 
 @dataclass(frozen=True)
 class Source:
-    """The lines of a metrics file, and the name of the place they were read from."""
+    """The lines of a metrics file, and the name of the place they were read from. `is_streamed`: an agent wrote the rows, one form for all
+    trainers; otherwise they are as the trainer wrote them."""
 
     name: str
     lines: Iterable[str]
+    is_streamed: bool = False
+
+    def reader(self, spec: RunSpec) -> LineReader:
+        """Return a new reader of the lines."""
+        return JsonReader(ProgressSpec()) if self.is_streamed else trainer_for(spec).reader(spec)
 
 
 def of_file(path: Path) -> Source:
@@ -37,17 +49,17 @@ def of_run(
     home: Home, record: RunRecord, warn: Callable[[str], None], *, asks_machine: bool = True, bytes_max: int = READ_BYTES_MAX
 ) -> Source | None:
     """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read. A rented
-    machine is logged in to only with `asks_machine`. Of a long file on a machine, the last `bytes_max` bytes are read."""
+    machine is logged in to only with `asks_machine`. Of a long file, the last `bytes_max` bytes are read."""
     there = _on_disk(home, record.run, bytes_max)
     if there is None and asks_machine:
         there = _elsewhere(home, record.run, warn, bytes_max)
-    return there or _stored(home, record.run)
+    return there or _stored(home.bucket(), record.run, bytes_max)
 
 
-def progress_in(run: Run, lines: Iterable[str]) -> list[Progress]:
-    """Return the progress that these lines of the run's trainer report, in their order. A step that was trained twice appears twice."""
-    reader = trainer_for(run.spec).reader(run.spec)
-    return [made for line in lines if (made := reader.read(line)) is not None]
+def progress_in(run: Run, source: Source) -> list[Progress]:
+    """Return the progress that these lines report, in their order. A step that was trained twice appears twice."""
+    reader = source.reader(run.spec)
+    return [made for line in source.lines if (made := reader.read(line)) is not None]
 
 
 def _on_disk(home: Home, run: Run, bytes_max: int) -> Source | None:
@@ -75,14 +87,32 @@ def _elsewhere(home: Home, run: Run, warn: Callable[[str], None], bytes_max: int
     return Source(f"the machine of attempt {run.attempt}", data.decode(errors="replace").splitlines()) if data else None
 
 
-def _stored(home: Home, run: Run) -> Source | None:
-    bucket = home.bucket()
-    for attempt in reversed(run.attempts):
-        key = evidence_key(run.run_id, attempt.number, METRICS_EVIDENCE)
-        content = bucket.get(key)
-        if content is not None:
-            return Source(key, content.data.decode(errors="replace").splitlines())
-    return None
+def _stored(bucket: Bucket, run: Run, bytes_max: int) -> Source | None:
+    """Return what the newest attempt left that left anything: the end of the trainer's own file, which says more, or else what was
+    streamed while it trained."""
+    found = (_evidence(bucket, run, attempt) or _streamed(bucket, run, attempt, bytes_max) for attempt in reversed(run.attempts))
+    return next((source for source in found if source is not None), None)
+
+
+def _evidence(bucket: Bucket, run: Run, attempt: Attempt) -> Source | None:
+    key = evidence_key(run.run_id, attempt.number, METRICS_EVIDENCE)
+    content = bucket.get(key)
+    return Source(key, content.data.decode(errors="replace").splitlines()) if content is not None else None
+
+
+def _streamed(bucket: Bucket, run: Run, attempt: Attempt, bytes_max: int) -> Source | None:
+    prefix = stream_prefix(run.run_id, attempt.number, attempt.identity, METRICS_STREAM)
+    # The time at which an agent read a row says little of when its step ended, so it is left out; a time in the row itself is kept.
+    rows = [json.dumps({**row.values, "step": row.step}) for row in metric_rows(_table(bucket, list(bucket.list(prefix)), bytes_max))]
+    return Source(prefix.removesuffix("/"), rows, is_streamed=True) if rows else None
+
+
+def _table(bucket: Bucket, pieces: Sequence[Stat], bytes_max: int) -> Iterable[str]:
+    """Return the lines, of a long table only the last ones, and the first header: columns are only ever added behind those of it."""
+    if sum(piece.size for piece in pieces) <= bytes_max:
+        return lines_of(bucket, pieces)
+    header = next(lines_of(bucket, pieces[:1]), "")
+    return [header, *end_of(bucket, pieces, bytes_max).split("\n")[1:]]
 
 
 def _tail(path: Path, bytes_max: int = READ_BYTES_MAX) -> list[str]:

@@ -59,7 +59,7 @@ def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True
         lambda: of_run(home, record, notes.append, asks_machine=asks_machine, bytes_max=metrics_bytes_max),
     )
     metrics = metrics or Source(name, text.splitlines())
-    progress = progress_in(record.run, metrics.lines)
+    progress = progress_in(record.run, metrics)
     found = look("the diagnosis", lambda: diagnose_with(home, record, progress))
     return RunSources(
         checkpoints=look("the checkpoints", lambda: _checkpoints(home, record)) or (),

@@ -68,10 +68,9 @@ def profile_run(home: Home, name: str, file: Path | None, *, steps: int, warn: C
     record = find(home.store(), name)
     spec = record.run.spec
     source = of_file(file) if file is not None else of_run(home, record, warn)
-    trainer, lines = trainer_for(spec), source.lines if source is not None else ()
-    found = trainer.profile(lines, steps=steps)
+    found = trainer_for(spec).profile(source.lines if source is not None else (), steps=steps)
     if found is None:
-        return summarized(record, step_times(lines, trainer.reader(spec), steps=steps))
+        return summarized(record, step_times(source.lines, source.reader(spec), steps=steps) if source is not None else None)
     return StepProfile(record.run.run_id, _there(record, source).name, found)
 
 

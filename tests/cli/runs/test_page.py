@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.core.keys import METRICS_STREAM, stream_prefix
 from prime_train.core.run import Change, RunState
 from tests import builders as b
 from tests.chromium import chromium
@@ -47,6 +48,21 @@ def test_a_run_is_written_to_one_file_with_its_log_and_its_curves(inside: Inside
     assert "<script" not in shown
     assert inside.ok("page", "tiny-1", "--out", "made/here.html").strip().endswith("made/here.html")
     assert (inside.here / "made" / "here.html").exists()
+
+
+def test_a_run_whose_machine_was_lost_without_evidence_has_the_curves_of_what_it_had_streamed(inside: Inside) -> None:
+    ended(inside)
+    (inside.home / "bucket" / "evidence" / b.RUN_ID / "e1" / "metrics.jsonl").unlink()
+    streamed = stream_prefix(b.RUN_ID, 1, b.run(RunState.SUCCEEDED).attempts[0].identity, METRICS_STREAM)
+    piece = inside.home / "bucket" / f"{streamed}000000001"
+    piece.parent.mkdir(parents=True)
+    rows = "".join(f"{n},{n}.5,{1 / n},,{1_700_000_000 + 2 * n}\n" for n in range(1, 11))
+    piece.write_text(f"step,time_s,loss,reward,time\n{rows}")
+    inside.ok("page", "tiny")
+    shown = (inside.here / "tiny-1.html").read_text()
+    assert "loss over steps" in shown
+    assert streamed.removesuffix("/") in shown
+    assert "a step takes 2.0 s (median)" in inside.ok("profile", "tiny")
 
 
 def test_a_page_that_cannot_be_written_is_reported_with_what_to_do(inside: Inside) -> None:
