@@ -244,6 +244,7 @@ NEAR_MISSES = (
     Case("run.yaml", "PT033", "folder: TREE", f"repo: https://github.com/a/b\n    ref: {'0a' * 20}", ""),
     Case("run.yaml", "PT034", "python train.py", "cd src && python elsewhere.py", ""),
     Case("run.yaml", "PT034", "python train.py", "python -m package.train", ""),
+    Case("run.yaml", "PT034", "python train.py", "python -m torchtitan.train --module llama3 --config llama3_8b", ""),
     Case("run.yaml", "PT034", "python train.py", "python /opt/train.py", ""),
     Case("run.yaml", "PT035", "budget:", "setup: [pip install git+https://github.com/a/b@0123abc, pip install torch]\nbudget:", ""),
     Case("run.yaml", "PT035", "budget:", "setup: [pip install git+ssh://git@github.com/a/b@v1]\nbudget:", ""),

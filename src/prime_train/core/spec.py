@@ -31,6 +31,7 @@ from prime_train.core.plugins.providers import PROVIDERS
 from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.core.spec_choices import Compress, Spot
 from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
@@ -40,6 +41,7 @@ _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
 """A case-insensitive range beyond ASCII, which `re` compiles by going through thousands of characters."""
 PATTERN_CHARS_MAX = 500
 LOG_RULES_MAX = 50
+_STARTS_WORKERS = tuple(name for name, row in TRAINERS.items() if row.starts_workers)
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 _TAG = r"^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$"
 
@@ -94,8 +96,7 @@ class NameIn:
 
     def _known(self, name: str) -> str:
         if name not in self.rows:
-            *most, last = (repr(row) for row in self.rows)
-            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(most)} or {last}"})
+            raise PydanticKnownError("literal_error", {"expected": alternatives(map(repr, self.rows))})
         return name
 
 
@@ -211,8 +212,8 @@ class TrainerSpec(Part):
     """Command line, run by /bin/sh in the working tree. `{checkpoints}` is replaced by the absolute checkpoint folder. Required,
     except for kinds with a command of their own, which do not allow it."""
     prime_rl: PrimeRlSpec | None = None
-    workers: int = Field(default=1, ge=1, le=64)
-    """Processes on the node, for kinds that start them: torchrun, hf, lightning, torchtitan and trm."""
+    workers: int = Field(default=1, ge=1, le=64, description=f"Kinds that start them: {', '.join(_STARTS_WORKERS)}.")
+    """Processes on the node, for kinds of trainers that start them."""
     resume: str = "--resume-step {step}"
     """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` are replaced by its step and its folder. Kinds of
     trainers that know how theirs resumes have another default."""

@@ -230,7 +230,10 @@ def _of_command(command: str) -> tuple[str, ...]:
     if not _is_plain(command):
         return ()
     script = next((word for word in split if word.endswith(".py")), None)
-    return tuple(name for name in (script, config_named(command)) if name is not None and _is_within(name))
+    named = config_named(command)
+    # Without a suffix it is the name of a config that a library knows, such as torchtitan's llama3_8b.
+    config = named if named is not None and "." in named else None
+    return tuple(name for name in (script, config) if name is not None and _is_within(name))
 
 
 def _is_plain(command: str) -> bool:

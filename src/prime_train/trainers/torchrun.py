@@ -1,8 +1,8 @@
 """Trainer `torchrun`: a script started in one process per worker. With a single worker neither torchrun nor torch is needed."""
 
 import zlib
-from pathlib import PurePosixPath
 
+from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
 
@@ -34,12 +34,6 @@ class ScriptTrainer(CommandTrainer):
         # Without torchrun's variables, a single process does not form a process group.
         own = nccl() if spec.trainer.workers > 1 else {}
         return own | super().environment(spec, attempt=attempt, run_id=run_id, link=link)
-
-
-def is_script(command: str) -> bool:
-    """Return whether the command is a Python script or module with its arguments, and not a program that starts the training itself."""
-    first = command.split(maxsplit=1)[:1]
-    return first == ["-m"] or any(PurePosixPath(word).suffix == ".py" for word in first)
 
 
 def launched(script: str, *, workers: int) -> str:

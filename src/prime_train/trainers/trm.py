@@ -9,13 +9,14 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from prime_train.core.layouts import trm
+from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.progress import LineReader, RegexReader
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
-from prime_train.trainers.torchrun import is_script, torchrun
+from prime_train.trainers.torchrun import torchrun
 
 _NAME = re.compile(r"step_(\d{1,12})")
 _BAR = ProgressSpec(kind="regex", pattern=r"^\s*\d+%\|[^|]*\|\s*(?P<step>\d{1,12})/\d{1,12} \[")

@@ -9,12 +9,14 @@ import pytest
 from prime_train.configs.loader import load_configs
 from prime_train.configs.parsing import read_config
 from prime_train.configs.templates import text as init_text
+from prime_train.configs.templates.own_script import TEMPLATES
 from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle
 from prime_train.core.errors import UsageError
+from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, known_preset, preset
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.operations.configs.new_config import checked_environment, checked_gpus, checked_model, checked_usd
+from prime_train.operations.configs.new_config import PRIME_RL, checked_environment, checked_gpus, checked_model, checked_usd
 from prime_train.rules import look
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
@@ -76,6 +78,7 @@ def test_questions_are_answered_on_a_terminal_and_the_files_are_written(shell: S
         (("--command", "python fit.py --lr 1e-4"), "fit"),
         (("--kind", "torchrun", "--command", "ddp.py", "--preset", "h100-80gb", "--gpus", "8"), "ddp"),
         (("--kind", "hf", "--command", "python tune.py --output_dir output", "--steps", "20"), "tune"),
+        (("--kind", "trm", "--command", "fit.py arch=trm", "--preset", "h100-80gb", "--gpus", "4"), "fit"),
     ],
 )
 def test_a_script_of_ones_own_gets_a_config_that_is_right(shell: Shell, words: tuple[str, ...], name: str) -> None:
@@ -87,9 +90,33 @@ def test_a_script_of_ones_own_gets_a_config_that_is_right(shell: Shell, words: t
     assert read.findings == ()
     assert read.spec is not None
     assert read.spec.trainer.command == words[words.index("--command") + 1]
-    assert read.spec.trainer.kind == ("torchrun" if "torchrun" in words else "command")
-    assert read.spec.checkpoints.every_steps in (20, 50)
+    assert read.spec.trainer.kind == (words[1] if words[0] == "--kind" else "command")
+    assert read.spec.checkpoints.every_steps in ((None,) if "trm" in words else (20, 50))
     assert ": ok" in shell.ok("validate", str(path))
+
+
+@pytest.mark.parametrize("hardware", [(), ("--preset", "h100-80gb", "--gpus", "8")], ids=["here", "rented"])
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_every_kind_gets_a_config_that_is_right_and_says_what_a_resume_needs(shell: Shell, kind: str, hardware: tuple[str, ...]) -> None:
+    shell.write("train.py", "")
+    shell.ok("init", "--kind", kind, *hardware, "--name", "made", "--yes")
+    path = shell.here / "configs" / "made.yaml"
+    (loaded,) = load_configs([path])
+    assert loaded.subject is not None
+    assert [*loaded.findings, *look(loaded.subject)] == []
+    read = read_config(path)
+    assert read.spec is not None
+    assert read.spec.trainer.kind == kind
+    assert TRAINERS[kind].conflicts(read.spec) == ()
+    appended = read.spec.trainer.resume.partition(" ")[0].partition("=")[0].lstrip("+")
+    assert appended in path.read_text(), "the arguments that are appended on a resume are named"
+    processes = read.spec.hardware.count if hardware and TRAINERS[kind].starts_workers else 1
+    assert read.spec.trainer.workers == processes
+    assert all(len(line) <= 140 for line in path.read_text().splitlines() if "command: " not in line)
+
+
+def test_every_kind_but_prime_rl_has_a_template() -> None:
+    assert {*TEMPLATES, PRIME_RL} == set(TRAINERS)
 
 
 def test_a_hugging_face_run_is_looked_for_where_its_command_saves(shell: Shell) -> None:
@@ -120,7 +147,7 @@ def test_a_script_of_ones_own_is_requested_on_a_terminal(shell: Shell) -> None:
     shell.write("train.py", "")
     with terminal(shell, "init") as screen:
         screen.answer("Trainer [prime_rl]: ", "keras")
-        screen.expect("write one of prime_rl, command, torchrun, hf")
+        screen.expect("write one of command, torchrun, hf, lightning")
         screen.answer("Trainer [prime_rl]: ", "command")
         screen.answer("Command [python train.py]: ")
         screen.answer("Dollars [50]: ", "5")
@@ -235,6 +262,7 @@ def test_an_answer_that_is_none_is_refused_with_a_reason(check: object, answer: 
     ("args", "code", "words"),
     [
         (("--yes",), 2, "--yes needs --model and --preset"),
+        (("--kind", "prime_rl", "--yes"), 2, "--yes needs --model and --preset"),
         ((*READY, "--ref", "main"), 2, "is not a commit"),
         ((*READY, "--name", "My Run"), 2, "is not a valid name"),
         ((*READY, "--budget", "inf"), 2, "is not an amount"),

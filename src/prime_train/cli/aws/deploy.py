@@ -12,7 +12,9 @@ from prime_train.cli.aws import plan as aws_plan
 from prime_train.cli.aws.stack import Region, StackName, selected
 from prime_train.cli.confirm import confirm
 from prime_train.core.advice import Call, Operation, Option, Setting
+from prime_train.core.plugins.providers import PROVIDERS, is_rented
 from prime_train.core.text.commands import command, worded
+from prime_train.core.text.formatting import alternatives
 from prime_train.operations.aws import settings
 from prime_train.operations.aws.deploy import Deployed, save
 from prime_train.operations.aws.deploy import deploy as deploy_to
@@ -26,7 +28,9 @@ def deploy(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, without changing anything.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     secret: Annotated[list[str] | None, typer.Option("--secret", help="Environment variable whose value is stored in the secret.")] = None,
-    provider: Annotated[str | None, typer.Option(help="Provider to rent machines from: prime.", show_default=False)] = None,
+    provider: Annotated[
+        str | None, typer.Option(help=f"Provider to rent machines from: {alternatives(filter(is_rented, PROVIDERS))}.", show_default=False)
+    ] = None,
     public_url: Annotated[
         str | None, typer.Option("--public-url", help="Public URL that machines call, if not the function's own.", show_default=False)
     ] = None,

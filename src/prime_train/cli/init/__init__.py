@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.findings import terminal as findings
-from prime_train.cli.init.questions import COMMAND_WORDS, KIND_WORDS, USD_WORDS, answers, ask_for
-from prime_train.configs.templates.own_script import DEFAULT_COMMANDS, Own, ScriptKind, checked_command, checked_kind, name_of
+from prime_train.cli.init.questions import COMMAND_WORDS, USD_WORDS, answers, ask_for, kind_words
+from prime_train.configs.templates.own_script import Own, checked_command, checked_kind, default_command, name_of
 from prime_train.configs.templates.plan import Settings
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.text.formatting import alternatives
 from prime_train.operations.configs.new_config import (
     DEFAULT_USD,
+    PRIME_RL,
     Answers,
     checked_usd,
     existing,
@@ -44,13 +47,15 @@ def init(
     steps: Annotated[int, typer.Option(min=1, help="Last step.")] = STEPS,
     budget: Annotated[float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)] = None,
     ref: Annotated[str, typer.Option(help="Commit of prime-rl, as a hash of 8 to 40 digits.", show_default=False)] = "",
-    kind: Annotated[str, typer.Option(help="Trainer: prime_rl, command, torchrun or hf.", show_default=False)] = "",
+    kind: Annotated[str, typer.Option(help=f"Trainer: {alternatives(TRAINERS)}.", show_default=False)] = "",
     command: Annotated[str, typer.Option(help="Command of your own script, such as 'python train.py'.", show_default=False)] = "",
     name: Annotated[
         str, typer.Option(help="Name of the run; by default derived from the model's or the script's name.", show_default=False)
     ] = "",
     folder: Annotated[Path, typer.Option(help="Folder of the configs.")] = FOLDER,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask questions; needs --model and --preset, or --command.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask questions; needs --model and --preset, --command or --kind.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> Exit:
     """Write a config for a new run, by asking and explaining.
@@ -59,14 +64,15 @@ def init(
     """
     given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        fix = "add --model, --preset, --gpus and --yes, or for your own script --command and --yes"
+        fix = "add --model, --preset, --gpus and --yes, or for your own script --kind, --command and --yes"
         raise UsageError("questions cannot be asked, because this is not a terminal", fix=fix)
-    if yes and not (model and preset) and not command:
+    trains = checked_kind(kind) if kind else implied_kind(given, command)
+    if yes and not (model and preset) and not command and trains in (None, PRIME_RL):
         fix = "such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2, or --command 'python train.py'"
-        raise UsageError("--yes needs --model and --preset, or --command", fix=fix)
+        raise UsageError("--yes needs --model and --preset, --command or --kind", fix=fix)
     try:
-        trains = checked_kind(kind) if kind else implied_kind(given, command) or _prompted_kind()
-        if trains is not ScriptKind.PRIME_RL:
+        trains = trains or _prompted_kind()
+        if trains != PRIME_RL:
             own = _own(trains, given, command, steps=steps, name=name, ask=not yes)
             return _write_own(own, folder, ask=not yes, force=force)
         settings = prime_rl_settings(given if yes else answers(given), lora=lora, steps=steps, ref=ref, name=name)
@@ -76,16 +82,16 @@ def init(
         raise KeyboardInterrupt from None
 
 
-def _prompted_kind() -> ScriptKind:
-    return checked_kind(ask_for(KIND_WORDS, "Trainer", ScriptKind.PRIME_RL.value, checked_kind))
+def _prompted_kind() -> str:
+    return checked_kind(ask_for(kind_words(), "Trainer", PRIME_RL, checked_kind))
 
 
-def _own(kind: ScriptKind, given: Answers, command: str, *, steps: int, name: str, ask: bool) -> Own:
+def _own(kind: str, given: Answers, command: str, *, steps: int, name: str, ask: bool) -> Own:
     if ask and not command:
-        command = ask_for(COMMAND_WORDS, "Command", DEFAULT_COMMANDS[kind], checked_command)
+        command = ask_for(COMMAND_WORDS, "Command", default_command(kind, steps), checked_command)
     if ask and not given.usd:
         given = replace(given, usd=checked_usd(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd)))
-    return script_of(kind, given, checked_command(command), steps=steps, name=name)
+    return script_of(kind, given, checked_command(command) if command else "", steps=steps, name=name)
 
 
 def _write_own(own: Own, folder: Path, *, ask: bool, force: bool) -> Exit:

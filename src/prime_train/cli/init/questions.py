@@ -1,10 +1,12 @@
 """The questions of `init`, with explanations."""
 
+import textwrap
 from collections.abc import Callable
 
 import typer
 
 from prime_train.core.errors import UsageError
+from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.estimate.models.hardware_presets import DEFAULT, PRESETS, known_preset
 from prime_train.operations.configs.new_config import DEFAULT_USD, Answers, checked_environment, checked_gpus, checked_model, checked_usd
 
@@ -46,12 +48,12 @@ def _preset_words() -> str:
     return f"Which GPUs? Their memory decides what fits. `prime-train find` shows which\nmachine is the cheapest now.\n{rows}"
 
 
-KIND_WORDS = (
-    "Which trainer? prime_rl: reinforcement learning with prime-rl, whose config is\n"
-    "written too. command: your own script. torchrun: your own script, started by\n"
-    "torchrun with one process per GPU. hf: a script that uses Hugging Face's\n"
-    "Trainer."
-)
+def kind_words() -> str:
+    rows = [f"{kind}: {row.summary}" for kind, row in TRAINERS.items()]
+    wrapped = "\n".join(textwrap.fill(row, 79, initial_indent="  ", subsequent_indent="    ") for row in rows)
+    return f"Which trainer? One with a name of its own knows how its library saves and\nresumes.\n{wrapped}"
+
+
 COMMAND_WORDS = (
     "Which command starts it? Write it as you would in a shell in this folder, which\n"
     "is copied to the machine. The script must save checkpoints and resume from\n"

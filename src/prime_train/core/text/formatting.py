@@ -1,6 +1,6 @@
-"""Formatting of time and money for people."""
+"""Formatting of time, money and lists for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _UNITS = (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
 _PLACES = 2
@@ -30,6 +30,12 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+def alternatives(names: Iterable[str]) -> str:
+    """Return the names as a list in a sentence, the last one after "or"."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 # -------------------------------------------------------------------------------------------- parts that stand beside their sum

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prime_train.configs.parsing import read_text
 from prime_train.configs.templates import text as templates
-from prime_train.configs.templates.own_script import Own, ScriptKind, config, name_of
+from prime_train.configs.templates.own_script import Own, config, default_command, name_of
 from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle
 from prime_train.configs.templates.text import INCLUDED, KNOWN_REF
 from prime_train.core.advice import Advice, Option, Setting
@@ -22,6 +22,8 @@ from prime_train.operations.launching.launch_config import InvalidConfig
 from prime_train.operations.models import registry
 
 DEFAULT_USD = 50.0
+PRIME_RL = "prime_rl"
+"""The kind of trainer whose own config is written, too."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
 _ENVIRONMENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
@@ -42,19 +44,19 @@ class Answers:
     usd: float
 
 
-def implied_kind(given: Answers, command: str) -> ScriptKind | None:
+def implied_kind(given: Answers, command: str) -> str | None:
     """Return the kind of trainer that the answers imply, or None if they imply none."""
     if command:
-        return ScriptKind.COMMAND
-    return ScriptKind.PRIME_RL if given.model or given.preset or given.environment else None
+        return "command"
+    return PRIME_RL if given.model or given.preset or given.environment else None
 
 
-def script_of(kind: ScriptKind, given: Answers, command: str, *, steps: int, name: str) -> Own:
-    """Return the choices for a run with a script. Raises UsageError for an answer that is not possible."""
+def script_of(kind: str, given: Answers, command: str, *, steps: int, name: str) -> Own:
+    """Return the choices for a run of a command, by default one of its kind's own. Raises UsageError for an answer that is not possible."""
     gpu = known_preset(given.preset).kind if given.preset else ""
     if given.gpus not in (0, 1, *GPUS):
         raise UsageError(f"{given.gpus} GPUs: no machine for rent has that number of GPUs", fix="write one of 1, 2, 4, 8")
-    own = Own(kind, command, steps, given.usd or DEFAULT_USD, gpu, given.gpus or 1, name)
+    own = Own(kind, command or default_command(kind, steps), steps, given.usd or DEFAULT_USD, gpu, given.gpus or 1, name)
     _check_name(name_of(own))
     return own
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prime_train.configs.parsing.settings import Setting, config_text
-from prime_train.configs.templates.own_script import Own, ScriptKind, name_of
+from prime_train.configs.templates.own_script import Own, name_of
 from prime_train.core.config_tree import Plain
 from prime_train.core.errors import UsageError
 
@@ -45,7 +45,7 @@ def config_of(command: Sequence[str], usd: float, *, name: str | None = None, se
     line = command[0].strip() if len(command) == 1 else shlex.join(command)
     if not line:
         raise UsageError("no command was given", fix="write the command as you would in a shell, such as python train.py")
-    made = name_of(Own(ScriptKind.COMMAND, line, steps=1, usd=usd, name=name or ""))
+    made = name_of(Own("command", line, steps=1, usd=usd, name=name or ""))
     trainer: Plain = {"command": _escaped(line), "resume": RESUME}
     text = config_text({"name": made, "trainer": trainer, "checkpoints": {"folder": FOLDER, "pattern": PATTERN}, "budget": {"usd": usd}})
     given = [setting.path for setting in settings] + ([("name",)] if name else [])

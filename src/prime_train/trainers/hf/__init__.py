@@ -8,13 +8,14 @@ from starts over in silence; the agent sees that in its first step.
 from collections.abc import Sequence
 
 from prime_train.core.causes import Cause
+from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader
 from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
 from prime_train.trainers.progress import LineReader
-from prime_train.trainers.torchrun import ScriptTrainer, is_script
+from prime_train.trainers.torchrun import ScriptTrainer
 
 RULES = (
     # A checkpoint on SIGTERM ends with exit code 0, as a finished training does.
