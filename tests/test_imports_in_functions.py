@@ -16,6 +16,7 @@ ALLOWED = {
     "src/prime_train/adapters/bucket/open.py": (1, CHOSEN),
     "src/prime_train/configs/parsing/__init__.py": (2, FAST),
     "src/prime_train/configs/parsing/trainer_files.py": (1, FAST),
+    "src/prime_train/configs/run_config.py": (1, FAST),
     "src/prime_train/adapters/github/app.py": (1, OPTIONAL),
     "src/prime_train/adapters/notify_slack/settings.py": (5, CHOSEN),
     "src/prime_train/checkpoints/codec.py": (2, "numpy is loaded only for files that it makes smaller"),

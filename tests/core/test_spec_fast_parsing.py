@@ -26,13 +26,14 @@ ASKED = {
         "_run_of_prime_rl_has_a_name",
         "_saved_where_the_trainer_saves",
         "_secrets_are_not_spelled_out",
+        "_variants_are_configs",
         "_outputs_are_a_part_of_the_tree",
     },
     "TrainerSpec": {"_is_given_where_it_is_needed", "_part_goes_with_kind", "_known_placeholders"},
     "PrimeRlSpec": {"_overrides_are_not_ours"},
     "TreeSpec": {"_one_source"},
     "ProgressSpec": {"_pattern_goes_with_regex"},
-    "HardwareSpec": {"_fits_one_node"},
+    "HardwareSpec": {"_every_variant_can_be_chosen", "_fits_one_node"},
     "CheckpointSpec": {"_pattern_has_step"},
     "HealthSpec": {"_in_order"},
 }
@@ -117,10 +118,10 @@ def test_nothing_is_queried_of_a_spec_that_is_not_queried_here() -> None:
 
 
 def test_parts_have_nothing_but_fields_and_the_folder_of_prime_rl() -> None:
-    """A rule may use every attribute of a part."""
+    """A rule may use every attribute of a part. A spec with variants is read by pydantic alone, and only such a spec is asked for one."""
     own = {f"{part.__name__}.{name}" for part in spec_table.parts(RunSpec) for name in vars(part) if name[0] != "_"}
     known = {f"{part}.{name}" for part, fields in FIELDS.items() for name in (*fields, "model_config")}
-    assert own - known == {"PrimeRlSpec.folder"}
+    assert own - known == {"PrimeRlSpec.folder", "RunSpec.variant"}
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

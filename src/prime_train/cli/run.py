@@ -161,7 +161,7 @@ def _unfit(found: tuple[Finding, ...], sources: dict[str, str]) -> Exit:
 
 def _dry_run(home: Home, spec: RunSpec, made: Plan, *, as_json: bool) -> Exit:
     if as_json:
-        print_json(dry_run.record(made, dry_run.ranking(home, spec)))
+        print_json(dry_run.record(spec, made, dry_run.ranking(home, spec)))
         return Exit.OK
     print_rows(dry_run.rows(spec, made, dry_run.ranking(home, spec)))
     return Exit.OK

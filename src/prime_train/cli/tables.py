@@ -113,7 +113,11 @@ def attempts(now: RunFigures) -> RenderableType:
 
 
 def _machine(cost: AttemptCost, now: RunFigures) -> str:
-    return f"{_offer(cost)} at {usd(cost.current_attempt.offer.usd_per_hour)}/h" if cost.current_attempt is not None else now.others()
+    attempt = cost.current_attempt
+    if attempt is None:
+        return now.others()
+    variant = f", {attempt.variant}" if attempt.variant else ""
+    return f"{_offer(cost)} at {usd(attempt.offer.usd_per_hour)}/h{variant}"
 
 
 def _offer(cost: AttemptCost) -> str:

@@ -18,8 +18,15 @@ class LoadedConfig:
     findings: tuple[Finding, ...] = ()
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     others: frozenset[str] = frozenset()
+    variants: tuple[tuple[str, Subject], ...] = ()
+    """The config as machines of each of its variants get it, with the variant in words; empty if it has none."""
     is_config: bool = True
     """False for a file found in a folder that is not a config of any known kind."""
+
+    @property
+    def judged(self) -> tuple[tuple[str, Subject], ...]:
+        """What machines can get: the variants, or the config itself without a name if it has none. Empty if it cannot be parsed."""
+        return self.variants or ((("", self.subject),) if self.subject is not None else ())
 
 
 def is_file(path: Path) -> bool:

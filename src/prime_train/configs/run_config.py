@@ -15,6 +15,7 @@ from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import Scalar, find, place_of
 from prime_train.core.config_tree.merge import merged, nested, with_nulls
+from prime_train.core.offers import Offer, variant_of
 from prime_train.core.plugins.definitions import OwnConfig
 from prime_train.core.plugins.trainers import TRAINERS
 from prime_train.rules.command_line import changes, config_named
@@ -32,8 +33,43 @@ TOML = ".toml"
 
 
 def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedConfig:
-    """Return a run's spec with the trainer config that it names, as far as that config is on this machine. `run_secrets`: the names of the
-    secrets that the control plane hands to runs."""
+    """Return a run's spec with the trainer config that it names, as far as that config is on this machine, and the same for each of its
+    variants. `run_secrets`: the names of the secrets that the control plane hands to runs."""
+    loaded = _of_one(config, run_secrets)
+    variants = config.spec.hardware.variants if config.spec is not None else ()
+    if not variants:
+        return loaded
+    read = [(f"variant {at + 1} ({one.title})", _of_one(_of_variant(config, at), run_secrets)) for at, one in enumerate(variants)]
+    return replace(
+        loaded,
+        variants=tuple((title, one.subject) for title, one in read if one.subject is not None),
+        findings=tuple(dict.fromkeys((*loaded.findings, *(finding for _, one in read for finding in one.findings)))),
+        sources={file: text for one in (loaded, *(one for _, one in read)) for file, text in one.sources.items()},
+        others=loaded.others.union(*(one.others for _, one in read)),
+    )
+
+
+def _of_variant(config: Config, number: int) -> Config:
+    """Return the config as machines of a variant get it; its values have the places of those of the variant."""
+    from prime_train.configs.parsing.settings import Setting, with_settings
+
+    spec, root = config.spec, config.root
+    assert spec is not None
+    assert root is not None
+    count, changed = find(root, ("hardware", "variants", number, "count")), find(root, ("hardware", "variants", number, "set"))
+    settings = [Setting(("hardware", "count"), count)] if count is not None else []
+    settings += [Setting(tuple(entry.key.split(".")), entry.value) for entry in (changed.entries if isinstance(changed, Tree) else ())]
+    return replace(config, spec=spec.variant(number, _kinds(spec, number)), root=with_settings(root, settings))
+
+
+def _kinds(spec: "RunSpec", number: int) -> tuple[str, ...]:
+    """Return the kinds of GPU that get this variant; all, if none of them is known to."""
+    chosen = spec.hardware.variants[number]
+    offers = {kind: Offer("", "", 0.0, False, kind, chosen.count) for kind in spec.hardware.gpus}
+    return tuple(kind for kind, offer in offers.items() if variant_of(offer, spec.hardware) == number)
+
+
+def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
     if config.root is None or config.spec is None:
         # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that the spec
         # supplies.

@@ -1,10 +1,16 @@
 """Selection of offers: which machines fit a run, in which order they are tried, and why the others were left out."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import HardwareSpec, RunSpec
+
+_GB = re.compile(r"_([0-9]{1,4})GB")
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,47 @@ class Ranking:
         return "" if self.best else self.left_out[0].why if self.left_out else "the provider has no machine for rent"
 
 
-def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
+def memory_gb(offer: Offer) -> int:
+    """Return the memory of one GPU in GB: as offered, or else as in the kind's name; 0: unknown."""
+    named = _GB.search(offer.gpu)
+    return offer.gpu_gb or (int(named[1]) if named else 0)
+
+
+def variant_of(offer: Offer, hardware: "HardwareSpec") -> int | None:
+    """Return the place in the list of the first variant that the offer fits; None if there is none."""
+    fitting = (
+        number
+        for number, variant in enumerate(hardware.variants)
+        if offer.gpu_count == variant.count and memory_gb(offer) >= variant.gpu_gb_min
+    )
+    return next(fitting, None)
+
+
+def variant_title(offer: Offer, hardware: "HardwareSpec") -> str:
+    """Return the variant that the offer gets, with its number in the config; empty if the config has none."""
+    number = variant_of(offer, hardware)
+    return f"variant {number + 1} ({hardware.variants[number].title})" if number is not None else ""
+
+
+def in_force(spec: "RunSpec", offer: Offer) -> "RunSpec":
+    """Return the config as a machine of this offer carries it out: that of its variant, if the config has variants. Raises ValueError if
+    the offer fits none of them."""
+    if not spec.hardware.variants:
+        return spec
+    number = variant_of(offer, spec.hardware)
+    if number is None:
+        raise ValueError(f"offer {offer.offer_id} fits no variant of {spec.name}")
+    return spec.variant(number, (offer.gpu,) if offer.gpu else ())
+
+
+def fits(offer: Offer, hardware: "HardwareSpec") -> str | None:
     """Return None if the offer can carry the run, else one reason why it cannot."""
     if hardware.gpus and offer.gpu not in hardware.gpus:
         return f"has {offer.gpu or 'no GPU'}, but hardware.gpus requires {' or '.join(hardware.gpus)}"
-    if hardware.gpus and offer.gpu_count != hardware.count:
+    if hardware.variants and variant_of(offer, hardware) is None:
+        memory = f" of {memory_gb(offer)} GB" if memory_gb(offer) else ""
+        return f"has {offer.gpu_count} GPUs{memory}, but hardware.variants has {', '.join(one.title for one in hardware.variants)}"
+    if hardware.gpus and not hardware.variants and offer.gpu_count != hardware.count:
         return f"has {offer.gpu_count} GPUs, but hardware.count is {hardware.count}"
     if offer.hindrance:
         return offer.hindrance
@@ -70,7 +112,7 @@ def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
 
 def rank(
     offers: Sequence[Offer],
-    hardware: HardwareSpec,
+    hardware: "HardwareSpec",
     *,
     excluded: Collection[str] = (),
     avoided: Collection[str] = (),

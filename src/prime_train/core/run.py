@@ -151,6 +151,8 @@ class Attempt:
     identity: str = ""
     """Random identity, which distinguishes two attempts with the same number: after a store was restored from an older copy, a number may
     be given twice."""
+    variant: str = ""
+    """The variant of the config that its machine got, in words; empty if the config has none."""
 
 
 @dataclass(frozen=True)

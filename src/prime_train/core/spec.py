@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    JsonValue,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -42,6 +43,10 @@ _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
 PATTERN_CHARS_MAX = 500
 LOG_RULES_MAX = 50
 _STARTS_WORKERS = tuple(name for name, row in TRAINERS.items() if row.starts_workers)
+_VARIANT_KEYS = "trainer.command, workers, resume, prime_rl.config and prime_rl.overrides, environment.NAME, setup and smoke"
+_VARIANT_KEY = re.compile(
+    r"trainer\.(?:command|workers|resume|prime_rl\.(?:config|overrides))|environment\.[A-Za-z_][A-Za-z0-9_]{0,127}|setup|smoke(?:\.[a-z_]+)?"
+)
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 _TAG = r"^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$"
 
@@ -259,6 +264,35 @@ class TrainerSpec(Part):
         return self
 
 
+class VariantSpec(Part):
+    """What is different on machines of one size."""
+
+    count: int = Field(ge=0, le=16)
+    """Number of GPUs in the machine; 0: a machine without one."""
+    gpu_gb_min: int = Field(default=0, ge=0, le=10_000)
+    """Smallest memory of each GPU in GB, as makers state it: 24 for an RTX 4090."""
+    set: dict[str, JsonValue] = Field(default_factory=dict)
+    """Values for these keys of the config, such as trainer.command. Keys: trainer.command, trainer.workers, trainer.resume,
+    trainer.prime_rl.config, trainer.prime_rl.overrides, environment.NAME, setup, and those of smoke."""
+
+    @field_validator("set")
+    @classmethod
+    def _only_what_a_machine_needs(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """The control plane judges a run by everything else, so that must not depend on the machine."""
+        for key in value:
+            if not _VARIANT_KEY.fullmatch(key):
+                raise ValueError(f"{key[:SHOWN_CHARS]!r} cannot differ between variants; only {_VARIANT_KEYS} can")
+        return value
+
+    @property
+    def title(self) -> str:
+        """The condition, in words."""
+        if not self.count:
+            return "no GPU"
+        memory = f" of {self.gpu_gb_min} GB or more" if self.gpu_gb_min else ""
+        return f"{self.count} GPU{'s' if self.count > 1 else ''}{memory}"
+
+
 class HardwareSpec(Part):
     """The machine to rent."""
 
@@ -267,7 +301,10 @@ class HardwareSpec(Part):
     gpus: tuple[str, ...] = ()
     """GPU kinds in order of preference; empty: any machine, with or without a GPU."""
     count: int = Field(default=1, ge=1, le=16)
-    """Number of GPUs in the machine."""
+    """Number of GPUs in the machine; without variants."""
+    variants: tuple[VariantSpec, ...] = Field(default=(), max_length=16)
+    """Sizes of machines that the run can use, and what to change for each: the first one that a machine fits is applied to it. Machines
+    that fit none are not rented."""
     spot: Spot = Spot.PREFER
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine in US dollars an hour."""
@@ -279,6 +316,19 @@ class HardwareSpec(Part):
     def _fits_one_node(self) -> Self:
         if self.gpus and self.count not in (1, 2, 4, 8, 16):
             raise ValueError(f"count: {self.count} GPUs do not fit one node; use one of 1, 2, 4, 8")
+        return self
+
+    @model_validator(mode="after")
+    def _every_variant_can_be_chosen(self) -> Self:
+        if self.variants and self.count != 1:
+            raise ValueError("count: each variant has its own; delete this key")
+        for number, variant in enumerate(self.variants, start=1):
+            if variant.count not in (0, 1, 2, 4, 8, 16):
+                raise ValueError(f"variants: {variant.count} GPUs do not fit one node; use one of 1, 2, 4, 8")
+            for earlier, other in enumerate(self.variants[: number - 1], start=1):
+                if other.count == variant.count and other.gpu_gb_min <= variant.gpu_gb_min:
+                    message = f"variant {number} ({variant.title}) is never used, because variant {earlier} ({other.title}) comes first"
+                    raise ValueError(f"variants: {message}; put the one with more memory first")
         return self
 
 
@@ -503,3 +553,37 @@ class RunSpec(Part):
         if violation is not None:
             raise ValueError(f"outputs: {violation}")
         return self
+
+    @model_validator(mode="after")
+    def _variants_are_configs(self) -> Self:
+        variants = self.hardware.variants
+        if not TRAINERS[self.trainer.kind].restores_any_count and len({variant.count for variant in variants}) > 1:
+            message = f"a checkpoint of kind {self.trainer.kind} can only be restored on as many GPUs as saved it"
+            raise ValueError(f"hardware.variants: {message}; give all variants the same count")
+        for number in range(len(variants)):
+            try:
+                self.variant(number)
+            except ValidationError as error:
+                first = error.errors()[0]
+                key, why = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+                raise ValueError(f"hardware.variants: with variant {number + 1}, {f'{key}: ' if key else ''}{why}") from error
+        return self
+
+    def variant(self, number: int, gpus: tuple[str, ...] = ()) -> "RunSpec":
+        """Return the config for machines of the variant at this place in the list, without variants. `gpus`: the kinds of GPU that it is
+        for, by default all that the config names. Raises ValidationError if its values make no config."""
+        chosen = self.hardware.variants[number]
+        values = self.model_dump()
+        kinds = (gpus or self.hardware.gpus) if chosen.count else ()
+        values["hardware"] |= {"variants": (), "count": max(1, chosen.count), "gpus": kinds}
+        layout_of = TRAINERS[self.trainer.kind].layout
+        if layout_of is not None and layout_of(self).resume == self.trainer.resume:
+            del values["trainer"]["resume"]  # it was filled in, and may depend on the command
+        for key, value in chosen.set.items():
+            *path, last = key.split(".")
+            part = values
+            for name in path:
+                part[name] = part.get(name) or {}
+                part = part[name]
+            part[last] = value
+        return RunSpec.model_validate(values)

@@ -129,4 +129,4 @@ def _offered(home: Home, spec: RunSpec) -> tuple[Machine, ...]:
     if not ranking.best:
         fix = Advice(Call(Operation.FIND), " lists the machines for rent")
         raise UsageError(f"no machine for rent fits the config: {ranking.why_none}", fix=fix, code=Exit.FINDINGS)
-    return of_offers(ranking.best)
+    return of_offers(ranking.best, spec.hardware)

@@ -64,12 +64,12 @@ def estimate_memory(request: MemoryRequest, environment: Mapping[str, str]) -> M
 
 
 def subject_of(config: Path, environment: Mapping[str, str]) -> Subject:
-    """Read the config and the files it refers to. Raises UsageError if it cannot be parsed."""
+    """Read the config and the files it refers to; of a config with variants, the first one. Raises UsageError if it cannot be parsed."""
     found = next(iter(load_configs([config], environment)), None)
-    if found is None or found.subject is None:
+    if found is None or not found.judged:
         fix = Advice(Call(Operation.VALIDATE, str(config)), " shows why")
         raise UsageError(f"{config} cannot be read as a config", fix=fix)
-    return found.subject
+    return found.judged[0][1]
 
 
 def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hub | None = None) -> Plan:

@@ -34,6 +34,8 @@ def _machine(now: RunFigures, attempt: Attempt | None) -> Facts:
         offer = attempt.offer
         gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
         yield "Machine", f"{gpus}{offer.provider}, {'spot' if offer.spot else 'on demand'}, {usd(offer.usd_per_hour)} an hour"
+        if attempt.variant:
+            yield "Variant", attempt.variant
 
 
 def _loss(now: RunFigures, attempt: Attempt | None) -> Facts:

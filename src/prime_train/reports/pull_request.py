@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 
 from prime_train.core.causes import POLICY
-from prime_train.core.offers import Offer
-from prime_train.core.run import ACTIVE_STATES, DesiredState, Lease, Run, RunState
+from prime_train.core.run import ACTIVE_STATES, Attempt, DesiredState, Lease, Run, RunState
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked
@@ -92,7 +91,7 @@ def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
     rows += [("Training", now.trained)] if now.trained else []
     rows += [("Deadline", now.deadline)] if now.deadline else []
     if run.state in ACTIVE_STATES and run.current_attempt is not None:
-        rows.append(("Machine", f"attempt {run.attempt}: {_machine(run.current_attempt.offer)}"))
+        rows.append(("Machine", f"attempt {run.attempt}: {_machine(run.current_attempt)}"))
     rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
     heartbeat = lease.heartbeat if lease.attempt == run.attempt and not run.is_over else None
     if heartbeat is not None:
@@ -110,10 +109,12 @@ def _share(part: float, total: float) -> str:
     return f"{part / total:.0%}" if total else "-"
 
 
-def _machine(offer: Offer) -> str:
+def _machine(attempt: Attempt) -> str:
+    offer = attempt.offer
     kind = "spot" if offer.spot else "on demand"
     gpus = f"{offer.gpu_count} × {offer.gpu}" if offer.gpu else "no GPU"
-    return f"{plain(gpus)}, {plain(offer.provider)}, {kind}, {usd(offer.usd_per_hour)} an hour"
+    variant = f", {plain(attempt.variant)}" if attempt.variant else ""
+    return f"{plain(gpus)}, {plain(offer.provider)}, {kind}, {usd(offer.usd_per_hour)} an hour{variant}"
 
 
 def _causes(now: RunFigures) -> str:
@@ -149,7 +150,7 @@ def _attempts(now: RunFigures) -> list[str]:
         ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
         detail = f": {shown_detail}" if (shown_detail := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
         steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
-        rows.append((str(attempt.number), _machine(attempt.offer), steps, cost.money, ended + detail))
+        rows.append((str(attempt.number), _machine(attempt), steps, cost.money, ended + detail))
     return table(("attempt", "machine", "steps", "cost", "end"), rows)
 
 

@@ -53,6 +53,7 @@ class RunStatus:
     created_s: int
     ended_s: int | None
     offer: str | None
+    variant: str
     pod: str | None
     commit: str
     tags: tuple[str, ...]
@@ -128,6 +129,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         created_s=run.created_s,
         ended_s=run.ended_s,
         offer=attempt.offer.offer_id if attempt is not None and runs_now else None,
+        variant=attempt.variant if attempt is not None and runs_now else "",
         pod=attempt.pod_id if attempt is not None and runs_now else None,
         commit=run.commit,
         tags=run.spec.tags,

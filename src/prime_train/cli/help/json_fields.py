@@ -36,6 +36,7 @@ _STATUS = {
     "created_s": "time of the launch",
     "ended_s": "time of the end",
     "offer": "id of the offer that is rented now",
+    "variant": "variant of the config that it got, in words; empty: none",
     "pod": "id of the machine that is rented now",
     "commit": "commit that it was launched from",
     "tags[]": "tags of the config",
@@ -128,6 +129,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "run": _STATUS,
     "run --dry-run": {
         **_of_each(_OFFER, "offers[]"),
+        "offers[].variant": "variant of the config that it would get, in words; empty: none",
         **_of_each(_OFFER, "left_out[]"),
         "left_out[].why": "why it does not fit",
         "commit": "commit of the working tree; empty: none",

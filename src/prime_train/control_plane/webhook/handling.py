@@ -17,6 +17,7 @@ from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
+from prime_train.core.offers import in_force
 from prime_train.core.run import Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
@@ -139,7 +140,8 @@ def _no_keys_now(now_s: int) -> Response:
 
 
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
-    spec, attempt = run.spec, call.attempt
+    attempt = call.attempt
+    spec = in_force(run.spec, run.current_attempt.offer) if run.current_attempt is not None else run.spec
     hours, flush_s = spec.budget.hours, flush_from_s(run)
     issue = webhook.issue_credentials
     return Bootstrap(

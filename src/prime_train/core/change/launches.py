@@ -10,7 +10,7 @@ from prime_train.core.change.common import alert_for, happened, mirrored, saved,
 from prime_train.core.change.fences import recover
 from prime_train.core.change.progress import note
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.offers import Offer
+from prime_train.core.offers import Offer, variant_title
 from prime_train.core.run import (
     Alert,
     Attempt,
@@ -41,10 +41,11 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
         durable_step=resumed,
         best_step_before=run.best_step,
         identity=identity,
+        variant=variant_title(offer, run.spec.hardware),
     )
     after = replace(after, attempt=number, attempts=(*run.attempts, attempt), next_check_s=now_s + d.check_s(run), cause=None)
     fresh = Lease(run_id=run.run_id, attempt=number, open=True, version=lease.version + 1, committed_step=resumed, identity=identity)
-    text = f"requesting {_in_words(offer)} from {offer.provider}"
+    text = f"requesting {_in_words(offer)} from {offer.provider}{f' for {attempt.variant}' if attempt.variant else ''}"
     line = happened(after, now_s, "launching", text, resumed)
     return saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version, alerts=mirrored(after, AlertKind.LAUNCHING, now_s))
 

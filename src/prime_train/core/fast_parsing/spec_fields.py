@@ -68,6 +68,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "provider": (("null", ("provider",)), None),
         "gpus": (("list", ("text", "", 0)), ()),
         "count": (("integer", 1, None, 16), 1),
+        "variants": (("other",), ()),
         "spot": (("choice", "Spot"), "prefer"),
         "usd_per_hour_max": (("null", ("number", None, 0, None)), None),
         "disk_gib": (("integer_gib", 1, None, 100000), 10),

@@ -55,6 +55,8 @@ class TrainerKind:
     """Why the kind needs `trainer.steps`; empty: it does not."""
     starts_workers: bool = False
     """Whether it starts `trainer.workers` processes itself."""
+    restores_any_count: bool = True
+    """Whether a checkpoint can be restored on another number of GPUs than it was saved on; of a script of one's own, this is not known."""
     names_folder: bool = False
     """Whether it tells the trainer the folder of checkpoints itself, so that `command` need not contain it."""
     layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)

@@ -58,6 +58,12 @@ class DeepValidation:
 
     def _alone(self, loaded: LoadedConfig, validators: Validators) -> LoadedConfig:
         try:
+            if loaded.variants:
+                parts = [
+                    (title, self._validated(replace(loaded, subject=subject, variants=()), validators))
+                    for title, subject in loaded.variants
+                ]
+                return replace(loaded, variants=tuple((title, one.subject) for title, one in parts if one.subject is not None))
             return self._validated(loaded, validators)
         except Exception as error:
             finding = bug_as_finding(loaded.file, error, debug=is_debugging(self.environment))

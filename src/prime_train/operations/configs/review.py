@@ -7,14 +7,13 @@ from prime_train.configs.changes import Change, of_config, of_trainer
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, provider_to_rent_from
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.offers import Ranking, rank
+from prime_train.core.offers import Ranking, rank, variant_of
 from prime_train.core.plugins.providers import PROVIDERS
 from prime_train.core.spec import RunSpec
 from prime_train.operations.cost import machine_at_most
 from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers
 from prime_train.reports.memory.report import MemoryReport, memory_report
 from prime_train.rules.hardware.memory_plan import plan_of
-from prime_train.rules.rule import Subject
 
 Texts = Mapping[str, str | None]
 """File contents by path; None: the file does not exist."""
@@ -24,10 +23,12 @@ Texts = Mapping[str, str | None]
 class ConfigReview:
     """The result of a review. `machines`: those for rent now; if they are not known (`is_priced_by_offers` False), one at the highest price
     that the config allows, or none. `why_none`: why no machine for rent fits now. `cost`: what the run costs on the machines; None: the
-    config sets no steps. `memory`: None if the config does not say what is trained. `changes`: those in files that existed before;
-    `is_new`: the config itself did not exist before."""
+    config sets no steps. `memory`: None if the config does not say what is trained. `variant`: the variant that `cost` and `memory` are
+    about, in words; empty if the config has none. `changes`: those in files that existed before; `is_new`: the config itself did not exist
+    before."""
 
     spec: RunSpec
+    variant: str
     machines: tuple[Machine, ...]
     is_priced_by_offers: bool
     why_none: str
@@ -37,23 +38,31 @@ class ConfigReview:
     is_new: bool
 
 
-def review(file: str, subject: Subject, ranking: Ranking | None, *, before: Texts, after: Texts) -> ConfigReview:
-    """Review the config that was read from `file`. `ranking`: the offers, None if they are not known. `before` and `after`: contents of the
-    config and the files it refers to."""
+def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, after: Texts) -> ConfigReview:
+    """Review a config that can be parsed. `ranking`: the offers, None if they are not known. `before` and `after`: contents of the config
+    and the files it refers to. Of several variants, that of the best offer is reviewed, or the first one."""
+    assert loaded.subject is not None
+    assert loaded.subject.spec is not None
+    hardware, best = loaded.subject.spec.hardware, ranking.best if ranking is not None else ()
+    number = (variant_of(best[0], hardware) if best else None) or 0
+    variant, subject = loaded.judged[number]
     spec, plan = subject.spec, plan_of(subject)
     assert spec is not None
     most = machine_at_most(spec)
-    machines = of_offers(ranking.best) if ranking is not None else (most,) if most is not None else ()
+    alike = [offer for offer in best if not hardware.variants or variant_of(offer, hardware) == number]
+    machines = of_offers(best, hardware) if ranking is not None else (most,) if most is not None else ()
+    priced = of_offers(alike, hardware) if ranking is not None else machines
     steps = spec.trainer.steps
     return ConfigReview(
         spec,
+        variant,
         machines,
         ranking is not None,
         ranking.why_none if ranking is not None else "",
-        cost_report("", subject, machines, steps=steps, known=None, plan=plan) if steps else None,
+        cost_report("", subject, priced, steps=steps, known=None, plan=plan) if steps else None,
         memory_report("", plan, spec.hardware.gpus) if plan is not None else None,
         tuple(_changed(before, after)),
-        before.get(file) is None,
+        before.get(loaded.file) is None,
     )
 
 

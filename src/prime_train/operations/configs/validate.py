@@ -89,18 +89,28 @@ def check_run_config(
     `run_secrets`: the names of the secrets that the control plane hands to runs.
     """
     loaded = of_config(config, run_secrets)
-    ruled = _judged(loaded.subject, fast=False) if loaded.subject is not None else ()
+    ruled = _judged_of(loaded, fast=False)
     return settle((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
 
 
 def _judged_alone(loaded: LoadedConfig, *, fast: bool, debug: bool) -> tuple[Finding, ...]:
-    subject = loaded.subject
-    if subject is None:
-        return ()
     try:
-        return _judged(subject, fast=fast)
+        return _judged_of(loaded, fast=fast)
     except Exception as error:
         return (bug_as_finding(loaded.file, error, debug=debug),)
+
+
+def _judged_of(loaded: LoadedConfig, *, fast: bool) -> tuple[Finding, ...]:
+    """Return the findings on what machines can get. What is wrong with some variants only names them."""
+    found = {title: _judged(subject, fast=fast) for title, subject in loaded.judged}
+    every = set.intersection(*map(set, found.values())) if found else set()
+    return tuple(
+        dict.fromkeys(
+            finding if finding in every else replace(finding, message=f"with {title}, {finding.message}")
+            for title, findings in found.items()
+            for finding in findings
+        )
+    )
 
 
 def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:

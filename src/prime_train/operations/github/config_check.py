@@ -48,7 +48,7 @@ def review_for(
     assert loaded.subject.spec is not None
     before = _before(loaded, event, github, warn)
     ranking = _for_rent(environment, loaded.subject.spec, warn)
-    return review(loaded.file, loaded.subject, ranking, before=before, after=loaded.sources)
+    return review(loaded, ranking, before=before, after=loaded.sources)
 
 
 def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig]) -> list[str]:

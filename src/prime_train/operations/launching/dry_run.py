@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
-from prime_train.core.offers import Offer, Ranking, rank
+from prime_train.core.offers import Offer, Ranking, rank, variant_title
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
@@ -30,14 +30,14 @@ def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]
     yield from _decided(spec, ranked)
     yield "tree", _tree(spec, made)
     yield "commit", _commit(made)
-    yield from _others(ranked)
+    yield from _others(spec, ranked)
     yield "", "nothing was launched"
 
 
-def record(made: Plan, ranked: Ranking) -> dict[str, object]:
+def record(spec: RunSpec, made: Plan, ranked: Ranking) -> dict[str, object]:
     """Return the offers for JSON output: those that fit in the order in which they would be tried, and the others with the reason."""
     return {
-        "offers": [asdict(offer) for offer in ranked.best],
+        "offers": [{**asdict(offer), "variant": variant_title(offer, spec.hardware)} for offer in ranked.best],
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
         "commit": made.commit,
         "files": len(made.tree.files) if made.tree is not None else None,
@@ -50,7 +50,7 @@ def _decided(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     if first is None:
         yield "decision", "wait: no suitable machine is for rent now"
         return
-    yield "decision", f"launch on {_named(first)}"
+    yield "decision", f"launch on {_named(first)}{_variant(first, spec)}"
     yield "price", f"{usd(first.usd_per_hour)} an hour"
     yield "budget", f"{usd(spec.budget.usd)}{_hours(spec)}: enough for {span(_affordable_s(spec, first))}"
 
@@ -59,10 +59,10 @@ def _commit(made: Plan) -> str:
     return made.commit or "none: not a git checkout"
 
 
-def _others(ranked: Ranking) -> Iterator[tuple[str, str]]:
+def _others(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     """Yield rows for the next best offers, and for each reason for rejection with the offers rejected for it."""
     for offer in ranked.best[1 : 1 + NEXT_MAX]:
-        yield "next best", f"{_named(offer)}, {usd(offer.usd_per_hour)} an hour"
+        yield "next best", f"{_named(offer)}{_variant(offer, spec)}, {usd(offer.usd_per_hour)} an hour"
     if len(ranked.best) > 1 + NEXT_MAX:
         yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more suitable machines"
     reasons: dict[str, list[Offer]] = {}
@@ -92,6 +92,11 @@ def _hours(spec: RunSpec) -> str:
 def _named(offer: Offer) -> str:
     what = f"{offer.gpu_count} x {offer.gpu}, " if offer.gpu else ""
     return f"{offer.provider} {offer.offer_id} ({what}{'spot' if offer.spot else 'on-demand'})"
+
+
+def _variant(offer: Offer, spec: RunSpec) -> str:
+    title = variant_title(offer, spec.hardware)
+    return f" with {title}" if title else ""
 
 
 def _tree(spec: RunSpec, made: Plan) -> str:

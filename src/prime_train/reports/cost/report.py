@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from prime_train.core.offers import Offer
-from prime_train.core.spec import RunSpec
+from prime_train.core.offers import Offer, variant_title
+from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.bill import Amount, Bill, Known, Rate, StepTime, full_run, smoke_run
 from prime_train.estimate.cost.duration import Between
@@ -100,12 +100,14 @@ def amount_of(subject: Subject, plan: Plan | None, steps: int, step: StepTime) -
     )
 
 
-def of_offers(offers: Sequence[Offer]) -> tuple[Machine, ...]:
-    """Return the cheapest offer per hour of each type of machine, at most `OFFERS_MAX` of them."""
+def of_offers(offers: Sequence[Offer], hardware: HardwareSpec) -> tuple[Machine, ...]:
+    """Return the cheapest offer per hour of each type of machine, at most `OFFERS_MAX` of them, each with the variant that it gets."""
     found: dict[tuple[str, str, int, bool], Machine] = {}
     for offer in sorted(offers, key=lambda offer: offer.usd_per_hour):
         sold = "spot" if offer.spot else "on-demand"
         name = f"{offer.gpu_count}x {offer.gpu} {sold}" if offer.gpu else f"{offer.provider} {sold}"
+        variant = variant_title(offer, hardware)
+        name = f"{name}, {variant}" if variant else name
         rate = Rate(offer.usd_per_hour, offer.spot)
         found.setdefault(
             (offer.gpu, offer.socket, offer.gpu_count, offer.spot), Machine(name, offer.gpu, offer.gpu_count, rate, offer.socket)

@@ -53,7 +53,8 @@ def attempts(now: RunFigures) -> str:
 
 def _machine(attempt: Attempt) -> str:
     kind = "spot" if attempt.offer.spot else "on-demand"
-    return f"{attempt.offer.offer_id}, {kind}, {usd(attempt.offer.usd_per_hour)}/h"
+    variant = f", {attempt.variant}" if attempt.variant else ""
+    return f"{attempt.offer.offer_id}, {kind}, {usd(attempt.offer.usd_per_hour)}/h{variant}"
 
 
 def _end(attempt: Attempt) -> str:

@@ -1,0 +1,78 @@
+"""A config with variants, as `validate`, `memory` and `run --dry-run` show it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from prime_train.configs.loader import load_configs
+from prime_train.core.offers import Offer, rank
+from prime_train.operations.configs.review import review
+from tests.cli.inside import Inside
+
+CONFIG = """\
+name: sizes
+trainer:
+  kind: torchrun
+  command: train.py {checkpoints}
+  steps: 100
+checkpoints: {every_steps: 10}
+hardware:
+  gpus: [RTX4090_24GB, H100_80GB]
+  disk_gib: 1
+  variants:
+    - {count: 2, gpu_gb_min: 80, set: {trainer.workers: 2}}
+    - {count: 1, gpu_gb_min: 24}
+budget: {usd: 5}
+"""
+HERE = CONFIG.replace("gpus: [RTX4090_24GB, H100_80GB]", "provider: local").replace("{count: 1, gpu_gb_min: 24}", "{count: 0}")
+
+
+@pytest.fixture(name="inside")
+def _inside(tmp_path: Path) -> Inside:
+    inside = Inside(tmp_path)
+    inside.write("train.py", "")
+    return inside
+
+
+def test_each_variant_is_judged_as_a_config_of_its_own_and_findings_name_it(inside: Inside) -> None:
+    inside.write("right.yaml", CONFIG)
+    assert ": ok" in inside.ok("validate", "right.yaml")
+    inside.write("wrong.yaml", CONFIG.replace("trainer.workers: 2", "trainer.workers: 4"))
+    done = inside.run("validate", "wrong.yaml", "--json")
+    (found,) = json.loads(done.stdout)
+    assert (found["code"], found["line"]) == ("HW103", 11)
+    assert found["message"].startswith("with variant 1 (2 GPUs of 80 GB or more), 4 workers share 2 GPUs")
+    assert inside.run("run", "wrong.yaml").returncode == 1
+
+
+def test_what_is_wrong_with_every_variant_is_said_once(inside: Inside) -> None:
+    inside.write("wrong.yaml", CONFIG.replace("train.py {checkpoints}", "tarin.py {checkpoints}"))
+    found = json.loads(inside.run("validate", "wrong.yaml", "--json").stdout)
+    assert [one["message"].split()[:4] for one in found] == [["there", "is", "no", "file"]]
+
+
+def test_a_dry_run_says_which_variant_each_offer_would_get(inside: Inside) -> None:
+    inside.write("here.yaml", HERE)
+    assert "launch on local local-spot (spot) with variant 2 (no GPU)" in inside.ok("run", "here.yaml", "--dry-run")
+    offers = json.loads(inside.ok("run", "here.yaml", "--dry-run", "--json"))["offers"]
+    assert {offer["variant"] for offer in offers} == {"variant 2 (no GPU)"}
+    inside.write("none.yaml", HERE.replace("{count: 0}", "{count: 1}"))
+    done = inside.run("run", "none.yaml")
+    assert done.returncode == 1
+    assert "has 0 GPUs, but hardware.variants has 2 GPUs of 80 GB or more, 1 GPU" in done.stdout
+
+
+def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_best_one(inside: Inside) -> None:
+    path = inside.write("right.yaml", CONFIG)
+    (loaded,) = load_configs([path])
+    assert loaded.subject is not None
+    assert loaded.subject.spec is not None
+    large = Offer("prime", "a", 4.0, spot=False, gpu="H100_80GB", gpu_count=2, gpu_gb=80, disk_gib=100)
+    small = Offer("prime", "b", 0.5, spot=False, gpu="RTX4090_24GB", gpu_count=1, gpu_gb=24, disk_gib=100)
+    found = review(loaded, rank([large, small], loaded.subject.spec.hardware), before={}, after={})
+    assert found.variant == "variant 2 (1 GPU of 24 GB or more)"
+    assert [machine.name for machine in found.machines] == [
+        "1x RTX4090_24GB on-demand, variant 2 (1 GPU of 24 GB or more)",
+        "2x H100_80GB on-demand, variant 1 (2 GPUs of 80 GB or more)",
+    ]
