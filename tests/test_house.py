@@ -114,6 +114,7 @@ def test_the_wheel_holds_three_packages_and_the_demo_configuration(tmp_path: Pat
         "prime_train/__init__.py",
         "prime_train/py.typed",
         "prime_train/demo/demo.yaml",
+        *(f"prime_train/demo/presets/{path.name}" for path in (ROOT / "configs" / "presets").iterdir()),
         "prime_agent/__init__.py",
         "prime_agent/py.typed",
         "prime_lambdas/__init__.py",

@@ -1,5 +1,7 @@
 """The configs that ship can be launched as far as that can be checked from here, and report what must be filled in."""
 
+import json
+import re
 import shlex
 from pathlib import Path
 
@@ -8,11 +10,26 @@ import pytest
 from prime_train.configs.loader import load_configs
 from prime_train.configs.parsing import read_config
 from prime_train.core.spec import RunSpec
-from prime_train.rules import judge
+from prime_train.operations.configs.ready_configs import ready_names
+from prime_train.operations.configs.validate import check_configs
+from prime_train.rules.command_line import flags
 from prime_train.trainers import trainer_for
+from tests.cli.inside import Inside
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / "configs").glob("*.yaml"))
+FILES = sorted((ROOT / "configs").rglob("*.yaml"))
+PRESETS = {
+    "areal-1gpu-1h",
+    "areal-1gpu-3h",
+    "areal-1gpu-fast",
+    "areal-1gpu-full",
+    "hf-sft",
+    "torchtitan-llama3-8b",
+    "trl-grpo",
+    "trm-arc1",
+    "trm-arc1-1gpu",
+}
+MEMORY = re.compile(r"#   prime-train (memory .+): ([0-9.]+) GiB")
 WANTED = {"demo", "m7c-125m", "trm-arc2", "areal-gsm8k", "qwen3-4b-full", "qwen3-4b-lora", "qwen3-8b-full", "qwen3-8b-lora"}
 
 
@@ -34,13 +51,15 @@ def _from_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_kind_of_training_has_one() -> None:
     assert {path.stem for path in FILES} >= WANTED
+    assert set(ready_names()) == PRESETS
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_nothing_is_wrong_with_it(path: Path) -> None:
     (loaded,) = load_configs([path.relative_to(ROOT)])
     assert loaded.subject is not None
-    assert judge(loaded.subject, loaded.findings) == ()
+    found, _ = check_configs([loaded])
+    assert found == ()
     assert spec_of(path).name == path.stem
 
 
@@ -57,13 +76,50 @@ def test_what_a_machine_gets_holds_what_is_run_on_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_its_command_can_be_read_by_a_shell_with_and_without_a_checkpoint(path: Path) -> None:
-    spec = spec_of(path)
+    for spec in in_every_variant(spec_of(path)):
+        _check_command(spec)
+
+
+def _check_command(spec: RunSpec) -> None:
     trainer = trainer_for(spec)
     for step, folder in ((None, None), (500, "/w/checkpoints/step_500")):
         line = trainer.command(spec, checkpoints="/w/checkpoints", resume_step=step, resume_folder=folder)
         words = shlex.split(line)
         assert words
         assert ("500" in line) == (step is not None)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.stem in PRESETS], ids=lambda path: path.stem)
+def test_the_memory_that_a_preset_names_is_what_the_estimator_says_and_fits(path: Path, tmp_path: Path) -> None:
+    named = MEMORY.findall(path.read_text(encoding="utf-8"))
+    assert bool(named) != (spec_of(path).trainer.kind == "trm"), "the estimator knows language models"
+    shell = Inside(tmp_path)
+    for line, peak_gib in named:
+        estimate = json.loads(shell.ok(*line.split(), "--json"))
+        assert f"{estimate['trainer']['peak_gib']:.1f}" == peak_gib
+        assert estimate["fits"]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.stem in PRESETS], ids=lambda path: path.stem)
+def test_a_preset_can_be_launched_from_an_empty_folder_and_a_step_is_the_same_in_every_variant(path: Path, tmp_path: Path) -> None:
+    shell = Inside(tmp_path)
+    shell.ok("init", "--preset", path.stem, "--name", "mine", "--budget", "3", "--yes")
+    assert ": ok" in shell.ok("validate", "configs/mine.yaml")
+    read = read_config(tmp_path / "configs" / "mine.yaml").spec
+    assert read is not None
+    assert (read.name, read.budget.usd) == ("mine", 3)
+    assert len({sequences_of(spec) for spec in in_every_variant(read)}) == 1
+
+
+def in_every_variant(spec: RunSpec) -> list[RunSpec]:
+    return [spec.variant(number) for number in range(len(spec.hardware.variants))] or [spec]
+
+
+def sequences_of(spec: RunSpec) -> int:
+    """Return the sequences of a step of TRL's scripts; 0 for others, whose batch does not depend on the number of GPUs."""
+    given = dict(flags(spec.trainer.command))
+    batch, times = given.get("per_device_train_batch_size"), given.get("gradient_accumulation_steps")
+    return int(batch) * int(times) * spec.hardware.count if batch and times else 0
 
 
 def test_the_pilot_is_tried_for_50_steps_and_resumed_from_a_file() -> None:

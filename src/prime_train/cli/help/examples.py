@@ -52,6 +52,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "init": (
         ("answer a few questions", "prime-train init"),
         ("for your own script", "prime-train init --command 'python train.py' --budget 20 --yes"),
+        ("a config that is ready to run, from configs/presets", "prime-train init --preset trl-grpo --yes"),
     ),
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),

@@ -19,26 +19,30 @@ from prime_train.operations.configs.new_config import (
     DEFAULT_USD,
     PRIME_RL,
     Answers,
+    Files,
     checked_usd,
     existing,
     implied_kind,
     prime_rl_files,
     prime_rl_settings,
+    ready_files,
     save_files,
     script_files,
     script_of,
     to_do,
 )
+from prime_train.operations.configs.ready_configs import ready_names
 from prime_train.operations.launching.launch_config import InvalidConfig
 from prime_train.output import print_coloured
 
 STEPS = 100
+_PRESET_HELP = "Hardware, such as h100-80gb; or a config that is ready to run, such as hf-sft."
 FOLDER = Path("configs")
 
 
 def init(
     model: Annotated[str, typer.Option(help="Model, such as Qwen/Qwen3-4B.", show_default=False)] = "",
-    preset: Annotated[str, typer.Option(help="Hardware, such as h100-80gb.", show_default=False)] = "",
+    preset: Annotated[str, typer.Option(help=_PRESET_HELP, show_default=False)] = "",
     gpus: Annotated[int, typer.Option(min=0, help="Number of GPUs: 2, 4 or 8; for your own script also 1.", show_default=False)] = 0,
     environment: Annotated[str, typer.Option("--environment", "--env", help="Environment of prime-rl to train on.")] = "",
     lora: Annotated[
@@ -66,6 +70,8 @@ def init(
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         fix = "add --model, --preset, --gpus and --yes, or for your own script --kind, --command and --yes"
         raise UsageError("questions cannot be asked, because this is not a terminal", fix=fix)
+    if preset in ready_names():
+        return _write_ready(ready_files(preset, folder, name=name, usd=given.usd), ask=not yes, force=force)
     trains = checked_kind(kind) if kind else implied_kind(given, command)
     if yes and not (model and preset) and not command and trains in (None, PRIME_RL):
         fix = "such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2, or --command 'python train.py'"
@@ -92,6 +98,16 @@ def _own(kind: str, given: Answers, command: str, *, steps: int, name: str, ask:
     if ask and not given.usd:
         given = replace(given, usd=checked_usd(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd)))
     return script_of(kind, given, checked_command(command) if command else "", steps=steps, name=name)
+
+
+def _write_ready(files: Files, *, ask: bool, force: bool) -> Exit:
+    try:
+        _show(files, shown=ask)
+        if _written(files, ask=ask, force=force):
+            _next([], next(iter(files)))
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return Exit.OK
 
 
 def _write_own(own: Own, folder: Path, *, ask: bool, force: bool) -> Exit:

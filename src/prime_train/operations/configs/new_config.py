@@ -17,6 +17,7 @@ from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.estimate.models.lookup import resolve_model
 from prime_train.estimate.models.registry import Entry, ModelKind
+from prime_train.operations.configs.ready_configs import ready_config
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.launch_config import InvalidConfig
 from prime_train.operations.models import registry
@@ -69,6 +70,13 @@ def script_files(own: Own, folder: Path) -> Files:
     if has_errors(found):
         raise InvalidConfig(tuple(finding for finding in found if finding.severity is Severity.ERROR), sources)
     return {path: text}
+
+
+def ready_files(preset: str, folder: Path, *, name: str, usd: float) -> Files:
+    """Return the text of a config that is ready to run by its path. Raises UsageError if there is none of this name."""
+    made, text = ready_config(preset, name=name, usd=usd)
+    _check_name(made)
+    return {folder / f"{made}.yaml": text}
 
 
 def prime_rl_settings(given: Answers, *, lora: bool | None, steps: int, ref: str, name: str) -> Settings:
