@@ -33,7 +33,7 @@ _CAUSES = {
     RunState.SUCCEEDED: Cause.FINISHED,
     RunState.FAILED: Cause.IMPORT_ERROR,
     RunState.STOPPED: Cause.BUDGET_SPENT,
-    RunState.CANCELLED: Cause.DRAINED,
+    RunState.CANCELLED: Cause.STOPPED_GRACEFULLY,
 }
 
 
@@ -136,7 +136,7 @@ def pod(of: Run | None = None, *, attempt: int | None = None, **changes: Any) ->
     return replace(made, **changes)
 
 
-def happening(text: str = "it happened", **changes: Any) -> HistoryEvent:
+def history_event(text: str = "it happened", **changes: Any) -> HistoryEvent:
     return replace(HistoryEvent(RUN_ID, T0_S, attempt=1, kind="note", text=text), **changes)
 
 

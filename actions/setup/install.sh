@@ -13,7 +13,7 @@ die() {
 : "${RUNNER_TEMP:?is set by the runner}"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 venv=$RUNNER_TEMP/prime-train
-marker=$venv/.installed
+sentinel=$venv/.installed
 
 wanted=$("$root/actions/setup/fingerprint.sh")
 if [ -f "$marker" ] && [ "$(cat "$marker")" = "$wanted" ]; then

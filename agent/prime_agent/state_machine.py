@@ -262,7 +262,7 @@ def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
         case Order.DRAIN:
             if state.flush is not None and state.flush.until_s is None:
                 return _pressed(state, now_s), ()
-            return _stopping(state, Cause.DRAINED, reply.reason or "the control plane ordered a flush and stop", now_s)
+            return _stopping(state, Cause.STOPPED_GRACEFULLY, reply.reason or "the control plane ordered a flush and stop", now_s)
         case Order.EVIDENCE:
             was_requested = state.evidence_requested
             return replace(state, evidence_requested=True), () if was_requested else (e.GatherEvidence(),)
@@ -340,8 +340,8 @@ def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str =
 def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
     """Enter the flush, after which nothing else is left to do."""
     trained = state.transfers.open
-    # Without a marker, only the absence of changes distinguishes a complete checkpoint from one truncated by a crash. So after a crash only
-    # checkpoints that were unchanged before it count.
+    # Without a sentinel file, only the absence of changes distinguishes a complete checkpoint from one truncated by a crash. So after a
+    # crash only checkpoints that were unchanged before it count.
     clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
     begun_s = state.stop.requested_s if state.stop is not None else now_s
     health = state.job.spec.health

@@ -22,7 +22,7 @@ import threading
 from pathlib import Path
 
 POLL_S = 5.0
-MARKER = "COMPLETE"
+SENTINEL = "COMPLETE"
 INFO = "recover_info"
 LAST = "dataloader_info.pkl"
 JSONS = ("step_info", "saver_info", "evaluator_info", "stats_logger_info", "checkpoint_info")
@@ -42,8 +42,8 @@ def step_of(state: Path):
         end_s = (info / LAST).stat().st_mtime
         engines = [state / engine / STATE for engine in ENGINES if (state / engine / STATE).is_dir()]
         for engine in engines:
-            marker_s = (engine / ".metadata").stat().st_mtime
-            if marker_s > end_s or any(shard.stat().st_mtime > marker_s for shard in engine.glob("*.distcp")):
+            metadata_s = (engine / ".metadata").stat().st_mtime
+            if metadata_s > end_s or any(shard.stat().st_mtime > metadata_s for shard in engine.glob("*.distcp")):
                 return None
         return int(told[0]["global_step"]) + 1 if engines else None
     except (OSError, ValueError, KeyError, TypeError):
@@ -76,7 +76,7 @@ def keep(state: Path, into: Path) -> None:
     if not unchanged:
         shutil.rmtree(draft, ignore_errors=True)
         return
-    (draft / MARKER).touch()
+    (draft / SENTINEL).touch()
     draft.rename(into / f"step_{step}")
     print(f"snapshots: step {step} is kept", flush=True)
 
@@ -84,7 +84,7 @@ def keep(state: Path, into: Path) -> None:
 def put_back(snapshot: Path, state: Path) -> None:
     """What AReaL is to resume from; whatever was there goes. Times stay, for they say which part is newer."""
     shutil.rmtree(state, ignore_errors=True)
-    shutil.copytree(snapshot, state, ignore=shutil.ignore_patterns(MARKER))
+    shutil.copytree(snapshot, state, ignore=shutil.ignore_patterns(SENTINEL))
     if step_of(state) is None:
         sys.exit(f"snapshots: {snapshot} is not whole; AReaL would begin at step 0")
 

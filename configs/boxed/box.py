@@ -26,7 +26,7 @@ from pathlib import Path
 POLL_S = 5.0
 READ_BYTES = 65_536
 LINE_BYTES_MAX = 65_536
-MARKER = "COMPLETE"
+SENTINEL = "COMPLETE"
 
 
 class Boxes:
@@ -57,7 +57,7 @@ class Boxes:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         shutil.move(str(path), str(draft / f"checkpoint{self._suffix}"))
-        (draft / MARKER).touch()
+        (draft / SENTINEL).touch()
         shutil.rmtree(box, ignore_errors=True)
         draft.rename(box)
         print(f"box: {path} is now {box}", flush=True)

@@ -1,4 +1,4 @@
-"""The sticky comment: found by author and marker, updated instead of repeated, cut to GitHub's limit."""
+"""The sticky comment: found by author and its hidden first line, updated instead of repeated, cut to GitHub's limit."""
 
 import json
 from collections.abc import Iterator

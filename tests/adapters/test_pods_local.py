@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, MARKER, LocalPods
+from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
@@ -133,8 +133,8 @@ class Place:
                 environment = process.environ() if process.status() != psutil.STATUS_ZOMBIE else {}
             except psutil.Error:
                 continue
-            if environment.get(TOKEN) == self.token and MARKER in environment:
-                found[process.pid] = environment[MARKER]
+            if environment.get(TOKEN) == self.token and POD_VARIABLE in environment:
+                found[process.pid] = environment[POD_VARIABLE]
         return found
 
     def first_process(self, pod: Pod) -> int:

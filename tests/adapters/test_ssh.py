@@ -17,7 +17,7 @@ from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.ssh import KnownHosts, LoginKey, Shell, connect, login_key
 from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX
 from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
-from tests.fakes.prime import MARKER, FakePrime, needs_sshd
+from tests.fakes.prime import POD_VARIABLE, FakePrime, needs_sshd
 from tests.fakes.prime.client import create
 from tests.waiting import await_true
 
@@ -79,7 +79,7 @@ def busy(pod: SshAddress) -> list[int]:
     found = []
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARKER) == pod.pod_id and not process.info["name"].startswith("sshd"):
+            if process.environ().get(POD_VARIABLE) == pod.pod_id and not process.info["name"].startswith("sshd"):
                 found.append(process.pid)
     return found
 

@@ -28,7 +28,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Gpus, JobExit, Phase, Saves, Verdict
 from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
-from tests.builders import RUN_ID, T0_S, alert, commit, happening, heartbeat, lease, run
+from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, run
 from tests.fakes import dynamo
 from tests.fakes.dynamo import RecordedCalls, SmallPages
 from tests.fakes.faulty_proxy import FaultyProxy
@@ -153,7 +153,7 @@ def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, 
     before = train(store)
     store.wake(RUN_ID, T0_S)
     received.requested.clear()
-    assert not store.save(replace(next_of(before), events=(happening(),), alerts=(alert(),)))
+    assert not store.save(replace(next_of(before), events=(history_event(),), alerts=(alert(),)))
     assert received.operations == ["get_item"]
 
 
@@ -198,7 +198,7 @@ def test_a_run_at_rest_is_changed_by_the_first_who_saves_it(store: DynamoStore) 
 
 
 def test_what_is_old_goes_by_itself(store: DynamoStore, ministack: S3Server, table: str) -> None:
-    store.save(replace(next_of(train(store)), events=(happening(),), alerts=(alert("a"),)))
+    store.save(replace(next_of(train(store)), events=(history_event(),), alerts=(alert("a"),)))
     reported = dynamo.client_of(ministack).describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     assert reported == {"TimeToLiveStatus": "ENABLED", "AttributeName": EXPIRES}
     mortal = {item["PK"].partition("#")[0]: item[EXPIRES] for item in items(ministack, table, "") if EXPIRES in item}
@@ -211,7 +211,7 @@ def test_what_comes_in_pages_is_read_to_its_end(ministack: S3Server, table: str)
     names = [f"r{n:02}" for n in range(20)]
     for name in names:
         store.create(run(run_id=name))
-    lines = [happening(str(n), run_id="r00") for n in range(5)]
+    lines = [history_event(str(n), run_id="r00") for n in range(5)]
     for line in lines:
         store.save(replace(next_of(loaded(store, "r00")), events=(line,), alerts=(alert(line.text),)))
     assert store.history("r00") == lines
@@ -245,9 +245,9 @@ def refused(code: str, *reasons: str, status: int = 400) -> Response:
 def test_a_save_whose_answer_is_lost_is_made_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
     before = train(store)
     proxy.fail(LoseResponse(), first=2)
-    assert far.save(replace(next_of(before, backoffs=7), events=(happening(),), alerts=(alert(),)))
+    assert far.save(replace(next_of(before, backoffs=7), events=(history_event(),), alerts=(alert(),)))
     assert loaded(store).run == replace(before.run, version=before.run.version + 1, backoffs=7)
-    assert (store.history(RUN_ID), store.outbox(9)) == ([happening()], [alert()])
+    assert (store.history(RUN_ID), store.outbox(9)) == ([history_event()], [alert()])
 
 
 def test_a_run_whose_creation_is_not_answered_is_created_once(far: DynamoStore, proxy: FaultyProxy) -> None:
@@ -435,9 +435,11 @@ def test_a_mark_whose_answer_is_lost_is_made(far: DynamoStore, store: DynamoStor
 def test_an_alert_that_was_reported_does_not_keep_a_save_from_its_other_alerts(store: DynamoStore) -> None:
     store.save(replace(next_of(train(store)), alerts=(alert("a"), alert("c"))))
     store.mark_sent("c")
-    assert store.save(replace(next_of(loaded(store)), alerts=(alert("a", title="again"), alert("b"), alert("c")), events=(happening(),)))
+    assert store.save(
+        replace(next_of(loaded(store)), alerts=(alert("a", title="again"), alert("b"), alert("c")), events=(history_event(),))
+    )
     assert store.outbox(9) == [alert("a"), alert("b")]
-    assert store.history(RUN_ID) == [happening()]
+    assert store.history(RUN_ID) == [history_event()]
 
 
 # ------------------------------------------------------------------------------------------------------------------------- errors
@@ -567,7 +569,7 @@ def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
     store.create(run(why=unusual))
     ordered = replace(Lease(RUN_ID, version=1), order_reason=unusual)
     full = replace(
-        next_of(loaded(store), why=unusual), lease=ordered, lease_version=0, events=(happening(unusual),), alerts=(alert(text=unusual),)
+        next_of(loaded(store), why=unusual), lease=ordered, lease_version=0, events=(history_event(unusual),), alerts=(alert(text=unusual),)
     )
     assert store.save(full)
     assert loaded(store).run.why == loaded(store).lease.order_reason == "caf?"
@@ -585,12 +587,12 @@ def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: s
     assert [store.heartbeat(heartbeat(seq, news=True), T0_S).verdict for seq in (1, 1)] == [Verdict.OK, Verdict.REPEATED]
     assert store.commit(commit(5, attempt=2), T0_S).verdict is Verdict.FENCED
     assert not store.save(next_of(before))
-    full = replace(next_of(loaded(store), why="ünïcode"), events=(happening(),), alerts=(alert(),))
+    full = replace(next_of(loaded(store), why="ünïcode"), events=(history_event(),), alerts=(alert(),))
     assert store.save(full)
     for one in (store, same):
         assert loaded(one).run == full.run
         assert one.list_runs() == [full.run]
-        assert (one.history(RUN_ID), one.outbox(9)) == ([happening()], [alert()])
+        assert (one.history(RUN_ID), one.outbox(9)) == ([history_event()], [alert()])
     calls.close()
 
 

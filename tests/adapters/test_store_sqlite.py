@@ -21,7 +21,7 @@ from prime_train.adapters.stored_json import dump
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Verdict
 from prime_train.ports import PermanentError, RunRecord, TemporaryError
-from tests.builders import RUN_ID, T0_S, alert, happening, heartbeat, lease, run
+from tests.builders import RUN_ID, T0_S, alert, heartbeat, history_event, lease, run
 from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,13 +36,13 @@ from pathlib import Path
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Change
 from prime_train.ports import TemporaryError
-from tests.builders import RUN_ID, heartbeat, happening
+from tests.builders import RUN_ID, heartbeat, history_event
 store = SqliteStore(Path(sys.argv[1]))
 
 def once():
     held = store.load(RUN_ID)
     after = replace(held.run, version=held.run.version + 1, backoffs=held.run.backoffs + 1)
-    saved = store.save(Change(after, events=(happening("x" * 2000),)))
+    saved = store.save(Change(after, events=(history_event("x" * 2000),)))
     return after.backoffs if saved else None
 
 def remember():
@@ -220,13 +220,13 @@ def test_a_store_that_is_opened_again_knows_everything(path: Path) -> None:
     train(path)
     with opened(path) as store:
         before = loaded(store)
-        after = Change(replace(before.run, version=3), events=(happening(),), alerts=(alert(),))
+        after = Change(replace(before.run, version=3), events=(history_event(),), alerts=(alert(),))
         assert store.save(after)
         store.heartbeat(heartbeat(4), T0_S + 70)
     with opened(path) as store:
         assert loaded(store).run == after.run
         assert loaded(store).lease.seq == 4
-        assert (store.history(RUN_ID), store.outbox(9)) == ([happening()], [alert()])
+        assert (store.history(RUN_ID), store.outbox(9)) == ([history_event()], [alert()])
 
 
 # ------------------------------------------------------------------------------------------------------------ while others write
@@ -394,7 +394,7 @@ def test_text_that_is_no_unicode_is_stored_readable(path: Path) -> None:
                 replace(before.run, version=2, why=unusual),
                 ordered,
                 lease_version=0,
-                events=(happening(unusual),),
+                events=(history_event(unusual),),
                 alerts=(alert(text=unusual),),
             )
         )

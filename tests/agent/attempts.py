@@ -35,7 +35,7 @@ def demo_spec(arguments: str, **changes: Any) -> RunSpec:
     sections: dict[str, Any] = {
         "trainer": {"command": f"{DEMO} {arguments}", "stop_s": 20, "progress": {"file": "progress.jsonl"}},
         "hardware": {"open_files_min": 256, "disk_gib": 1},
-        "checkpoints": {"folder": "out/checkpoints", "marker": "COMPLETE"},
+        "checkpoints": {"folder": "out/checkpoints", "sentinel": "COMPLETE"},
         "health": {"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},
     }
     for name, value in changes.items():

@@ -29,7 +29,7 @@ class History:
     """A history of an agent's core. `answers`: whether heartbeats are answered at once, as by a control plane that is available."""
 
     def __init__(self, wanted: RunSpec | None = None, *, answers: bool = True, **job: Any) -> None:
-        self.state: AgentState = initial(Job(RUN_ID, 1, wanted or spec(checkpoints={"marker": "COMPLETE"}), **job))
+        self.state: AgentState = initial(Job(RUN_ID, 1, wanted or spec(checkpoints={"sentinel": "COMPLETE"}), **job))
         self.now_s = 1000.0
         self.answers = answers
         self.outputs: v.OutputsUploaded | None = v.OutputsUploaded()

@@ -23,7 +23,7 @@ NOW_S = 2_000_000_000
 """The agent's time, long after anything that the tests write, so that nothing in the bucket counts as recently written."""
 
 DCP = Path(__file__).parent.parent / "data" / "dcp" / "step_10"
-MARKED = {"marker": "COMPLETE", "files": ["weights.npz", "state.json"]}
+WITH_SENTINEL = {"sentinel": "COMPLETE", "files": ["weights.npz", "state.json"]}
 
 
 def zipped(content: bytes) -> bytes:
@@ -41,7 +41,7 @@ def tensors(content: bytes) -> bytes:
 
 
 def contents(step: int) -> dict[str, bytes]:
-    """Return the files of one checkpoint in the order in which they are written. `base` is the same in every step; the marker comes
+    """Return the files of one checkpoint in the order in which they are written. `base` is the same in every step; the sentinel comes
     last.
     """
     return {
@@ -78,7 +78,7 @@ def save_dcp(work: Path, step: int) -> Path:
 def uploader(
     bucket: Bucket, disk: Path, *, attempt: int = 1, known: ResumePoint | None = None, now_s: int = NOW_S, **checkpoints: Any
 ) -> Uploader:
-    made: RunSpec = spec(checkpoints=MARKED | checkpoints)
+    made: RunSpec = spec(checkpoints=WITH_SENTINEL | checkpoints)
     return Uploader(
         bucket=bucket,
         spec=made,

@@ -62,7 +62,7 @@ def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_tha
 
 
 def test_without_a_marker_the_last_checkpoint_needs_no_time_to_settle_once_the_trainer_is_gone(tmp_path: Path) -> None:
-    wanted = demo_spec("--steps 20 --save-every 20", checkpoints={"marker": None, "settled_s": 3600})
+    wanted = demo_spec("--steps 20 --save-every 20", checkpoints={"sentinel": None, "settled_s": 3600})
     with attempt(tmp_path, wanted) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
         assert steps_in_bucket(here) == [20] == [commit.step for commit in here.plane.commits]
@@ -331,7 +331,7 @@ def test_a_drain_saves_uploads_and_leaves(tmp_path: Path) -> None:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3)
         here.plane.order = Order.DRAIN
         last = the_exit(here)
-        assert cause_of(last) is Cause.DRAINED
+        assert cause_of(last) is Cause.STOPPED_GRACEFULLY
         assert steps_in_bucket(here) == [last.step] == [here.plane.commits[-1].step]
 
 
@@ -342,7 +342,7 @@ def test_a_trainer_deaf_to_sigterm_is_killed_when_its_time_is_over(tmp_path: Pat
         here.plane.order = Order.DRAIN
         last = the_exit(here)
         assert last.exit is not None
-        assert (last.exit.cause, last.exit.code) == (Cause.DRAINED, -9)
+        assert (last.exit.cause, last.exit.code) == (Cause.STOPPED_GRACEFULLY, -9)
 
 
 def test_sigterm_to_the_agent_is_a_preemption_notice(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_save_cut_off_at_any_byte_is_never_uploaded(tmp_path: Path, bucket: Fo
     for number, files in enumerate(cuts(contents(30))):
         disk = tmp_path / str(number)
         if "COMPLETE" in files:
-            continue  # the marker's own bytes mean nothing: when it is there, the others are whole
+            continue  # the sentinel's own bytes mean nothing: when it is there, the others are whole
         folder = save(work(disk), 30, files)
         made = uploader(bucket, disk)
         assert made.scan(NOW_S) == [], sorted(files)
@@ -148,7 +148,7 @@ def test_a_save_cut_off_at_any_byte_is_never_uploaded(tmp_path: Path, bucket: Fo
 def test_a_truncated_file_beside_a_marker_is_never_uploaded(tmp_path: Path, bucket: FolderBucket, cut: str) -> None:
     complete = contents(30)[cut]
     for length in {*range(30), *range(len(complete) - 30, len(complete) - 1), len(complete) // 2}:
-        # The marker comes first here, and the trainer dies soon after: time alone would call it settled.
+        # The sentinel comes first here, and the trainer dies soon after: time alone would call it settled.
         files = {"COMPLETE": b"30\n"} | contents(30) | {cut: complete[:length]}
         folder = save(work(tmp_path), 30, files)
         made = uploader(bucket, tmp_path)
@@ -177,7 +177,7 @@ def test_a_missing_file_that_an_index_names_is_noticed(tmp_path: Path, bucket: F
 
 
 def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: Path, bucket: FolderBucket) -> None:
-    rules: dict[str, Any] = {"marker": None, "files": [], "settled_s": 1}
+    rules: dict[str, Any] = {"sentinel": None, "files": [], "settled_s": 1}
     folder = save_dcp(work(tmp_path), 10)
     assert len(uploader(bucket, tmp_path, **rules).scan(NOW_S)) == 1
     for name in ("trainer/.metadata", "trainer/__0_0.distcp", "trainer/__1_0.distcp", "orchestrator/progress.pt"):
@@ -322,7 +322,7 @@ def test_one_that_is_being_removed_is_uploaded_as_it_was_when_it_was_complete(tm
     folder = save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path, files=[])
     made.scan(NOW_S)
-    (folder / "optimizer.pt").unlink()  # the marker is still there
+    (folder / "optimizer.pt").unlink()  # the sentinel is still there
     assert download(bucket, made.upload(made.scan(NOW_S)[0], cancelled=never)) == contents(10)
 
 

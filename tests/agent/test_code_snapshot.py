@@ -15,7 +15,7 @@ from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.code_archive import pack, survey
 from prime_train.core.causes import Cause
-from prime_train.core.spec import TreeSpec
+from prime_train.core.spec import CodeSpec
 from tests.agent.attempts import packed
 from tests.waiting import HANG_S
 
@@ -56,7 +56,7 @@ def test_a_tree_is_unpacked_and_what_was_there_before_is_gone(shell: Shell, tmp_
     unpack(bucket, "tree", shell.cwd, shell)
     assert [path.relative_to(shell.cwd).as_posix() for path in shell.cwd.rglob("*.txt")] == ["a/b.txt"]
     assert not (shell.cwd / "half").exists()
-    assert not (tmp_path / "tree.tar.gz").exists()
+    assert not (tmp_path / "code.tar.gz").exists()
 
 
 def test_a_tree_that_reaches_out_of_its_folder_is_refused(shell: Shell, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_tree_that_is_cut_off_or_absent_is_reported(shell: Shell, tmp_path: Pa
 
 
 def test_a_repository_is_checked_out_at_the_launchs_commit_whatever_has_come_since(repo: tuple[Path, list[str]], shell: Shell) -> None:
-    clone(TreeSpec(repo=str(repo[0]), ref="main"), repo[1][0], shell.cwd, shell)
+    clone(CodeSpec(repo=str(repo[0]), ref="main"), repo[1][0], shell.cwd, shell)
     assert (shell.cwd / "file").read_text() == "first"
 
 
@@ -133,11 +133,11 @@ def test_without_a_commit_the_ref_or_the_default_branch_counts(
     ref: str | None, text: str, repo: tuple[Path, list[str]], shell: Shell
 ) -> None:
     wanted = repo[1][0][:10] if ref == "short" else ref
-    clone(TreeSpec(repo=repo[0].as_uri(), ref=wanted), "", shell.cwd, shell)
+    clone(CodeSpec(repo=repo[0].as_uri(), ref=wanted), "", shell.cwd, shell)
     assert (shell.cwd / "file").read_text() == text
 
 
 def test_a_clone_that_is_called_off_ends(tmp_path: Path, shell: Shell) -> None:
     shell.called_off.now()
     with pytest.raises(Called):
-        clone(TreeSpec(repo=str(tmp_path / "absent")), "", shell.cwd, shell)
+        clone(CodeSpec(repo=str(tmp_path / "absent")), "", shell.cwd, shell)

@@ -22,7 +22,7 @@ from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, sensed
 from tests.agent.histories import FENCED, OK, History, ordered, steps
 from tests.builders import RUN_ID, digest, spec
 
-MARKED = {"marker": "COMPLETE"}
+WITH_SENTINEL = {"sentinel": "COMPLETE"}
 KILL = e.SignalTrainer(e.Force.KILL)
 ASK = e.SignalTrainer(e.Force.ASK)
 SERVICE = Service("the inference server", Cause.INFERENCE_FAILED, 180, gpus=(0,), ports=(8100,))
@@ -180,7 +180,7 @@ def test_zero_rewards_are_nobodys_business_where_the_breaker_is_off() -> None:
 
 
 def test_exit_code_0_is_reported_as_finished_and_left_to_the_control_plane_to_judge() -> None:
-    history = History(spec(trainer={"steps": 100}, checkpoints=MARKED)).begin().train(50)
+    history = History(spec(trainer={"steps": 100}, checkpoints=WITH_SENTINEL)).begin().train(50)
     history.end(v.TrainerExited(0, Cause.FINISHED))
     text = history.heartbeats[-1]
     assert text.exit is not None
@@ -241,10 +241,10 @@ def refuse_uploads(history: History) -> None:
 
 
 def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_presses() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED)).begin().train(1)
+    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL)).begin().train(1)
     history.look()
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
-    history.hear(v.TrainerExited(0, Cause.DRAINED))
+    history.hear(v.TrainerExited(0, Cause.STOPPED_GRACEFULLY))
     begun_s = history.now_s
     refuse_uploads(history)
     assert history.of(e.Exit) == [e.Exit(e.Leave.REPORTED)]
@@ -257,7 +257,7 @@ def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_
 
 @pytest.mark.parametrize("limit", [{"deadline_in_s": 600}, {"train_s_max": 600}])
 def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_reported(limit: dict[str, Any]) -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED), **limit).begin().train(1)
+    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL), **limit).begin().train(1)
     history.look()
     history.wait(620)
     assert history.of(e.SignalTrainer) == [ASK]
@@ -269,7 +269,7 @@ def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_rep
 
 
 def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durable_and_says_so() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=MARKED)).begin().train(1)
+    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=WITH_SENTINEL)).begin().train(1)
     history.look()
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     refuse_uploads(history)
@@ -290,7 +290,7 @@ def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durab
 
 
 def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=MARKED)).begin().train(1)
+    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL)).begin().train(1)
     history.look()
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     history.look(1)
@@ -309,7 +309,7 @@ def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> N
     ],
 )
 def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last_look: v.CheckpointsScanned, words: str) -> None:
-    history = History(spec(checkpoints=MARKED)).begin().train(*range(1, 10))
+    history = History(spec(checkpoints=WITH_SENTINEL)).begin().train(*range(1, 10))
     history.look(3)
     history.hear(v.Uploaded(3, "key-3"))
     history.hear(v.CommitAnswered(3, OK))
@@ -329,7 +329,7 @@ def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last
 
 
 def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_durable_one_is_no_success() -> None:
-    history = History(spec(checkpoints=MARKED)).begin().train(*range(1, 10))
+    history = History(spec(checkpoints=WITH_SENTINEL)).begin().train(*range(1, 10))
     history.look(3)
     history.hear(v.Uploaded(3, "key-3"))
     history.hear(v.CommitAnswered(3, OK))
@@ -354,7 +354,7 @@ def fail_upload(history: History, step: int) -> None:
 
 
 def test_uploads_that_fail_again_and_again_are_reported_with_the_reason_until_one_is_committed() -> None:
-    history = History(spec(checkpoints=MARKED)).begin().train(1)
+    history = History(spec(checkpoints=WITH_SENTINEL)).begin().train(1)
     for _ in range(2):
         fail_upload(history, 1)
     history.wait(60)
@@ -381,7 +381,7 @@ def save_one(history: History, number: int, *, wait_s: float) -> None:
 
 
 def test_uploads_that_fall_behind_by_more_than_two_intervals_are_reported() -> None:
-    history = History(spec(checkpoints=MARKED)).begin()
+    history = History(spec(checkpoints=WITH_SENTINEL)).begin()
     save_one(history, 1, wait_s=100)
     save_one(history, 2, wait_s=80)
     assert history.heartbeats[-1].upload_problem == ""
@@ -431,7 +431,7 @@ def test_a_drain_asks_the_trainer_to_save_and_kills_it_only_after_its_time() -> 
     history.end(v.TrainerExited(-9, Cause.KILLED))
     exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
-    assert (exit_.cause, exit_.detail) == (Cause.DRAINED, "user")
+    assert (exit_.cause, exit_.detail) == (Cause.STOPPED_GRACEFULLY, "user")
 
 
 def test_an_order_that_is_repeated_in_every_reply_is_obeyed_once() -> None:
@@ -444,7 +444,7 @@ def test_an_order_that_is_repeated_in_every_reply_is_obeyed_once() -> None:
 
 
 def test_a_drained_trainer_that_reaches_its_last_step_has_finished() -> None:
-    history = History(spec(trainer={"steps": 2}, checkpoints=MARKED)).begin().train(1)
+    history = History(spec(trainer={"steps": 2}, checkpoints=WITH_SENTINEL)).begin().train(1)
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.train(2)
     history.end(v.TrainerExited(0, Cause.FINISHED))
@@ -538,7 +538,7 @@ def test_the_first_reason_to_stop_is_the_one_that_is_reported() -> None:
 
 
 def test_a_trainer_that_outlives_sigkill_does_not_hold_up_the_end() -> None:
-    history = History(spec(trainer={"stop_s": 10}, checkpoints=MARKED)).begin().train(1)
+    history = History(spec(trainer={"stop_s": 10}, checkpoints=WITH_SENTINEL)).begin().train(1)
     history.hear(v.SigTerm())
     history.wait(10 + STUCK_S_MAX + 1)
     history.look()
@@ -578,7 +578,7 @@ def test_evidence_that_could_not_be_kept_is_not_claimed() -> None:
 
 
 def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
-    history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 900}, checkpoints=MARKED)).begin().train(1)
+    history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 900}, checkpoints=WITH_SENTINEL)).begin().train(1)
     for _ in range(91):
         history.hear(sensed(EMPTY, EMPTY), after_s=10)
     history.hear(v.EvidenceDone(kept=True))
@@ -678,7 +678,7 @@ def test_an_exit_nobody_hears_for_an_hour_ends_the_agent_all_the_same() -> None:
 
 
 def test_a_commit_that_waits_for_the_control_plane_comes_before_the_exit() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=MARKED), answers=False).begin().train(1)
+    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=WITH_SENTINEL), answers=False).begin().train(1)
     history.look(5)
     history.hear(v.Uploaded(5, "key-5"))
     history.hear(v.CommitFailed(5, "connection refused"))
@@ -812,7 +812,7 @@ JOBS = st.builds(
     Job,
     st.just(RUN_ID),
     st.just(1),
-    st.sampled_from([spec(checkpoints=MARKED), spec(trainer={"steps": 20}, smoke={"command": "true"}, hardware={"gpus": ["H100"]})]),
+    st.sampled_from([spec(checkpoints=WITH_SENTINEL), spec(trainer={"steps": 20}, smoke={"command": "true"}, hardware={"gpus": ["H100"]})]),
     st.none() | st.just(10),
     st.none() | st.just(300),
 )

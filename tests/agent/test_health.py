@@ -21,7 +21,7 @@ SPLIT = v.ServicesFound((ServiceHealth(SERVICE),))
 
 
 def of_two(**health: int) -> RunSpec:
-    return spec(hardware={"gpus": ["H100"], "count": 2}, health=health, checkpoints={"marker": "COMPLETE"})
+    return spec(hardware={"gpus": ["H100"], "count": 2}, health=health, checkpoints={"sentinel": "COMPLETE"})
 
 
 def training(wanted: RunSpec | None = None) -> History:

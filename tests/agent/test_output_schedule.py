@@ -103,7 +103,7 @@ def test_a_stopped_run_whose_outputs_the_bucket_does_not_take_is_not_called_flus
     history = with_outputs()
     history.outputs = FAILS
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
-    history.end(v.TrainerExited(0, Cause.DRAINED))
+    history.end(v.TrainerExited(0, Cause.STOPPED_GRACEFULLY))
     history.wait(600)
     assert (exit_of(history).cause, exit_of(history).detail) == (Cause.UPLOAD_FAILED, "outputs were not uploaded: the bucket answered 503")
 
@@ -112,9 +112,9 @@ def test_a_stopped_run_with_an_output_that_is_too_large_ends_without_delay() -> 
     history = with_outputs()
     history.outputs = REFUSED
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
-    history.end(v.TrainerExited(0, Cause.DRAINED))
+    history.end(v.TrainerExited(0, Cause.STOPPED_GRACEFULLY))
     history.wait(10)
-    assert exit_of(history).cause is Cause.DRAINED
+    assert exit_of(history).cause is Cause.STOPPED_GRACEFULLY
 
 
 def test_a_run_without_outputs_is_not_held_up_by_a_bucket_that_does_not_take_its_log() -> None:

@@ -137,7 +137,7 @@ def saved(store: DynamoStore, **changes: Any) -> bool:
     record = store.load(builders.RUN_ID)
     assert record is not None
     after = replace(record.run, version=record.run.version + 1, **changes)
-    return store.save(Change(after, events=(builders.happening(),), alerts=(builders.alert(str(after.version)),)))
+    return store.save(Change(after, events=(builders.history_event(),), alerts=(builders.alert(str(after.version)),)))
 
 
 def costs(server: S3Server, name: str, runs: int) -> Table:

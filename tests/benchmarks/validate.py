@@ -30,7 +30,7 @@ name: run-{number}
 trainer:
   kind: prime_rl
   steps: 200
-  tree: {{folder: {folder}}}
+  code: {{folder: {folder}}}
   prime_rl:
     config: rl-{number}.toml
     ref: 559b4477000000000000000000000000000000aa

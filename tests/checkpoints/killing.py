@@ -128,7 +128,7 @@ def upload(job: Job, bucket: Bucket) -> None:
     disk = Path(job.disk)
     made = Uploader(
         bucket=bucket,
-        spec=spec(checkpoints={"marker": "COMPLETE", "keep": 1}),
+        spec=spec(checkpoints={"sentinel": "COMPLETE", "keep": 1}),
         run_id=job.run,
         attempt=job.attempt,
         work=disk / "tree",

@@ -65,7 +65,7 @@ def times(folder: Path) -> dict[str, int]:
 
 
 def age(folder: Path) -> Path:
-    """Give each file a different modification time; the marker's is the newest."""
+    """Give each file a different modification time; the sentinel's is the newest."""
     for number, path in enumerate(sorted(folder.rglob("*"), key=lambda path: path.name == "COMPLETE")):
         if path.is_file() and not path.is_symlink():
             os.utime(path, (1_234_567_890 + number, 1_234_567_890 + number))

@@ -54,10 +54,10 @@ def test_a_checkpoint_comes_back_byte_by_byte_under_its_own_name(bucket: FolderB
 
 def test_a_distributed_checkpoint_comes_back_complete(bucket: FolderBucket, into: Path, tmp_path: Path) -> None:
     original = save_dcp(tmp_path / "old" / "tree", 10)
-    manifest = ship(uploader(bucket, tmp_path / "old", marker=None, files=[]))
+    manifest = ship(uploader(bucket, tmp_path / "old", sentinel=None, files=[]))
     folder = restore(bucket, RUN_ID, point_of(manifest), into)
     assert on_disk(folder) == on_disk(original)
-    again = uploader(bucket, tmp_path / "new", attempt=2, marker=None, files=[])
+    again = uploader(bucket, tmp_path / "new", attempt=2, sentinel=None, files=[])
     assert [local.step for local in again.scan(NOW_S)] == [10], "the trainer's own rules would not find it complete"
 
 

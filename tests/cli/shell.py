@@ -19,9 +19,9 @@ name: small
 trainer:
   command: python -m prime_train.demo.train --steps 20 --save-every 10 --out out --progress progress.jsonl --batch-size 8
   steps: 20
-  tree: {folder: TREE}
+  code: {folder: TREE}
   progress: {file: progress.jsonl}
-checkpoints: {folder: out/checkpoints, marker: COMPLETE}
+checkpoints: {folder: out/checkpoints, sentinel: COMPLETE}
 hardware: {open_files_min: 256, disk_gib: 1}
 health: {heartbeat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5}
 budget: {usd: 5, hours: 2}

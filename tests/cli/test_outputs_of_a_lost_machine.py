@@ -20,7 +20,7 @@ for step in range(1, 10**6):
 """
 CONFIG = """\
 name: small
-trainer: {command: python train.py, tree: {folder: TREE}, progress: {file: progress.jsonl}}
+trainer: {command: python train.py, code: {folder: TREE}, progress: {file: progress.jsonl}}
 outputs: [results/**]
 outputs_every_s: 1
 hardware: {open_files_min: 256, disk_gib: 1}

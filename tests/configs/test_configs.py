@@ -66,7 +66,7 @@ def test_nothing_is_wrong_with_it(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_a_machine_gets_holds_what_is_run_on_it(path: Path) -> None:
     spec = spec_of(path)
-    folder = ROOT / spec.trainer.tree.folder
+    folder = ROOT / spec.trainer.code.folder
     assert folder.is_dir()
     if spec.trainer.prime_rl is not None:
         assert (folder / spec.trainer.prime_rl.config).is_file()

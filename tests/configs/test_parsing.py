@@ -324,7 +324,7 @@ def test_no_text_makes_reading_fail(text: str) -> None:
         lambda inner: (
             st.lists(inner, max_size=4)
             | st.dictionaries(
-                st.sampled_from(["name", "trainer", "command", "budget", "usd", "tree", "repo", "health", "environment", "x"]),
+                st.sampled_from(["name", "trainer", "command", "budget", "usd", "code", "repo", "health", "environment", "x"]),
                 inner,
                 max_size=5,
             )

@@ -39,7 +39,7 @@ from prime_train.core.run import (
 )
 from prime_train.core.wire import JobExit, Order, Phase, Verdict
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
-from tests.builders import RUN_ID, T0_S, alert, commit, happening, heartbeat, lease, new_attempt, offer, run, spec
+from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, run, spec
 from tests.fakes import dynamo
 
 MASTER = b"m" * 32
@@ -168,7 +168,7 @@ def full_run() -> Run:
     """Return a run in which no field has its default value."""
     full_spec = spec(
         trainer={
-            "tree": {"repo": "https://example.org/a/b", "ref": "main"},
+            "code": {"repo": "https://example.org/a/b", "ref": "main"},
             "progress": {"kind": "regex", "pattern": r"step=(?P<step>\d+)"},
         },
         budget={"hours": 2.5},
@@ -285,7 +285,7 @@ def test_a_saved_run_is_loaded_and_its_lease_stays(store: Store) -> None:
 def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store) -> None:
     before = put(store)
     first = leased(before, order=Order.DRAIN)
-    second = replace(leased(before, open=False), events=(happening(),), alerts=(alert(),))
+    second = replace(leased(before, open=False), events=(history_event(),), alerts=(alert(),))
     assert store.save(first)
     assert not store.save(second)
     assert store.load(RUN_ID) == RunRecord(first.run, first.lease or before.lease)
@@ -293,7 +293,7 @@ def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store)
 
 
 def test_a_run_that_was_never_created_is_not_saved(store: Store) -> None:
-    assert not store.save(Change(run(version=2), events=(happening(),), alerts=(alert(),)))
+    assert not store.save(Change(run(version=2), events=(history_event(),), alerts=(alert(),)))
     assert store.load(RUN_ID) is None
     assert (store.history(RUN_ID), store.outbox(9)) == ([], [])
 
@@ -301,7 +301,7 @@ def test_a_run_that_was_never_created_is_not_saved(store: Store) -> None:
 def test_a_heartbeat_in_between_makes_a_fence_lose_and_nothing_of_it_is_written(store: Store) -> None:
     seen = put(store)
     store.heartbeat(heartbeat(1), T0_S + 70)
-    fence = replace(leased(seen, open=False), events=(happening(),), alerts=(alert(),))
+    fence = replace(leased(seen, open=False), events=(history_event(),), alerts=(alert(),))
     assert not store.save(fence)
     assert loaded(store).run == seen.run
     assert loaded(store).lease.open
@@ -547,12 +547,12 @@ def test_history_is_reported_in_the_order_it_was_written(store: Store) -> None:
     put(store)
     put(store, run(RunState.TRAINING, run_id="other"))
     lines = [
-        happening("later", at_s=9),
-        happening("earlier", at_s=3, step=7, data={"cause": "stalled", "ü": "\N{SNOWMAN}"}),
-        happening("same"),
+        history_event("later", at_s=9),
+        history_event("earlier", at_s=3, step=7, data={"cause": "stalled", "ü": "\N{SNOWMAN}"}),
+        history_event("same"),
     ]
     store.save(replace(change(loaded(store)), events=tuple(lines[:2])))
-    store.save(replace(change(loaded(store, "other")), events=(happening(run_id="other"),)))
+    store.save(replace(change(loaded(store, "other")), events=(history_event(run_id="other"),)))
     store.save(replace(change(loaded(store)), events=(lines[2], lines[2])))
     assert store.history(RUN_ID) == [*lines, lines[2]]
 
@@ -662,7 +662,7 @@ def count(store: Store, turns: int) -> None:
     for _ in range(turns):
         for _ in range(TRIES_MAX):
             record = loaded(store)
-            if store.save(replace(change(record, backoffs=record.run.backoffs + 1), events=(happening(),))):
+            if store.save(replace(change(record, backoffs=record.run.backoffs + 1), events=(history_event(),))):
                 break
         else:
             raise AssertionError("never won")
@@ -765,7 +765,7 @@ class AgainstMemory(RuleBasedStateMachine):
         after = replace(after, spec=spec(health={"overdue_s": overdue_s}))
         new = Change(
             after,
-            events=tuple(happening(line, run_id=run_id) for line in lines),
+            events=tuple(history_event(line, run_id=run_id) for line in lines),
             alerts=tuple(alert(key, run_id=run_id, text=str(after.version)) for key in keys),
         )
         if fence is not None:

@@ -69,7 +69,7 @@ def test_no_two_causes_are_reported_in_the_same_words() -> None:
         (Cause.CUDA_ERROR, "If the error repeats, the cause is the code."),
         (Cause.SILENT, "The machine may have lost its network or hung."),
         (Cause.TRAINER_ERROR, "Read the end of the log."),
-        (Cause.DRAINED, ""),
+        (Cause.STOPPED_GRACEFULLY, ""),
     ],
 )
 def test_of_a_run_that_is_over_nobody_is_notified_what_would_have_been_done_by_itself(cause: Cause, advice: str) -> None:

@@ -587,7 +587,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_la
 
 
 def test_what_a_resumed_run_restores_is_chosen_anew_if_its_last_attempt_was_fenced_by_the_stop() -> None:
-    stopped = changed(d.Finish(S.STOPPED, Cause.DRAINED, "stopped by the user")).run
+    stopped = changed(d.Finish(S.STOPPED, Cause.STOPPED_GRACEFULLY, "stopped by the user")).run
     again = c.resumed(stopped, NOW_S + 9).run
     assert d.decide(again, None, as_expected(again), NOW_S + 9) == d.ChooseResume()
 

@@ -767,15 +767,15 @@ def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_reported_as_
     assert decision.why.endswith("; flushed")
 
 
-@pytest.mark.parametrize("verdict", [Sick(Cause.DRAINED, "", exited=True), Gone("404")])
-@pytest.mark.parametrize(("reason", "cause"), [(DrainReason.USER, Cause.DRAINED), (DrainReason.BUDGET, Cause.BUDGET_SPENT)])
+@pytest.mark.parametrize("verdict", [Sick(Cause.STOPPED_GRACEFULLY, "", exited=True), Gone("404")])
+@pytest.mark.parametrize(("reason", "cause"), [(DrainReason.USER, Cause.STOPPED_GRACEFULLY), (DrainReason.BUDGET, Cause.BUDGET_SPENT)])
 def test_an_ordered_stop_ends_when_the_agent_has_left_or_its_machine_has(reason: DrainReason, cause: Cause, verdict: Verdict) -> None:
     decision = finish_of(after(draining(reason, 5), verdict))
     assert (decision.state, decision.cause) == (S.STOPPED, cause)
     assert ("; flushed" in decision.why) == isinstance(verdict, Sick)
 
 
-@pytest.mark.parametrize("verdict", [Sick(Cause.DRAINED, "", exited=True), Gone("404"), Silent(91, past_limit=False)])
+@pytest.mark.parametrize("verdict", [Sick(Cause.STOPPED_GRACEFULLY, "", exited=True), Gone("404"), Silent(91, past_limit=False)])
 def test_a_machine_taken_away_after_its_notice_is_recovered_from_as_a_preemption(verdict: Verdict) -> None:
     assert recover_of(after(draining(DrainReason.PREEMPTION, 5), verdict)).cause is Cause.PREEMPTED
 

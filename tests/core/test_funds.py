@@ -70,7 +70,7 @@ def test_a_machine_that_is_not_there_yet_is_given_back() -> None:
     assert left.cause is Cause.NO_FUNDS
 
 
-@pytest.mark.parametrize("cause", [Cause.DRAINED, Cause.STOPPED_EARLY, Cause.KILLED])
+@pytest.mark.parametrize("cause", [Cause.STOPPED_GRACEFULLY, Cause.STOPPED_EARLY, Cause.KILLED])
 def test_what_was_flushed_for_an_empty_wallet_waits_and_counts_as_no_failure(cause: Cause) -> None:
     run = a_run(S.DRAINING, drain=DrainReason.FUNDS)
     lost = after(run, lasting(60), Sick(cause, "left", exited=True))

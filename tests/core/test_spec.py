@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.spec import CheckpointSpec, HardwareSpec, HealthSpec, ProgressSpec, RunSpec, TreeSpec, VerifySpec
+from prime_train.core.spec import CheckpointSpec, CodeSpec, HardwareSpec, HealthSpec, ProgressSpec, RunSpec, VerifySpec
 from tests.builders import spec
 
 
@@ -61,9 +61,9 @@ def test_a_pattern_needs_a_group_for_the_step() -> None:
 
 def test_a_ref_needs_a_repository_and_a_folder_excludes_one() -> None:
     with pytest.raises(ValidationError, match="ref needs repo"):
-        TreeSpec(ref="main")
+        CodeSpec(ref="main")
     with pytest.raises(ValidationError, match="cannot be combined"):
-        TreeSpec(repo="https://example.com/a/b", folder="src")
+        CodeSpec(repo="https://example.com/a/b", folder="src")
 
 
 def test_a_step_may_have_leading_zeros() -> None:

@@ -72,7 +72,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def checkpoints(out: Path) -> list[int]:
-    return sorted(int(marker.parent.name[5:]) for marker in out.glob("checkpoints/step_*/COMPLETE"))
+    return sorted(int(sentinel.parent.name[5:]) for sentinel in out.glob("checkpoints/step_*/COMPLETE"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -285,7 +285,7 @@ def test_resume_at_the_last_step_makes_no_step(uninterrupted: Path, tmp_path: Pa
 
 
 def damage(folder: Path, kind: str) -> None:
-    if kind == "no marker":
+    if kind == "no sentinel":
         (folder / "COMPLETE").unlink()
     elif kind == "weights cut short":
         os.truncate(folder / "weights.npz", (folder / "weights.npz").stat().st_size // 2)
@@ -312,7 +312,7 @@ def damage(folder: Path, kind: str) -> None:
     ("kind", "message"),
     some_of(
         [
-            ("no marker", "is incomplete: it has no COMPLETE marker"),
+            ("no sentinel", "is incomplete: it has no COMPLETE file"),
             ("weights cut short", "cannot be read"),
             ("weights altered", "cannot be read"),
             ("weights empty", "cannot be read"),

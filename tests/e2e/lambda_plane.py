@@ -19,7 +19,7 @@ from tests.e2e.plane import CONFIG, CRASH, await_saved, is_left_alone
 from tests.e2e.points import Point
 from tests.e2e.strikes import Strikes
 from tests.fakes.faulty_proxy import Strike
-from tests.fakes.prime import MARKER
+from tests.fakes.prime import POD_VARIABLE
 from tests.lambdas.deployed import output, prime_train
 from tests.waiting import await_true
 
@@ -131,7 +131,7 @@ class LambdaPlane:
         (self.fired / point.name).touch()
         match point.victim:
             case "machine":
-                self.take_machine(asks.environ()[MARKER])
+                self.take_machine(asks.environ()[POD_VARIABLE])
             case "agent":
                 kill(asks)
             case _ if point.role == "agent":

@@ -38,7 +38,7 @@ trainer:
   steps: 80
   resume: --resume-step {step}
   stop_s: 5
-  tree: {folder: TREE}
+  code: {folder: TREE}
   progress: {file: progress.jsonl}
 hardware: {open_files_min: 1024, disk_gib: 1}
 setup:
@@ -48,7 +48,7 @@ verification:
 smoke:
   command: python -m prime_train.demo.train --steps 1 --out smoke --batch-size 16
   timeout_s: 60
-checkpoints: {folder: out/checkpoints, marker: COMPLETE, keep: 1, every_steps: 25}
+checkpoints: {folder: out/checkpoints, sentinel: COMPLETE, keep: 1, every_steps: 25}
 health: {heartbeat_s: 1, overdue_s: 3, silence_s: 5, first_heartbeat_s: 10, first_step_s: 60, stall_s: 20, settle_s: 3, drain_s: 20}
 budget: {usd: 5, restarts_without_progress: 6}
 """

@@ -67,7 +67,7 @@ AGENT_POINTS = [
 TRAINER_POINTS = [
     *_both("mid-checkpoint-weights", "trainer", "open", r"step_25/weights", alone="trainer"),
     *_both("mid-checkpoint-optimizer", "trainer", "open", r"step_50/optimizer", alone="trainer"),
-    *_both("mid-checkpoint-marker", "trainer", "open", r"step_50/COMPLETE", alone="trainer"),
+    *_both("mid-checkpoint-sentinel", "trainer", "open", r"step_50/COMPLETE", alone="trainer"),
     *_both("trainer-loads-checkpoint", "trainer", "open", r"step_\d+/(weights|optimizer)", needs="lose-first", alone="trainer"),
 ]
 PLANE_POINTS = [

@@ -142,7 +142,7 @@ def _config(folder: Path, tree: Path, trainer: Mapping[str, str]) -> dict[str, o
             "kind": "prime_rl",
             "steps": STEPS,
             "stop_s": 5,
-            "tree": {"folder": str(tree)},
+            "code": {"folder": str(tree)},
             "prime_rl": {"config": "rl.toml", "ref": commits[-1], "run_name": "tiny"},
         },
         "environment": {**upstream, **uv, "PATH": path, "FAKE_RL_STEP_S": str(STEP_S), **trainer},

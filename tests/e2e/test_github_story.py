@@ -69,7 +69,7 @@ def config(folder: Path) -> str:
     return yaml.safe_dump(
         {
             "name": "sums",
-            "trainer": {"kind": "prime_rl", "steps": STEPS, "stop_s": 5, "tree": {"folder": "configs/sums"}, "prime_rl": prime_rl},
+            "trainer": {"kind": "prime_rl", "steps": STEPS, "stop_s": 5, "code": {"folder": "configs/sums"}, "prime_rl": prime_rl},
             "hardware": {"gpus": ["A100_80GB"], "count": 2, "disk_gib": 17, "open_files_min": 1024},
             "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
             "budget": {"usd": 100, "hours": 120},
@@ -209,7 +209,7 @@ def who_may_write_stops_it(here: Place) -> None:
     step = did(here.say("ann", "/prime-train stop"), {"stop": "success"}, "stop", "stop")
     run = here.record.run
     assert (step.outputs["did"], step.outputs["state"]) == ("stop", "stopped")
-    assert (run.state, run.cause) == (RunState.STOPPED, Cause.DRAINED)
+    assert (run.state, run.cause) == (RunState.STOPPED, Cause.STOPPED_GRACEFULLY)
     assert run.durable_step == here.newest_step > run.attempts[1].resumed_step
     assert "was stopped at the user's request" in here.comment("run")
     assert states(here)[-1] == "inactive"

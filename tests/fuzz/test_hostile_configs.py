@@ -15,7 +15,7 @@ name: a
 trainer:
   kind: prime_rl
   steps: 3
-  tree: {{folder: {folder}}}
+  code: {{folder: {folder}}}
   prime_rl: {{config: rl.toml, ref: {ref}, overrides: [{overrides}]}}
 budget: {{usd: 1}}
 """

@@ -121,7 +121,7 @@ def role_may(action: str, key: str) -> bool:
 @pytest.mark.parametrize("action", ["PutObject", "AbortMultipartUpload"])
 def test_an_operator_may_upload_a_tree_in_parts_and_abort_that(action: str) -> None:
     assert role_may(action, code_key("tiny-1"))
-    assert not role_may(action, "else/tree.tar.gz")
+    assert not role_may(action, "else/code.tar.gz")
 
 
 def test_the_page_lists_what_a_role_of_ones_own_has_to_be_allowed() -> None:

@@ -108,7 +108,7 @@ def draining(w: Outside) -> None:
 
 def spent(w: Outside) -> None:
     used(w, 0.95)
-    w.heartbeat(step=w.now_s, exit=JobExit(cause=Cause.DRAINED), news=True)
+    w.heartbeat(step=w.now_s, exit=JobExit(cause=Cause.STOPPED_GRACEFULLY), news=True)
     w.sweep()
 
 

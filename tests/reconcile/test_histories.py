@@ -118,7 +118,7 @@ ACTS: dict[str, Act] = {
     "finished": ended(Cause.FINISHED),
     "died": ended(Cause.TRAINER_ERROR),
     "out of memory": ended(Cause.GPU_OOM),
-    "drained": ended(Cause.DRAINED),
+    "stopped_gracefully": ended(Cause.STOPPED_GRACEFULLY),
     "save 10": saves(10, complete=True),
     "save 20": saves(20, complete=True),
     "cut 30": saves(30, complete=False),

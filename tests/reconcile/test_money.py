@@ -56,7 +56,7 @@ def test_training_is_saved_before_the_wallet_is_empty_and_goes_on_when_it_is_fil
     w.after(60).sweep()
     assert w.heartbeat(step=12).order is Order.DRAIN
     w.save_checkpoint(12)
-    w.exit(Cause.DRAINED, step=12)
+    w.exit(Cause.STOPPED_GRACEFULLY, step=12)
     w.after(5).sweep()
     assert (w.run().state, w.living()) == (RunState.QUEUED, [])
     assert w.run().why == ""

@@ -568,7 +568,7 @@ def test_a_run_asked_to_stop_flushes_and_ends_stopped_and_can_go_on() -> None:
     assert w.lease().order is Order.DRAIN
     assert w.heartbeat(step=11).order is Order.DRAIN
     w.save_checkpoint(11)
-    w.after(5).exit(Cause.DRAINED, step=11)
+    w.after(5).exit(Cause.STOPPED_GRACEFULLY, step=11)
     w.settle()
     assert (w.run().state, w.living()) == (S.STOPPED, [])
     assert "flushed" in w.run().why

@@ -146,7 +146,7 @@ def test_a_run_that_was_cancelled_after_the_copy_was_made_stays_so_and_rents_not
     restore = w.copied()
     assert w.store.save(c.requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
-    w.exit(Cause.DRAINED)
+    w.exit(Cause.STOPPED_GRACEFULLY)
     w.after(400)
     w.settle()
     assert w.run().state is RunState.CANCELLED
@@ -240,7 +240,7 @@ def test_a_store_that_was_never_restored_is_not_taken_for_one_that_was() -> None
 def ends_by_a_stop(w: Outside) -> None:
     assert w.store.save(c.requested(w.run(), DesiredState.STOP, w.now_s))
     w.settle()
-    w.exit(Cause.DRAINED)
+    w.exit(Cause.STOPPED_GRACEFULLY)
     w.after(60)
     w.settle()
     assert w.run().state is RunState.STOPPED

@@ -137,7 +137,7 @@ def test_a_run_that_is_asked_to_stop_says_so_and_then_that_it_has(shown: Shown) 
     shown.w.sweep()
     assert shown.is_true()
     assert "A stop is requested." in shown.comments[0]
-    shown.w.after(30).exit(Cause.DRAINED, "shown", step=12)
+    shown.w.after(30).exit(Cause.STOPPED_GRACEFULLY, "shown", step=12)
     shown.w.sweep()
     assert shown.w.run("shown").is_over
     assert shown.is_true()

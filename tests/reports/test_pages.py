@@ -64,7 +64,7 @@ def everything(text: str = "fine") -> RunSources:
 
 
 def test_everything_that_is_known_is_on_the_page() -> None:
-    shown = run_page_html(page(None, everything("the end of it"), b.happening("asked for a machine")))
+    shown = run_page_html(page(None, everything("the end of it"), b.history_event("asked for a machine")))
     titles = re.findall(r"<h2>([^<]+)</h2>", shown)
     wanted = ["Diagnosis", "Steps over time", "Loss and reward", "Attempts", "Time and money", "Checkpoints", "Log", "History", "Facts"]
     assert titles == wanted
@@ -95,7 +95,7 @@ def test_what_strangers_wrote_is_only_text(live: Live | None) -> None:
     run = replace(run, spec=run.spec.model_copy(update={"trainer": run.spec.trainer.model_copy(update={"command": HOSTILE})}))
     offer = replace(run.attempts[0].offer, offer_id=HOSTILE)
     run = replace(run, attempts=(replace(run.attempts[0], offer=offer, detail=HOSTILE),))
-    shown = run_page_html(page(b.record(run), everything(HOSTILE), b.happening(HOSTILE, kind=HOSTILE)), live)
+    shown = run_page_html(page(b.record(run), everything(HOSTILE), b.history_event(HOSTILE, kind=HOSTILE)), live)
     read = Reader(shown)
     assert len(read.named("script")) == (live is not None)
     assert not read.named("img")
@@ -106,7 +106,7 @@ def test_what_strangers_wrote_is_only_text(live: Live | None) -> None:
 
 
 def test_what_looks_like_a_secret_is_not_on_the_page() -> None:
-    shown = run_page_html(page(None, everything(f"export HF_TOKEN={SECRET}"), b.happening(SECRET)))
+    shown = run_page_html(page(None, everything(f"export HF_TOKEN={SECRET}"), b.history_event(SECRET)))
     assert SECRET not in shown
     assert "HF_TOKEN=(hidden)" in shown
 

@@ -20,7 +20,7 @@ trainer:
   prime_rl:
     config: rl.toml
     ref: {ref}
-  tree: {{folder: {folder}}}
+  code: {{folder: {folder}}}
 hardware:
   gpus: [H100_80GB]
   count: 8

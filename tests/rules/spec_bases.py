@@ -11,7 +11,7 @@ trainer:
   progress:
     kind: jsonl
     file: progress.jsonl
-  tree:
+  code:
     folder: tree
   stop_s: 120
 setup:
@@ -26,7 +26,7 @@ smoke:
 checkpoints:
   folder: checkpoints
   pattern: step_{step}
-  marker: COMPLETE
+  sentinel: COMPLETE
   every_steps: 100
   keep: 3
 hardware:
@@ -57,7 +57,7 @@ trainer:
   command: train.py --batch-size 8 --save-dir {checkpoints} --save-every 250
   steps: 30000
   resume: --resume {checkpoint}/state.pt
-  tree:
+  code:
     folder: tree
   progress:
     kind: regex
@@ -68,7 +68,7 @@ smoke:
   command: torchrun --standalone --nproc-per-node 4 train.py --steps 3
   timeout_s: 900
 checkpoints:
-  marker: state.pt
+  sentinel: state.pt
   files: [state.pt]
   every_steps: 250
   keep: 2
@@ -91,7 +91,7 @@ trainer:
   command: accelerate launch --num_processes 2 sft.py --config trl.yaml --output_dir {checkpoints}
   steps: 1000
   resume: --resume_from_checkpoint {checkpoint}
-  tree:
+  code:
     folder: tree
   progress:
     kind: jsonl
@@ -99,7 +99,7 @@ trainer:
 checkpoints:
   folder: out
   pattern: checkpoint-{step}
-  marker: trainer_state.json
+  sentinel: trainer_state.json
   files: [trainer_state.json, optimizer.pt, scheduler.pt]
   every_steps: 100
   keep: 2
@@ -204,7 +204,7 @@ trainer:
     python3 gsm8k_rl.py --config areal.yaml scheduler.type=local
     experiment_name=gsm8k trial_name=trial0
   steps: 290
-  tree:
+  code:
     folder: tree
   resume: --snapshot {checkpoint}
   progress:
@@ -237,7 +237,7 @@ trainer:
     pretrain.py arch=trm data_paths="[data/arc1concept-aug-1000]"
     epochs=100000 eval_interval=10000
     +run_name=trm +checkpoint_path={checkpoints} ema=True
-  tree:
+  code:
     repo: https://github.com/SamsungSAILMontreal/TinyRecursiveModels
     ref: e7b68717f0a6c4cbb4ce6fbef787b14f42083bd9
   progress:
@@ -274,7 +274,7 @@ trainer:
   prime_rl:
     config: rl.toml
     ref: 559b4477000000000000000000000000000000aa
-  tree:
+  code:
     folder: tree
 hardware:
   provider: prime

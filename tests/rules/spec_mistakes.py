@@ -126,7 +126,7 @@ BROKEN = (
     ),
     Broken("escape-progress", "command", "PT013", "file: ../progress.jsonl", (("", "file: progress.jsonl", "file: ../progress.jsonl"),)),
     Broken("escape-verify", "command", "PT013", "- path: /data/*.bin", (("", "path: data/*.bin", "path: /data/*.bin"),)),
-    Broken("escape-marker", "command", "PT013", "marker: ../COMPLETE", (("", "marker: COMPLETE", "marker: ../COMPLETE"),)),
+    Broken("escape-sentinel", "command", "PT013", "sentinel: ../COMPLETE", (("", "sentinel: COMPLETE", "sentinel: ../COMPLETE"),)),
     Broken("escape-prl", "prime_rl", "PT013", "config: ../rl.toml", (("", "config: rl.toml", "config: ../rl.toml"),)),
     Broken("missing-tree", "command", "PT040", "folder: treee", (("", "folder: tree", "folder: treee"),)),
     Broken("missing-toml", "prime_rl", "PT031", "config: rl2.toml", (("", "config: rl.toml", "config: rl2.toml"),)),
@@ -543,7 +543,7 @@ BROKEN = (
         "command: python train.py --config base.yaml",
         (
             ("", " --out {checkpoints}", ""),
-            ("", "checkpoints:\n  folder: checkpoints\n  pattern: step_{step}\n  marker: COMPLETE\n  every_steps: 100\n  keep: 3\n", ""),
+            ("", "checkpoints:\n  folder: checkpoints\n  pattern: step_{step}\n  sentinel: COMPLETE\n  every_steps: 100\n  keep: 3\n", ""),
             ("", "spot: prefer", "spot: never"),
         ),
     ),
@@ -699,7 +699,7 @@ BROKEN = (
         (("", "  - python -m pip install -q -r requirements.txt", "  - run: pip install x"),),
     ),
     Broken("verify-neg", "command", "PT013", "at_least: -2", (("", "    at_least: 2", "    at_least: -2"),)),
-    Broken("marker-empty", "command", "PT013", "marker: ''", (("", "marker: COMPLETE", "marker: ''"),)),
+    Broken("sentinel-empty", "command", "PT013", "sentinel: ''", (("", "sentinel: COMPLETE", "sentinel: ''"),)),
     Broken("best-by", "command", "PT013", "best_by: accuracy", (("", "  keep: 3", "  keep: 3\n  keep_best: 2\n  best_by: accuracy"),)),
     Broken("zero-price", "command", "PT013", "usd_per_hour_max: 0", (("", "  spot: prefer", "  spot: prefer\n  usd_per_hour_max: 0"),)),
     Broken(

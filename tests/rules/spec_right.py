@@ -2,7 +2,7 @@
 
 MIN = """\
 name: tiny
-trainer: {command: "python train.py --out {checkpoints}", tree: {folder: tree}}
+trainer: {command: "python train.py --out {checkpoints}", code: {folder: tree}}
 budget: {usd: 5}
 hardware: {spot: never}
 """
@@ -13,7 +13,7 @@ trainer:
     python train.py \\
       --out {checkpoints} \\
       --lr 3e-4
-  tree: {folder: tree}
+  code: {folder: tree}
 hardware: {provider: local, disk_gib: 5}
 checkpoints: {every_steps: 50}
 budget: {usd: 1}
@@ -26,7 +26,7 @@ trainer:
   command: train.py fit --ckpt-dir {checkpoints} --trainer.max_steps 90000
   resume: --ckpt_path {checkpoint}/last.ckpt
   steps: 90000
-  tree:
+  code:
     repo: https://github.com/acme/vision
     ref: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c
   progress: {kind: regex, pattern: 'step=(?P<step>\\d+) train_loss=(?P<loss>[0-9.]+)'}
@@ -57,13 +57,13 @@ trainer:
     --checkpoint.keep_latest_k 3 --checkpoint.folder checkpoint --training.steps 5000 --no-checkpoint.last_save_model_only
   resume: --checkpoint.load_step {step}
   steps: 5000
-  tree: {repo: https://github.com/pytorch/torchtitan, ref: b5bcd76c66d2a1f0e9d8c7b6a5f4e3d2c1b0a998}
+  code: {repo: https://github.com/pytorch/torchtitan, ref: b5bcd76c66d2a1f0e9d8c7b6a5f4e3d2c1b0a998}
   progress: {kind: regex, pattern: 'step:\\s+(?P<step>\\d+)\\s+loss:\\s+(?P<loss>[\\d.]+)'}
   stop_s: 30
 setup:
   - python3 -m pip install -q -r requirements.txt
   - python scripts/download_hf_assets.py --repo_id meta-llama/Llama-3.1-8B --assets tokenizer
-checkpoints: {folder: outputs/checkpoint, pattern: "step-{step}", marker: .metadata, every_steps: 250, keep: 2, max_disk_gib: 500}
+checkpoints: {folder: outputs/checkpoint, pattern: "step-{step}", sentinel: .metadata, every_steps: 250, keep: 2, max_disk_gib: 500}
 hardware: {gpus: [H100_80GB], count: 8, spot: prefer, disk_gib: 1000}
 smoke: {command: nvidia-smi}
 secrets: [HF_TOKEN]
@@ -79,7 +79,7 @@ trainer:
     'trainer.logger=["console","wandb"]'
   steps: 435
   resume: trainer.resume_from_path={checkpoint}
-  tree: {repo: https://github.com/verl-project/verl, ref: 1dda039b9c6aabbccddeeff00112233445566778}
+  code: {repo: https://github.com/verl-project/verl, ref: 1dda039b9c6aabbccddeeff00112233445566778}
   progress: {kind: regex, pattern: 'step:(?P<step>\\d+) '}
 setup:
   - python3 examples/data_preprocess/gsm8k.py --local_save_dir data/gsm8k
@@ -98,7 +98,7 @@ trainer:
   kind: KIND
   command: COMMAND
   steps: 5000
-  tree: {repo: https://github.com/acme/train, ref: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c}
+  code: {repo: https://github.com/acme/train, ref: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c}
 checkpoints: {every_steps: 250, keep: 2}
 hardware: {gpus: [H100_80GB], count: 1, spot: never, disk_gib: 500}
 budget: {usd: 100}

@@ -19,7 +19,7 @@ trainer:
   prime_rl:
     config: rl.toml
     ref: 559b4477000000000000000000000000000000aa
-  tree:
+  code:
     folder: {folder}
 hardware:
   provider: prime

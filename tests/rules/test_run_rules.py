@@ -17,7 +17,7 @@ name: small
 trainer:
   command: python train.py --out {checkpoints}
   steps: 1000
-  tree:
+  code:
     folder: TREE
 hardware:
   provider: prime
@@ -38,7 +38,7 @@ trainer:
     config: rl.toml
     ref: 559b4477000000000000000000000000000000aa
     overrides: ["@", more.toml]
-  tree:
+  code:
     folder: TREE
 hardware:
   provider: prime

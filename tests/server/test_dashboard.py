@@ -181,7 +181,7 @@ def test_what_strangers_wrote_is_only_text(site: Site) -> None:
     run = replace(there.run, version=there.run.version + 1, why=HOSTILE)
     trainer = run.spec.trainer.model_copy(update={"command": HOSTILE})
     run = replace(run, spec=run.spec.model_copy(update={"trainer": trainer}))
-    assert site.store.save(Change(run, events=(b.happening(HOSTILE),)))
+    assert site.store.save(Change(run, events=(b.history_event(HOSTILE),)))
     kept = site.home.root / "bucket" / "evidence" / "tiny-1" / "e1"
     kept.mkdir(parents=True)
     (kept / "trainer.log").write_text(HOSTILE)

@@ -463,7 +463,7 @@ class VirtualAgent:
         if message.news:
             self._news = False
         if answer.order is Order.DRAIN:
-            self._flush(Cause.DRAINED)
+            self._flush(Cause.STOPPED_GRACEFULLY)
         elif answer.order is Order.EVIDENCE and self._evidence is None:
             self._evidence = False
             self._t.loop.after(self._t.luck.rng.uniform(2, 20), self._gathered)

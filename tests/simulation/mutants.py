@@ -162,10 +162,10 @@ MUTANTS = (
         (ACTIVE_STATES, "            if run.state is RunState.BOOTING:  #", "            if False:  #"),
     ),
     _mutant(
-        "a drained run does not end",
+        "a run that has stopped gracefully does not end",
         (
             DRAINING,
-            "        case Sick(exited=True) | Gone():\n            return _drained(run, verdict)\n",
+            "        case Sick(exited=True) | Gone():\n            return _stopped_gracefully(run, verdict)\n",
             "        case Sick(exited=True) | Gone():\n            ended = False\n",
         ),
     ),

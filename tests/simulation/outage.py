@@ -36,7 +36,7 @@ LAUNCHED_S = 2100
 STOPPED = 0.05
 """Share of the runs that a user requests to stop a moment before."""
 LAST_S = START_S + 8 * 3600
-ENDED = (None, Cause.FINISHED, Cause.DRAINED, Cause.HOURS_SPENT, Cause.BUDGET_SPENT)
+ENDED = (None, Cause.FINISHED, Cause.STOPPED_GRACEFULLY, Cause.HOURS_SPENT, Cause.BUDGET_SPENT)
 
 
 class What(StrEnum):

@@ -378,7 +378,7 @@ class Keeper:
         if old.run.state in ACTIVE_STATES and new.state not in ACTIVE_STATES:
             self._fenced(truth, old, new, sweeping)
         if new.state is RunState.DRAINING:
-            self._drained(truth, new)
+            self._stopped_gracefully(truth, new)
         if new.state in TERMINAL:
             self._ended(truth, old, new)
         if old.run.state in TERMINAL:
@@ -512,7 +512,14 @@ class Keeper:
         return max(longest_s, now_s - marks[-1])
 
     def _reported(self, truth: Truth, attempt: Attempt) -> None:
-        known = {*truth.ailments[attempt.number], Cause.FINISHED, Cause.DRAINED, Cause.PREEMPTED, Cause.HOURS_SPENT, Cause.BUDGET_SPENT}
+        known = {
+            *truth.ailments[attempt.number],
+            Cause.FINISHED,
+            Cause.STOPPED_GRACEFULLY,
+            Cause.PREEMPTED,
+            Cause.HOURS_SPENT,
+            Cause.BUDGET_SPENT,
+        }
         if attempt.cause not in known:
             self._broken(6, "the cause is the true one", truth.run.run_id, f"{attempt.cause}, but it was one of {known}")
 
@@ -524,14 +531,14 @@ class Keeper:
         elif attempt.cause is not None and POLICY[attempt.cause].retry is Retry.COUNTED:
             truth.strikes += 1
 
-    def _drained(self, truth: Truth, new: Run) -> None:
+    def _stopped_gracefully(self, truth: Truth, new: Run) -> None:
         agent = truth.agents.get(new.attempt)
         if new.drain is DrainReason.PREEMPTION and (agent is None or not agent.warned):
-            self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a preemption nobody announced")
+            self._broken(4, "a healthy run is never destroyed", new.run_id, "stopped gracefully for a preemption nobody announced")
         if new.drain in (DrainReason.BUDGET, DrainReason.HOURS) and not self._is_spent(new):
-            self._broken(4, "a healthy run is never destroyed", new.run_id, "drained for a budget that is not spent")
+            self._broken(4, "a healthy run is never destroyed", new.run_id, "stopped gracefully for a budget that is not spent")
         if new.drain is DrainReason.USER and DesiredState.STOP not in truth.requested:
-            self._broken(4, "a healthy run is never destroyed", new.run_id, "drained, but nobody asked")
+            self._broken(4, "a healthy run is never destroyed", new.run_id, "stopped gracefully, but nobody asked")
 
     def _is_spent(self, run: Run) -> bool:
         now_s, hours = int(self._loop.now_s) + SKEW_S, run.spec.budget.hours

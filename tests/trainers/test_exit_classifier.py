@@ -103,7 +103,7 @@ SAMPLES: dict[Cause, list[str]] = {
         "ValueError: Can't find a valid checkpoint at out/checkpoint-500",
         "ValueError: No valid checkpoint found in output directory (out)",
         "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-500/trainer_state.json'",
-        "error: checkpoint /disk/checkpoints/step_30 is incomplete: it has no COMPLETE marker",
+        "error: checkpoint /disk/checkpoints/step_30 is incomplete: it has no COMPLETE file",
         "error: no checkpoint at /disk/checkpoints/step_30",
         "zipfile.BadZipFile: File is not a zip file",
         "EOFError: Ran out of input",

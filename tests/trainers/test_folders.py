@@ -75,7 +75,7 @@ def test_any_name_may_lie_in_the_folder(name: str) -> None:
 
 
 def test_a_marker_written_last_completes_a_checkpoint_at_once() -> None:
-    made = checkpointing(marker="DONE")
+    made = checkpointing(sentinel="DONE")
     assert complete(made, ("weights", 9_998.5), ("DONE", 9_999.0))
     assert complete(made, ("weights", 9_999.0), ("DONE", 9_999.0))
     assert not complete(made, ("weights", 9_998.5))
@@ -83,13 +83,13 @@ def test_a_marker_written_last_completes_a_checkpoint_at_once() -> None:
 
 
 def test_a_file_newer_than_the_marker_is_waited_for() -> None:
-    made = checkpointing(marker="DONE", settled_s=30)
+    made = checkpointing(sentinel="DONE", settled_s=30)
     assert not complete(made, ("DONE", 9_990.0), ("late", 9_990.5))
     assert complete(made, ("DONE", 9_969.0), ("late", 9_970.0))
 
 
 def test_the_marker_of_an_earlier_save_in_place_proves_nothing() -> None:
-    made = checkpointing(marker="DONE", in_place=True, settled_s=30)
+    made = checkpointing(sentinel="DONE", in_place=True, settled_s=30)
     assert not complete(made, ("DONE", 1_000.0), ("weights", 1_000.5))
     assert complete(made, ("weights", 9_999.0), ("DONE", 9_999.5))
 
@@ -106,7 +106,7 @@ def test_an_empty_folder_is_no_checkpoint() -> None:
 
 
 def test_required_files_have_to_be_there() -> None:
-    made = checkpointing(marker="DONE", files=["weights", "sub/rng"])
+    made = checkpointing(sentinel="DONE", files=["weights", "sub/rng"])
     assert not complete(made, ("weights", 1.0), ("DONE", 2.0))
     assert complete(made, ("weights", 1.0), ("sub/rng", 1.0), ("DONE", 2.0))
 

@@ -68,7 +68,7 @@ def test_a_single_process_forms_no_process_group() -> None:
 
 def test_its_checkpoints_are_found_by_the_trainers_own_names() -> None:
     made = hf()
-    assert (made.checkpoints.folder, made.checkpoints.pattern, made.checkpoints.marker) == ("checkpoints", "checkpoint-{step}", None)
+    assert (made.checkpoints.folder, made.checkpoints.pattern, made.checkpoints.sentinel) == ("checkpoints", "checkpoint-{step}", None)
     assert trainer_for(made).step_of(made, "checkpoint-500") == 500
     assert trainer_for(made).step_of(made, "checkpoint-500.bak") is None
 
@@ -76,8 +76,8 @@ def test_its_checkpoints_are_found_by_the_trainers_own_names() -> None:
 def test_another_name_or_a_marker_is_refused() -> None:
     with pytest.raises(ValueError, match=r"checkpoints.pattern: kind hf requires checkpoint-\{step\}, not step_\{step\}; delete this key"):
         spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"pattern": "step_{step}"})
-    with pytest.raises(ValueError, match=r"checkpoints.marker: kind hf has no marker, not DONE; delete this key"):
-        spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"marker": "DONE"})
+    with pytest.raises(ValueError, match=r"checkpoints.sentinel: kind hf has no marker, not DONE; delete this key"):
+        spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"sentinel": "DONE"})
 
 
 # ---------------------------------------------------------------------------------------------------- complete checkpoints

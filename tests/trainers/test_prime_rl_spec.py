@@ -15,7 +15,7 @@ from tests.trainers.prime_rl_spec import REF, prime_rl_spec
 def test_where_it_saves_and_what_completes_a_checkpoint_need_not_be_reported() -> None:
     made = prime_rl_spec()
     assert made.checkpoints.folder == "outputs/tiny/checkpoints"
-    assert (made.checkpoints.marker, made.checkpoints.pattern) == ("trainer/.metadata", "step_{step}")
+    assert (made.checkpoints.sentinel, made.checkpoints.pattern) == ("trainer/.metadata", "step_{step}")
     assert made.checkpoints.files == ("trainer/.metadata", "orchestrator/progress.pt")
     assert made.trainer.progress.file == "outputs/tiny/metrics.jsonl"
     assert made.trainer.command == ""
@@ -49,7 +49,7 @@ def test_a_spec_that_was_sent_and_one_that_was_renamed_still_say_the_same_places
         ({"part": {"overrides": ["--run.name", "x"]}}, "use trainer.prime_rl.run_name"),
         ({"checkpoints": {"folder": "ckpt"}}, "checkpoints.folder: kind prime_rl requires outputs/tiny/checkpoints, not ckpt"),
         ({"checkpoints": {"pattern": "global_step_{step}"}}, "checkpoints.pattern: kind prime_rl requires step_{step}"),
-        ({"checkpoints": {"marker": "STABLE"}}, "checkpoints.marker: kind prime_rl requires trainer/.metadata"),
+        ({"checkpoints": {"sentinel": "STABLE"}}, "checkpoints.sentinel: kind prime_rl requires trainer/.metadata"),
         ({"trainer": {"kind": "command"}}, "Field required"),
         ({"part": {"output": 3}}, "valid string"),
     ],

@@ -97,8 +97,8 @@ def test_only_its_own_names_are_checkpoints() -> None:
     made = titan()
     assert trainer_for(made).step_of(made, "step-500") == 500
     assert trainer_for(made).step_of(made, "step-500.bak") is None
-    with pytest.raises(ValueError, match=r"checkpoints.marker: kind torchtitan requires .metadata, not DONE"):
-        spec(trainer={"kind": "torchtitan", "command": "train.py"}, checkpoints={"marker": "DONE"})
+    with pytest.raises(ValueError, match=r"checkpoints.sentinel: kind torchtitan requires .metadata, not DONE"):
+        spec(trainer={"kind": "torchtitan", "command": "train.py"}, checkpoints={"sentinel": "DONE"})
 
 
 # --------------------------------------------------------------------------------------------------------------- progress

@@ -52,7 +52,7 @@ class Training:
         config = folder / "real.yaml"
         sections = {
             "name": "real",
-            "trainer": {"steps": self.steps, "stop_s": 5, "tree": {"folder": str(tree)}, **self.trainer},
+            "trainer": {"steps": self.steps, "stop_s": 5, "code": {"folder": str(tree)}, **self.trainer},
             "hardware": {"open_files_min": 1024, "disk_gib": 1},
             "checkpoints": {"settled_s": 1, **self.checkpoints},
             "health": HEALTH,

@@ -15,10 +15,10 @@ GRPO = f"{HF_ARGUMENTS} --num_generations 4 --max_completion_length 8 --bf16 Fal
 TRAININGS = {
     "DDP": Training(
         {"kind": "torchrun", "command": "train_ddp.py {checkpoints}", "workers": 2, "resume": RESUME},
-        {"marker": "DONE", "files": ["state.pt", "rng_0.pt", "rng_1.pt"]},
+        {"sentinel": "DONE", "files": ["state.pt", "rng_0.pt", "rng_1.pt"]},
     ),
     "FSDP2 and DCP": Training(
-        {"kind": "torchrun", "command": "train_fsdp.py {checkpoints}", "workers": 2, "resume": RESUME}, {"marker": ".metadata"}
+        {"kind": "torchrun", "command": "train_fsdp.py {checkpoints}", "workers": 2, "resume": RESUME}, {"sentinel": ".metadata"}
     ),
     "Trainer": Training({"kind": "hf", "command": f"train_hf.py {HF_ARGUMENTS}"}),
     "Trainer in two processes": Training({"kind": "hf", "command": f"train_hf.py {HF_ARGUMENTS}", "workers": 2}),

@@ -189,10 +189,10 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
     assert job.train_s_max == 3600 - lost_s - this_s
 
 
-@pytest.mark.parametrize(("tree", "key"), [({}, f"runs/{b.RUN_ID}/tree.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])
-def test_a_packed_tree_is_named_unless_there_is_a_repository(tree: dict[str, str], key: str | None) -> None:
+@pytest.mark.parametrize(("code", "key"), [({}, f"runs/{b.RUN_ID}/code.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])
+def test_a_code_snapshot_is_named_unless_there_is_a_repository(code: dict[str, str], key: str | None) -> None:
     store = MemoryStore()
-    stored(store, b.record(b.run(RunState.STARTING, attempt=ATTEMPT, spec=b.spec(trainer={"tree": tree}))))
+    stored(store, b.record(b.run(RunState.STARTING, attempt=ATTEMPT, spec=b.spec(trainer={"code": code}))))
 
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 

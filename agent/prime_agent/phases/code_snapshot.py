@@ -11,7 +11,7 @@ from prime_train.checkpoints.restore import DISK_MARGIN_BYTES
 from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import unpack_stream
 from prime_train.core.causes import Cause
-from prime_train.core.spec import TreeSpec
+from prime_train.core.spec import CodeSpec
 from prime_train.ports import Bucket, ExternalError, PermanentError
 
 TRIES_MAX = 4
@@ -20,13 +20,13 @@ CLONE_S_MAX = 1800
 
 
 def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = "") -> None:
-    """Fetch the packed tree at `key` and unpack it into `work`, which is emptied first because an earlier agent may have left half a tree
+    """Fetch the code snapshot at `key` and unpack it into `work`, which is emptied first because an earlier agent may have left half of it
     there.
 
-    `sha256` is the hash of the packed tree at the launch; empty if unknown. Raises PhaseError, and Called if the phase is cancelled.
+    `sha256` is the hash of the code snapshot at the launch; empty if unknown. Raises PhaseError, and Called if the phase is cancelled.
     """
     _empty(work)
-    packed = work.with_name("tree.tar.gz")
+    packed = work.with_name("code.tar.gz")
     for attempt in range(1, TRIES_MAX + 1):
         try:
             if not bucket.get_file(key, packed):
@@ -41,11 +41,11 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
     packed.unlink()
 
 
-def clone(tree: TreeSpec, commit: str, work: Path, shell: Shell) -> None:
+def clone(code: CodeSpec, commit: str, work: Path, shell: Shell) -> None:
     """Check out `commit`, or the spec's ref if `commit` is empty. Raises PhaseError, and Called if the phase is cancelled."""
     _empty(work)
-    wanted = commit or tree.ref or "HEAD"
-    repo, ref = shlex.quote(tree.repo or ""), shlex.quote(wanted)
+    wanted = commit or code.ref or "HEAD"
+    repo, ref = shlex.quote(code.repo or ""), shlex.quote(wanted)
     # Fetching one commit is enough and fast; everything is fetched if the server does not serve single commits.
     command = (
         "git init -q . && git remote add origin " + repo + " && "
@@ -62,7 +62,7 @@ def clone(tree: TreeSpec, commit: str, work: Path, shell: Shell) -> None:
         if attempt < TRIES_MAX:
             shell.called_off.wait(RETRY_S * attempt)
     why = f"took longer than {CLONE_S_MAX} s" if ended.timed_out else f"failed with code {ended.code}, {TRIES_MAX} times"
-    raise PhaseError(Cause.SETUP_FAILED, f"cloning {tree.repo} at {wanted} {why}", log_tail=ended.tail)
+    raise PhaseError(Cause.SETUP_FAILED, f"cloning {code.repo} at {wanted} {why}", log_tail=ended.tail)
 
 
 def _empty(work: Path) -> None:
@@ -72,7 +72,7 @@ def _empty(work: Path) -> None:
 
 
 def _check(packed: Path, key: str, sha256: str) -> None:
-    """Check the packed tree's hash before anything in it is read. Raises PhaseError if it is wrong."""
+    """Check the code snapshot's hash before anything in it is read. Raises PhaseError if it is wrong."""
     with packed.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 and found != sha256:

@@ -148,8 +148,8 @@ class Phases:
             self._note("downloading the working tree")
             unpack(self._means.bucket, job.code_key, shell.cwd, shell, sha256=job.code_sha256)
         else:
-            self._note(f"cloning {spec.trainer.tree.repo}")
-            clone(spec.trainer.tree, job.commit, shell.cwd, shell)
+            self._note(f"cloning {spec.trainer.code.repo}")
+            clone(spec.trainer.code, job.commit, shell.cwd, shell)
         set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
 
     def _restore(self) -> None:

@@ -76,7 +76,7 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
         return LoadedConfig(config.file, None, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
     document = Document(config.file, config.root, config.source)
     subject = Subject(spec=config.spec, config=document, run_secrets=tuple(run_secrets), now_s=int(time.time()))
-    if config.spec.trainer.tree.ref is not None:
+    if config.spec.trainer.code.ref is not None:
         # The files here may be of another version than the checked-out ref, so only the command itself is checked.
         checked = _by_command(config, subject)
         return LoadedConfig(config.file, checked, config.findings, {config.file: config.source}, _named_by(config.file, config.root))
@@ -97,7 +97,7 @@ def resumed(file: str, root: Tree) -> frozenset[str]:
 def _of_own(config: Config, subject: Subject, own: OwnConfig) -> LoadedConfig:
     assert config.spec is not None
     kind = config.spec.trainer.kind
-    sheets = _sheets(_trees(config.file, config.spec.trainer.tree.folder), [name for _, name in own.files])
+    sheets = _sheets(_trees(config.file, config.spec.trainer.code.folder), [name for _, name in own.files])
     found = [(path, sheets[name].root if name in sheets else None) for path, name in own.files]
     roots = [nested(path, root, root.place) for path, root in found if root is not None]
     if len(roots) < len(own.files):
@@ -115,7 +115,7 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     if name is None:
         kind = kind_of_command(spec.trainer.command)
         return _loaded_config(config, subject, {}, changes(_with_settings(spec), kind, place) if kind else None, kind)
-    sheets = _sheets(_trees(config.file, spec.trainer.tree.folder), [name])
+    sheets = _sheets(_trees(config.file, spec.trainer.code.folder), [name])
     root = sheets[name].root if name in sheets else None
     if root is None:
         return _loaded_config(config, subject, sheets, None)
@@ -143,17 +143,17 @@ def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str]
     """Return the files that were read and the files named in the command that exist in the working tree; None if the tree is a repository,
     whose files are not known here."""
     assert subject.spec is not None
-    if subject.spec.trainer.tree.repo:
+    if subject.spec.trainer.code.repo:
         return None
-    trees = _trees(file, subject.spec.trainer.tree.folder)
+    trees = _trees(file, subject.spec.trainer.code.folder)
     return frozenset((*read, *(name for _, name in named_files(subject.spec) if _found(trees, name))))
 
 
 def _has_code(file: str, spec: "RunSpec") -> bool:
     """Return whether the code of the spec is on this machine. A repository is assumed to be the current one if any file that the spec names
     exists here, or if the spec names none."""
-    trees = _trees(file, spec.trainer.tree.folder)
-    if spec.trainer.tree.repo is None:
+    trees = _trees(file, spec.trainer.code.folder)
+    if spec.trainer.code.repo is None:
         return any(map(is_folder, trees))
     part = getattr(spec.trainer, TRAINERS[spec.trainer.kind].config_section, None)
     named = [*([part.config] if part is not None else []), *(name for _, name in named_files(spec))]
@@ -166,7 +166,7 @@ def _files_nearby(file: str, subject: Subject, present: frozenset[str] | None) -
     missing = {name for _, name in named_files(subject.spec) if present is not None and name not in present}
     if not missing:
         return frozenset()
-    trees = _trees(file, subject.spec.trainer.tree.folder)
+    trees = _trees(file, subject.spec.trainer.code.folder)
     return frozenset(other for folder in {name.rpartition("/")[0] for name in missing} for other in _names(trees, folder))
 
 
@@ -184,7 +184,7 @@ def _named_by(file: str, root: Tree | None) -> frozenset[str]:
         else []
     )
     node = next((node for node in nodes if node is not None), None)
-    folder = find(root, ("trainer", "tree", "folder")) if root is not None else None
+    folder = find(root, ("trainer", "code", "folder")) if root is not None else None
     if not isinstance(node, Scalar):
         return frozenset()
     path = _found(_trees(file, folder.text if isinstance(folder, Scalar) else "."), node.text)

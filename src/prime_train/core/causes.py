@@ -59,7 +59,7 @@ class Cause(StrEnum):
     HOURS_SPENT = "hours_spent"
     DEADLINE = "deadline"
     BUDGET_SPENT = "budget_spent"
-    DRAINED = "drained"
+    STOPPED_GRACEFULLY = "stopped_gracefully"
     FENCED = "fenced"
     FINISHED = "finished"
 
@@ -159,12 +159,12 @@ POLICY: dict[Cause, Policy] = {
     Cause.HOURS_SPENT: Policy(_NEVER, "hours spent", "Raise budget.hours.", needs_person=True),
     Cause.DEADLINE: Policy(_NEVER, "deadline reached", "Set a later budget.deadline.", needs_person=True),
     Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise budget.usd.", needs_person=True),
-    Cause.DRAINED: Policy(_FREE, "flushed and stopped on request", ""),
+    Cause.STOPPED_GRACEFULLY: Policy(_FREE, "flushed and stopped on request", ""),
     Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
 }
 
-FLUSHED = (Cause.DRAINED, Cause.HOURS_SPENT, Cause.DEADLINE)
+FLUSHED = (Cause.STOPPED_GRACEFULLY, Cause.HOURS_SPENT, Cause.DEADLINE)
 """Causes that an agent reports after it has saved everything and exited, because it was ordered to or because the hours or the deadline
 were reached. If it could not upload the last checkpoint or the outputs in time, it reports UPLOAD_FAILED instead."""
 

@@ -68,7 +68,7 @@ def spec_key(run_id: str) -> str:
 def code_key(run_id: str, revision: int = 0) -> str:
     """Return the key of the working tree as of the launch, or of the resume that introduced revision 1, 2, ... of the code: a gzipped tar
     that every later attempt unpacks."""
-    return f"runs/{run_id}/tree{f'-{revision}' if revision else ''}.tar.gz"
+    return f"runs/{run_id}/code{f'-{revision}' if revision else ''}.tar.gz"
 
 
 def blob_prefix(run_id: str) -> str:

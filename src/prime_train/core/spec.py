@@ -122,7 +122,7 @@ class Part(BaseModel):
 PartT = TypeVar("PartT", bound=Part)
 
 
-class TreeSpec(Part):
+class CodeSpec(Part):
     """The working tree the trainer runs in: a repository at a pinned ref, or a local folder copied as it is."""
 
     repo: str | None = None
@@ -224,7 +224,7 @@ class TrainerSpec(Part):
     trainers that know how theirs resumes have another default."""
     steps: int | None = Field(default=None, ge=1)
     """The last step. If it is set, a run succeeds by reaching it, and exit code 0 alone is not enough."""
-    tree: TreeSpec = TreeSpec()
+    code: CodeSpec = CodeSpec()
     progress: ProgressSpec = ProgressSpec()
     stop_s: Seconds = 120
     """Seconds between SIGTERM (save and exit) and SIGKILL."""
@@ -358,7 +358,7 @@ class CheckpointSpec(Part):
     folder: InsidePath = "checkpoints"
     pattern: str = "step_{step}"
     """Name of one checkpoint inside `folder`; `{step}` is its number."""
-    marker: InsidePath | None = None
+    sentinel: InsidePath | None = None
     """File inside the checkpoint that the trainer writes last. Without it, a checkpoint is complete `settled_s` after its last change."""
     files: tuple[InsidePath, ...] = ()
     """Files that must be inside a complete checkpoint."""
@@ -531,7 +531,7 @@ class RunSpec(Part):
         kept = _with(self.checkpoints, **fixed, files=layout.files)
         for field, value in fixed.items():
             if getattr(kept, field) != value:
-                required = "has no marker" if value is None else f"requires {value}"
+                required = "has no sentinel file" if value is None else f"requires {value}"
                 message = f"checkpoints.{field}: kind {self.trainer.kind} {required}, not {getattr(kept, field)}; delete this key"
                 raise ValueError(message)
         has_default = layout.resume is not None and "resume" not in self.trainer.model_fields_set

@@ -5,7 +5,7 @@ one kind of processor and one numpy build; another kind may round differently in
 kernels are removed, so that they have no effect.
 
 Steps count from 1: "step N" means that N updates have been made. A checkpoint is the folder `OUT/checkpoints/step_<N>` with weights.npz,
-optimizer.npz, state.json and, written last, the marker COMPLETE. A folder without the marker is incomplete and is never loaded.
+optimizer.npz, state.json and, written last, the sentinel file COMPLETE. A folder without it is incomplete and is never loaded.
 
 Exit status: 0 done, 1 an injected fault, 2 wrong options or no usable checkpoint, 143 stopped by SIGTERM after saving.
 """
@@ -41,7 +41,7 @@ CONTEXT, EMBED, HIDDEN = 10, 16, 128  # characters seen, size of one embedding, 
 HELD_OUT = 5_000  # characters at the end of the corpus that are never trained on
 LEARNING_RATE, WARMUP, HALF_LIFE = 0.004, 20, 1_000  # peak rate; steps of warm-up; steps per halving
 BETA1, BETA2, EPSILON = 0.9, 0.99, 1e-8  # Adam
-MARKER = "COMPLETE"
+SENTINEL = "COMPLETE"
 
 
 class CheckpointError(Exception):
@@ -201,13 +201,13 @@ def _read_arrays(path: Path, like: Params) -> Params:
 
 
 def _remove_checkpoint(folder: Path) -> None:
-    """Remove a checkpoint, marker first, so that a half-removed folder never looks complete."""
-    (folder / MARKER).unlink(missing_ok=True)
+    """Remove a checkpoint, its sentinel file first, so that a half-removed folder never looks complete."""
+    (folder / SENTINEL).unlink(missing_ok=True)
     shutil.rmtree(folder)
 
 
 def save_checkpoint(root: Path, trainer: Trainer) -> Path:
-    """Write root/step_<N> from scratch under its final name, sync each file, write the marker last, and return the folder."""
+    """Write root/step_<N> from scratch under its final name, sync each file, write the sentinel file last, and return the folder."""
     folder = root / f"step_{trainer.step}"
     if folder.exists():
         _remove_checkpoint(folder)
@@ -218,7 +218,7 @@ def save_checkpoint(root: Path, trainer: Trainer) -> Path:
     state = {"step": trainer.step, "loss": trainer.loss, "seed": trainer.seed, "batch_size": trainer.batch_size}
     _write_text(folder / "state.json", json.dumps({**state, "rng": rng}) + "\n")
     _sync_folder(folder)
-    _write_text(folder / MARKER, f"{trainer.step}\n")
+    _write_text(folder / SENTINEL, f"{trainer.step}\n")
     _sync_folder(folder)
     _sync_folder(root)
     return folder
@@ -229,8 +229,8 @@ def load_checkpoint(root: Path, step: int, vocab: int) -> Trainer:
     folder = root / f"step_{step}"
     if not folder.is_dir():
         raise CheckpointError(f"no checkpoint at {folder}")
-    if not (folder / MARKER).is_file():
-        raise CheckpointError(f"checkpoint {folder} is incomplete: it has no {MARKER} marker")
+    if not (folder / SENTINEL).is_file():
+        raise CheckpointError(f"checkpoint {folder} is incomplete: it has no {SENTINEL} file")
     try:
         state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         trainer = Trainer.fresh(vocab, int(state["seed"]), int(state["batch_size"]))
@@ -245,11 +245,11 @@ def load_checkpoint(root: Path, step: int, vocab: int) -> Trainer:
 
 
 def prune_checkpoints(root: Path, newest: Path, keep: int) -> None:
-    """Delete all checkpoints except `newest` and the keep - 1 written last before it; folders without a marker are deleted first."""
+    """Delete all checkpoints except `newest` and the keep - 1 written last before it; folders without a sentinel file are deleted first."""
 
     def age(folder: Path) -> tuple[bool, int]:
-        marker = folder / MARKER
-        return marker.exists(), (marker if marker.exists() else folder).stat().st_mtime_ns
+        sentinel = folder / SENTINEL
+        return sentinel.exists(), (sentinel if sentinel.exists() else folder).stat().st_mtime_ns
 
     folders = (path for path in root.glob("step_*") if path.is_dir() and path.name[5:].isdecimal())
     others = sorted((path for path in folders if path != newest), key=age)

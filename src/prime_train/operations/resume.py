@@ -73,5 +73,5 @@ def _renewed(home: Home, run: Run, config: Path) -> Renewed:
     move(run, Event.RESUME)
     renewed.check(run)
     made = plan(spec, file=str(config))
-    digest = put_code(home, made.tree, code_key(run.run_id, run.revision + 1)) if made.tree is not None else ""
+    digest = put_code(home, made.snapshot, code_key(run.run_id, run.revision + 1)) if made.snapshot is not None else ""
     return Renewed(spec, made.commit, digest)

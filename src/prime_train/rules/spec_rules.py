@@ -32,8 +32,8 @@ _OFFLINE = frozenset(("offline", "disabled", "dryrun"))
 
 
 def _no_code(subject: Subject) -> Iterator[Violation]:
-    if subject.spec is not None and not subject.has_code and subject.spec.trainer.tree.repo is None:
-        yield Violation(("trainer", "tree", "folder"), f"the folder does not exist: {subject.spec.trainer.tree.folder[:200]}")
+    if subject.spec is not None and not subject.has_code and subject.spec.trainer.code.repo is None:
+        yield Violation(("trainer", "code", "folder"), f"the folder does not exist: {subject.spec.trainer.code.folder[:200]}")
 
 
 def _no_trainer_config(subject: Subject) -> Iterator[Violation]:
@@ -59,13 +59,13 @@ def _no_overlay(subject: Subject) -> Iterator[Violation]:
 
 
 def _moving_ref(subject: Subject) -> Iterator[Violation]:
-    tree = subject.spec.trainer.tree if subject.spec is not None else None
-    if tree is not None and tree.ref is not None and not _PINNED.fullmatch(tree.ref[:200]):
-        yield Violation(("trainer", "tree", "ref"), f"{tree.ref[:200]} is not a commit: it is resolved to whatever it points to at launch")
+    code = subject.spec.trainer.code if subject.spec is not None else None
+    if code is not None and code.ref is not None and not _PINNED.fullmatch(code.ref[:200]):
+        yield Violation(("trainer", "code", "ref"), f"{code.ref[:200]} is not a commit: it is resolved to whatever it points to at launch")
     # The current repository is used at the commit that is checked out.
-    if tree is not None and tree.repo is not None and tree.ref is None and not subject.has_code:
+    if code is not None and code.repo is not None and code.ref is None and not subject.has_code:
         yield Violation(
-            ("trainer", "tree", "repo"), "no ref is given, so the newest commit at launch is used", "add ref: with the full commit hash"
+            ("trainer", "code", "repo"), "no ref is given, so the newest commit at launch is used", "add ref: with the full commit hash"
         )
 
 
@@ -200,7 +200,7 @@ def _is_of_code(subject: Subject, name: str) -> bool:
     """Return whether a missing file belongs to the code: the working tree is a named folder, the set-up only installs packages, and the
     file's folder has other files of the same type."""
     spec = subject.spec
-    if spec is None or spec.trainer.tree.folder == "." or not only_installs(spec.setup):
+    if spec is None or spec.trainer.code.folder == "." or not only_installs(spec.setup):
         return False
     return any(_suffix(other) == _suffix(name) for other in subject.files_nearby if other.rpartition("/")[0] == name.rpartition("/")[0])
 
@@ -267,7 +267,7 @@ def _makes(commands: Sequence[str], name: str) -> bool:
 
 def _tree(subject: Subject) -> str:
     assert subject.spec is not None
-    folder = subject.spec.trainer.tree.folder
+    folder = subject.spec.trainer.code.folder
     return "the working tree, which is the current folder" if folder == "." else f"the working tree {folder}"
 
 
@@ -368,7 +368,7 @@ RULES = (
         Severity.ERROR,
         "the working tree does not exist",
         "The working tree is packed and sent to the machine at launch. Without it there is nothing to pack.",
-        "check trainer.tree.folder, which is relative to the folder that the run is launched from",
+        "check trainer.code.folder, which is relative to the folder that the run is launched from",
         FAMILY,
         _no_code,
         "spec",

@@ -95,8 +95,8 @@ def is_state(files: Collection[FileInfo]) -> bool:
     engines = [engine for engine in _ENGINES if any(path.startswith(f"{engine}/{_STATE}/") for path in times_s)]
     if areal.LAST not in times_s or "default" not in engines or any(f"{areal.INFO}/{name}.json" not in times_s for name in _INFO):
         return False
-    markers = [f"{engine}/{_STATE}/.metadata" for engine in engines]
-    return shards_complete(files) and all(marker in times_s and times_s[marker] <= times_s[areal.LAST] for marker in markers)
+    sentinels = [f"{engine}/{_STATE}/.metadata" for engine in engines]
+    return shards_complete(files) and all(sentinel in times_s and times_s[sentinel] <= times_s[areal.LAST] for sentinel in sentinels)
 
 
 def _states(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterable[Scattered]:

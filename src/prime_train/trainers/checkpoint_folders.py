@@ -1,7 +1,7 @@
 """Checkpoint folders: their names, and when one is complete.
 
-No file is opened here. A marker proves that a checkpoint is complete only if no file was written after it, because a folder that is
-overwritten in place still holds the marker of the previous save. PyTorch's distributed checkpoints have a marker of their own, `.metadata`.
+No file is opened here. A sentinel file proves that a checkpoint is complete only if no file was written after it, because a folder that is
+overwritten in place still holds the sentinel of the previous save. PyTorch's distributed checkpoints have one of their own, `.metadata`.
 """
 
 import re
@@ -59,20 +59,20 @@ def _name_pattern(pattern: str) -> str:
 def is_complete(checkpoints: CheckpointSpec, files: Sequence[FileInfo], now_s: int) -> bool:
     """Return whether the checkpoint is complete by the rules of `checkpoints`.
 
-    With a marker: the marker exists, and no file is newer. If a file is newer, the checkpoint is complete once nothing has changed for
-    `settled_s` seconds; where saves overwrite in place it is incomplete, because the marker belongs to the previous save. Without a marker:
-    nothing has changed for `settled_s` seconds. In both cases the required files exist, and every distributed checkpoint in the folder has
-    a `.metadata` no older than its shards.
+    With a sentinel: the sentinel file exists, and no file is newer. If a file is newer, the checkpoint is complete once nothing has
+    changed for `settled_s` seconds; where saves overwrite in place it is incomplete, because the sentinel belongs to the previous save.
+    Without a sentinel: nothing has changed for `settled_s` seconds. In both cases the required files exist, and every distributed checkpoint
+    in the folder has a `.metadata` no older than its shards.
     """
     seen = {file.path: file for file in files}
     if not files or any(path not in seen for path in checkpoints.files) or not shards_complete(files):
         return False
     newest_s = max(file.mtime_s for file in files)
     settled = newest_s + checkpoints.settled_s <= now_s
-    if checkpoints.marker is None:
+    if checkpoints.sentinel is None:
         return settled
-    marker = seen.get(checkpoints.marker)
-    return marker is not None and (marker.mtime_s >= newest_s or (settled and not checkpoints.in_place))
+    sentinel = seen.get(checkpoints.sentinel)
+    return sentinel is not None and (sentinel.mtime_s >= newest_s or (settled and not checkpoints.in_place))
 
 
 def shards_complete(files: Iterable[FileInfo]) -> bool:

@@ -69,5 +69,5 @@ ROW = TrainerKind(
     "counts",
     command_advice=f"write {CONFIG}",
     needs_steps="it would count forever",
-    layout=lambda spec: Layout("out/saved", "iteration-{step:06d}", marker="done", files=("state",), progress_file="out/progress.txt"),
+    layout=lambda spec: Layout("out/saved", "iteration-{step:06d}", sentinel="done", files=("state",), progress_file="out/progress.txt"),
 )

@@ -21,7 +21,7 @@ name: tiny
 trainer:
   kind: prime_rl
   steps: 20
-  tree: {folder: rl}
+  code: {folder: rl}
   prime_rl: {config: rl.toml, ref: "REF"}
 budget: {usd: 5}
 """.replace("REF", "559b4477" + "0" * 32)

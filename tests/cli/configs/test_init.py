@@ -225,7 +225,7 @@ def test_a_folder_with_an_unusual_name_is_still_one(shell: Shell) -> None:
     shell.ok("init", *READY, "--folder", "my: configs #1")
     spec = read_config(shell.here / "my: configs #1" / "qwen3-4b-full.yaml").spec
     assert spec is not None
-    assert spec.trainer.tree.folder == "my: configs #1/qwen3-4b-full"
+    assert spec.trainer.code.folder == "my: configs #1/qwen3-4b-full"
 
 
 def test_what_does_not_fit_is_reported_with_its_numbers() -> None:

@@ -227,7 +227,7 @@ def test_a_file_in_a_folder_that_is_only_laid_over_others_is_left_alone(shell: S
 
 
 def test_a_run_from_a_repository_is_judged_with_the_checkout_it_is_in(shell: Shell) -> None:
-    over = "  tree: {repo: 'https://github.com/a/b'}\n"
+    over = "  code: {repo: 'https://github.com/a/b'}\n"
     shell.write("run.yaml", RUN.replace("hardware:", f"{over}hardware:"))
     assert reported(shell, "run.yaml") == [("PT033", "run.yaml", 8)]
     shell.write("rl.toml", TOML)

@@ -43,7 +43,7 @@ def test_a_run_is_launched_shown_and_stopped_from_elsewhere(shell: Shell, laptop
     run_id = laptop.ok("run", laptop.config()).split()[0]
     (there,) = json.loads(shell.ok("status", "--json"))
     assert (there["run"], there["state"]) == (run_id, "queued")
-    assert (shell.home / "bucket/runs" / run_id / "tree.tar.gz").is_file()
+    assert (shell.home / "bucket/runs" / run_id / "code.tar.gz").is_file()
     laptop.ok("stop", run_id)
     assert json.loads(laptop.ok("status", run_id, "--json"))["desired"] == "stop"
     assert not (laptop.home / "control.sqlite").exists()

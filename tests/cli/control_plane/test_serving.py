@@ -141,10 +141,10 @@ def test_the_attempt_that_trains_is_shown_at_its_last_heartbeat_and_commit() -> 
 
 
 def test_a_stop_that_was_requested_is_no_restart() -> None:
-    drained = b.run(RunState.STOPPED, attempts=(b.new_attempt(1, RunState.STOPPED, cause=Cause.DRAINED),))
-    assert status_of(b.record(drained), b.T0_S).restarts == ()
-    resumed = replace(b.run(RunState.TRAINING, attempt=2), attempts=(*drained.attempts, b.new_attempt(2)))
-    assert [one.cause for one in status_of(b.record(resumed), b.T0_S).restarts] == ["drained"]
+    stopped = b.run(RunState.STOPPED, attempts=(b.new_attempt(1, RunState.STOPPED, cause=Cause.STOPPED_GRACEFULLY),))
+    assert status_of(b.record(stopped), b.T0_S).restarts == ()
+    resumed = replace(b.run(RunState.TRAINING, attempt=2), attempts=(*stopped.attempts, b.new_attempt(2)))
+    assert [one.cause for one in status_of(b.record(resumed), b.T0_S).restarts] == ["stopped_gracefully"]
 
 
 # -------------------------------------------------------------------------------------------------------------------- what is set

@@ -18,8 +18,8 @@ name: small
 trainer:
   command: python train.py
   steps: 20
-  tree: {folder: "."}
-checkpoints: {folder: out, marker: COMPLETE, every_steps: 5}
+  code: {folder: "."}
+checkpoints: {folder: out, sentinel: COMPLETE, every_steps: 5}
 hardware: {open_files_min: 256, disk_gib: 1, usd_per_hour_max: 2}
 budget: {usd: 5, hours: 2}
 """

@@ -125,7 +125,7 @@ def test_a_path_that_leads_out_or_is_none_is_refused_in_one_line(here: Path, pat
 
 TRAINS = """\
 name: rl
-trainer: {kind: prime_rl, steps: 5, tree: {folder: t}, prime_rl: {config: rl.toml, ref: 559b4477}}
+trainer: {kind: prime_rl, steps: 5, code: {folder: t}, prime_rl: {config: rl.toml, ref: 559b4477}}
 checkpoints: {every_steps: 5}
 hardware: {gpus: [H100_80GB], count: 2}
 budget: {usd: 5}

@@ -24,7 +24,7 @@ def ended(inside: Inside) -> None:
     spec = b.spec(trainer={"steps": 10, "progress": {"file": "progress.jsonl"}})
     run = b.run(RunState.SUCCEEDED, spec=spec, version=2)
     assert store.create(b.run())
-    assert store.save(Change(run, lease=b.lease(run, version=1), lease_version=0, events=(b.happening("it went <b>well</b>"),)))
+    assert store.save(Change(run, lease=b.lease(run, version=1), lease_version=0, events=(b.history_event("it went <b>well</b>"),)))
     store.close()
     kept = inside.home / "bucket" / "evidence" / b.RUN_ID / "e1"
     kept.mkdir(parents=True)

@@ -36,7 +36,7 @@ def test_a_run_is_queued_with_its_working_tree_and_says_what_is_missing(shell: S
     assert run_id.startswith("small-")
     assert "prime-train serve" in output
     assert one(shell, run_id)["state"] == "queued"
-    with tarfile.open(shell.home / "bucket" / "runs" / run_id / "tree.tar.gz") as tar:
+    with tarfile.open(shell.home / "bucket" / "runs" / run_id / "code.tar.gz") as tar:
         assert tar.getnames() == ["train.py"]
 
 
@@ -50,7 +50,7 @@ def test_a_dry_run_says_what_would_be_rented_and_leaves_nothing(shell: Shell) ->
     assert "left out  local local-on-demand (on-demand): costs $1.90/h, above hardware.usd_per_hour_max 0.70" in output
     assert "1 files" in output
     assert json.loads(shell.ok("status", "--json")) == []
-    assert not (shell.home / "bucket").exists() or not list((shell.home / "bucket").rglob("tree.tar.gz"))
+    assert not (shell.home / "bucket").exists() or not list((shell.home / "bucket").rglob("code.tar.gz"))
 
 
 def test_a_script_that_lies_beside_the_config_and_not_in_the_folder_that_is_packed_is_reported_before_the_launch(shell: Shell) -> None:

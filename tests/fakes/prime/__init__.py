@@ -8,7 +8,7 @@ killed: each has a first process that ends everything (machine.py).
 """
 
 from tests.fakes.prime.accounts import ALL, API_KEY, ApiKey, Team
-from tests.fakes.prime.machine import MARKER
+from tests.fakes.prime.machine import POD_VARIABLE
 from tests.fakes.prime.machines import needs_sshd, sshd_program
 from tests.fakes.prime.pods import NEVER_S, End, Plan, SshForm
 from tests.fakes.prime.refusals import (
@@ -32,13 +32,13 @@ __all__ = [
     "API_KEY",
     "BAD_GATEWAY",
     "EXAMPLES",
-    "MARKER",
     "NEVER_S",
     "NO_FUNDS",
     "NO_STOCK_400",
     "NO_STOCK_409",
     "NO_STOCK_503",
     "ON_DEMAND",
+    "POD_VARIABLE",
     "SERVER_ERROR",
     "SPOT",
     "SPOT_BOX",

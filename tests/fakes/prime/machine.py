@@ -4,7 +4,7 @@
 
 It prints the port on which it listens, and runs until its standard input ends, and so no longer than the process that started it. Then
 every process of the pod is killed and FOLDER is deleted. On Linux orphans of the pod become its children, so that none is missed, not even
-one that has cleared its environment; elsewhere they are found by the marker.
+one that has cleared its environment; elsewhere they are found by the variable.
 
 Each connection gets an sshd of its own (`sshd -i`), so no port can be chosen twice and there is no server to wait for.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import psutil
 
-MARKER = "FAKE_PRIME_POD"
+POD_VARIABLE = "FAKE_PRIME_POD"
 """Environment variable of the pod's processes, with the pod's id."""
 
 CLEAR_S_MAX = 20.0
@@ -69,7 +69,7 @@ def _spawn(sock: socket.socket, folder: Path, pod_id: str, sshd: str) -> None:
     os.posix_spawn(
         sshd,
         [sshd, "-i", "-e", "-f", str(folder / "sshd_config")],
-        {"PATH": os.environ["PATH"], MARKER: pod_id},
+        {"PATH": os.environ["PATH"], POD_VARIABLE: pod_id},
         file_actions=[
             (os.POSIX_SPAWN_DUP2, sock.fileno(), 0),
             (os.POSIX_SPAWN_DUP2, sock.fileno(), 1),
@@ -98,7 +98,7 @@ def _victims(pod_id: str) -> list[psutil.Process]:
     for pid in psutil.pids():
         with suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
-            if pid != os.getpid() and process.environ().get(MARKER) == pod_id:
+            if pid != os.getpid() and process.environ().get(POD_VARIABLE) == pod_id:
                 found[pid] = process
     return [process for process in found.values() if _is_alive(process)]
 

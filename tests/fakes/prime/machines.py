@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.prime.machine import CLEAR_S_MAX, MARKER
+from tests.fakes.prime.machine import CLEAR_S_MAX, POD_VARIABLE
 from tests.fakes.prime.ssh_wire import Cuts, SshWire
 
 PORT_CHARS_MAX = 20
@@ -110,6 +110,6 @@ PrintMotd no
 PrintLastLog no
 LogLevel VERBOSE
 Subsystem sftp {sftp}
-SetEnv "HOME={folder}/disk" "{MARKER}={pod_id}" "PATH={path}"
+SetEnv "HOME={folder}/disk" "{POD_VARIABLE}={pod_id}" "PATH={path}"
 ForceCommand cd "$HOME" && if [ -n "$SSH_ORIGINAL_COMMAND" ]; then exec "$SHELL" -c "$SSH_ORIGINAL_COMMAND"; else exec "$SHELL" -l; fi
 """

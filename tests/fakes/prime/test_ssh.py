@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.fakes.prime import MARKER, SPOT, End, FakePrime, Plan, needs_sshd
+from tests.fakes.prime import POD_VARIABLE, SPOT, End, FakePrime, Plan, needs_sshd
 from tests.fakes.prime.client import call, create, pod_body
 from tests.waiting import await_true
 
@@ -77,11 +77,11 @@ def is_over(pid: int) -> bool:
 
 
 def marked(pod_id: str) -> list[int]:
-    """Return the living processes with the pod's marker."""
+    """Return the living processes with the pod's variable."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARKER) == pod_id and not is_over(process.pid):
+            if process.environ().get(POD_VARIABLE) == pod_id and not is_over(process.pid):
                 found.append(process.pid)
         except (psutil.Error, OSError):
             continue

@@ -15,7 +15,7 @@ from prime_train.core.text.paths import link_stays_inside
 __all__ = [
     "BYTES_MAX",
     "Checkout",
-    "Tree",
+    "CodeSnapshot",
     "checkout_of",
     "commit_of",
     "is_commit",
@@ -38,7 +38,7 @@ _LEFT_OUT = frozenset({".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".
 
 
 @dataclass(frozen=True)
-class Tree:
+class CodeSnapshot:
     """The content to be packed, as files with their sizes in bytes, and findings about it."""
 
     folder: Path
@@ -50,17 +50,22 @@ class Tree:
         return sum(size for _, size in self.files)
 
 
-def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_MAX, files_max: int = FILES_MAX) -> Tree:
-    """Inspect every file once and return the tree to be packed. `without`: folders inside that are left out, such as the checkpoints.
+def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_MAX, files_max: int = FILES_MAX) -> CodeSnapshot:
+    """Inspect every file once and return the code snapshot to be packed. `without`: folders inside that are left out, such as
+    the checkpoints.
 
     In a git checkout these are the files that git tracks or would track; elsewhere all files except environments and caches.
     """
     try:
         kind = folder.stat().st_mode
     except OSError as error:
-        return Tree(folder, (), (_finding(folder, f"trainer.tree.folder: {error.strerror}", "write the path of an existing folder"),))
+        return CodeSnapshot(
+            folder, (), (_finding(folder, f"trainer.code.folder: {error.strerror}", "write the path of an existing folder"),)
+        )
     if not stat.S_ISDIR(kind):
-        return Tree(folder, (), (_finding(folder, "trainer.tree.folder is not a folder", "write the path of the folder that contains it"),))
+        return CodeSnapshot(
+            folder, (), (_finding(folder, "trainer.code.folder is not a folder", "write the path of the folder that contains it"),)
+        )
     names = _names(folder, tuple(PurePosixPath(path).parts for path in without if PurePosixPath(path).parts))
     files, links = [], []
     for name in names:
@@ -71,21 +76,21 @@ def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_
             files.append((name, seen))
         if len(files) > files_max:
             break
-    return Tree(folder, tuple(files), tuple(_limits(folder, files, bytes_max, files_max) + _links(folder, links)))
+    return CodeSnapshot(folder, tuple(files), tuple(_limits(folder, files, bytes_max, files_max) + _links(folder, links)))
 
 
-def pack(tree: Tree, into: Path) -> Finding | None:
+def pack(snapshot: CodeSnapshot, into: Path) -> Finding | None:
     """Write the tar to `into`. Return a finding if a file could not be packed completely, else None. The same files produce the same
     bytes."""
     name = ""
     try:
         with into.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
-            for name, _ in tree.files:
-                _add(tar, tree.folder / name, name)
+            for name, _ in snapshot.files:
+                _add(tar, snapshot.folder / name, name)
     except OSError as error:
         why = error.strerror or str(error)
         return _finding(
-            tree.folder, f"{name}: {why} while it was packed", "stop programs that write into the folder, or exclude the file from git"
+            snapshot.folder, f"{name}: {why} while it was packed", "stop programs that write into the folder, or exclude the file from git"
         )
     return None
 

@@ -104,7 +104,7 @@ def commit_of(repo: str, ref: str | None) -> str:
                 command, cwd=nowhere, capture_output=True, timeout=REMOTE_S_MAX, check=False, env=environment, stdin=subprocess.DEVNULL
             )
     except FileNotFoundError as error:
-        raise PermanentError("git is not installed, so trainer.tree.repo cannot be looked up") from error
+        raise PermanentError("git is not installed, so trainer.code.repo cannot be looked up") from error
     except subprocess.TimeoutExpired as error:
         raise TemporaryError(f"{without_password(repo)} did not answer within {REMOTE_S_MAX} s") from error
     if done.returncode != 0:

@@ -1,6 +1,6 @@
-"""Comments that are updated instead of repeated: one per subject, found by its author and a hidden marker.
+"""Comments that are updated instead of repeated: one per subject, found by its author and a hidden first line.
 
-The marker alone proves nothing, because any user can write it. So a comment counts as prime-train's only if this token's user or a workflow
+That line alone proves nothing, because any user can write it. So a comment counts as prime-train's only if this token's user or a workflow
 of the repository wrote it.
 """
 
@@ -31,14 +31,14 @@ class Comment(Part):
     user: _User | None = None
 
 
-def marker(name: str) -> str:
-    """Return a marker that is invisible in the rendered comment."""
+def hidden_line(name: str) -> str:
+    """Return a line that is invisible in the rendered comment."""
     return f"<!-- prime-train:{name} -->"
 
 
 def upsert_sticky(github: GitHub, issue: int, name: str, text: str) -> Comment:
     """Create or update the comment `name` on this issue or pull request, so that it contains `text`."""
-    body = _cut(f"{marker(name)}\n{text}")
+    body = _cut(f"{hidden_line(name)}\n{text}")
     found = find_sticky(github, issue, name)
     if found is None:
         return github.send(Comment, "POST", f"issues/{issue}/comments", {"body": body})
@@ -50,9 +50,9 @@ def upsert_sticky(github: GitHub, issue: int, name: str, text: str) -> Comment:
 def find_sticky(github: GitHub, issue: int, name: str) -> Comment | None:
     """Return prime-train's comment of that name, or None; the oldest one if two jobs wrote at once. Raises PermanentError if there are too
     many comments to search, since a new comment would then be written each time."""
-    mark, count = marker(name), 0
+    hidden, count = hidden_line(name), 0
     for comment in github.listed(Comment, f"issues/{issue}/comments"):
-        if (comment.body or "").startswith(mark) and comment.user is not None and _is_ours(github, comment.user.login):
+        if (comment.body or "").startswith(hidden) and comment.user is not None and _is_ours(github, comment.user.login):
             return comment
         count += 1
     if count >= LISTED_MAX:

@@ -7,7 +7,7 @@ A lock shows whether a pod is alive. `create` makes the folder under a hidden na
 machine's first process, which inherits the lock. So at any moment either nothing is registered, or a living process holds the lock, or the
 pod is dead: a control plane killed in between leaves a dead pod and no unknown process. This relies on no pid and no clock.
 
-A marker in the environment identifies a pod's processes, whatever sessions they create; so does descent from its first process, which
+A variable in the environment identifies a pod's processes, whatever sessions they create; so does descent from its first process, which
 adopts orphans. A process would have to clear its environment and outlive the first process to escape.
 
 Only a pod that has been cleared is reported as gone: every process is killed and the folder removed before it is left out of `list` and
@@ -37,7 +37,7 @@ from prime_train.adapters.pods_local.files import (
     write_json,
     write_line,
 )
-from prime_train.adapters.pods_local.processes import MARKER, marked, own_environment, start_machine, victims
+from prime_train.adapters.pods_local.processes import POD_VARIABLE, marked, own_environment, start_machine, victims
 from prime_train.adapters.pods_local.registry import Record, Registry, is_pod_id
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -45,7 +45,7 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import PermanentError, TemporaryError
 
-__all__ = ["DEFAULT_OFFERS", "MARKER", "LocalPods"]
+__all__ = ["DEFAULT_OFFERS", "POD_VARIABLE", "LocalPods"]
 
 DEFAULT_OFFERS = (
     Offer("local", "local-spot", 0.60, spot=True),
@@ -217,7 +217,7 @@ class LocalPods:
 
     def _cleared(self, pod_id: str) -> bool:
         """Do one round of killing. Return True, after removing the pod from the registry, only if no other process holds the lock and none
-        of the pod's processes is left: a process that is being started may not have the marker yet, but it has the lock."""
+        of the pod's processes is left: a process that is being started may not have the variable yet, but it has the lock."""
         folder = self._registry.folder(pod_id)
         with translated_errors(folder):
             lock = open_lock(folder)

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are found by their environment marker
+    """Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are found by their environment
     alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -13,7 +13,7 @@ import psutil
 from prime_train.adapters.pods_local.files import await_true
 from prime_train.ports import NoCapacity, TemporaryError
 
-MARKER = "PRIME_TRAIN_POD"
+POD_VARIABLE = "PRIME_TRAIN_POD"
 """Environment variable that holds the pod's id in every process of the pod."""
 
 START_S_MAX = 30.0
@@ -42,7 +42,7 @@ def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> No
                 # Isolated and without site: faster, and no module of ours can shadow one of the standard library.
                 [sys.executable, "-I", "-S", str(_FIRST_PROCESS), str(folder), str(lock)],
                 cwd=folder,
-                env={**environment, MARKER: folder.name},
+                env={**environment, POD_VARIABLE: folder.name},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -70,10 +70,10 @@ def victims(pod_id: str, first_pid: object) -> Sequence[psutil.Process]:
 
 
 def marked(pid: int, pod_id: str) -> psutil.Process | None:
-    """Return the process if it is alive and has the pod's marker. A process whose environment may not be read does not count."""
+    """Return the process if it is alive and has the pod's variable. A process whose environment may not be read does not count."""
     with suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
-        if process.environ().get(MARKER) == pod_id and _is_alive(process):
+        if process.environ().get(POD_VARIABLE) == pod_id and _is_alive(process):
             return process
     return None
 

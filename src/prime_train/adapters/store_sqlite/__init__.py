@@ -48,7 +48,7 @@ _SAVE_RUN = "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? W
 _SAVE_LEASE = """UPDATE leases SET attempt = ?, open = ?, version = ?, seq = ?, heartbeat_s = ?, heartbeat = ?, "order" = ?,
     order_reason = ?, committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
 _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_s <> ?1"
-_HAPPENED = "INSERT INTO happenings (run_id, happening) VALUES (?, ?)"
+_HAPPENED = "INSERT INTO history_events (run_id, event) VALUES (?, ?)"
 _ENQUEUE_ALERT = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 _WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = ?2"
 # Two index searches; OR would scan the index.
@@ -66,7 +66,7 @@ _COMMIT = """UPDATE leases SET version = version + 1, committed_step = ?1, commi
     RETURNING "order", order_reason, committed_step"""
 _COMMITTED = """SELECT "order", order_reason, committed_step FROM leases
     WHERE run_id = ?3 AND attempt = ?4 AND identity = ?5 AND open = 1 AND committed_step >= ?1"""
-_HISTORY = "SELECT happening FROM happenings WHERE run_id = ? ORDER BY place"
+_HISTORY = "SELECT event FROM history_events WHERE run_id = ? ORDER BY place"
 _OUTBOX = "SELECT alert FROM outbox WHERE sent = 0 ORDER BY place LIMIT ?"
 _LACKING = """SELECT alert FROM outbox o WHERE sent = 0
     AND NOT EXISTS (SELECT 1 FROM outbox_sent s WHERE s.place = o.place AND s.notifier = ?) ORDER BY place LIMIT ?"""

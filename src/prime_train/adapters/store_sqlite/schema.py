@@ -35,12 +35,12 @@ _V1 = (
         heartbeat TEXT
     ) WITHOUT ROWID""",
     "CREATE INDEX leases_open ON leases (run_id) WHERE open = 1",
-    """CREATE TABLE happenings (
+    """CREATE TABLE history_events (
         place INTEGER PRIMARY KEY,
         run_id TEXT NOT NULL,
-        happening TEXT NOT NULL
+        event TEXT NOT NULL
     )""",
-    "CREATE INDEX happenings_of ON happenings (run_id, place)",
+    "CREATE INDEX history_events_of ON history_events (run_id, place)",
     """CREATE TABLE outbox (
         place INTEGER PRIMARY KEY,
         key TEXT NOT NULL UNIQUE,

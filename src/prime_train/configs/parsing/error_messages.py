@@ -133,7 +133,7 @@ def _without(node: Node, path: Sequence[str | int]) -> Node:
 
 
 def _name(path: Sequence[str | int]) -> str:
-    """Return a path as text, such as trainer.tree.ref or verification[0].path."""
+    """Return a path as text, such as trainer.code.ref or verification[0].path."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"

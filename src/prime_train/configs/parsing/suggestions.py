@@ -15,8 +15,8 @@ ELSEWHERE = {
     "entrypoint": "trainer.command",
     "run": "trainer.command",
     "max_steps": "trainer.steps",
-    "workdir": "trainer.tree.folder",
-    "branch": "trainer.tree.ref",
+    "workdir": "trainer.code.folder",
+    "branch": "trainer.code.ref",
     "gpu": "hardware.gpus",
     "gpu_type": "hardware.gpus",
     "gpu_count": "hardware.count",
@@ -54,7 +54,7 @@ EXAMPLES = {
 
 
 def keys_of(section: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of a section, such as ("trainer", "tree"), or of the top level for (). Empty if there is no such section."""
+    """Return the keys of a section, such as ("trainer", "code"), or of the top level for (). Empty if there is no such section."""
     return _sections().get(".".join(section), ())
 
 

@@ -38,7 +38,7 @@ name: {settings.name}
 trainer:
   kind: prime_rl
   steps: {wanted.steps}
-  tree: {{folder: {json.dumps(folder)}}}  # the only folder that is copied
+  code: {{folder: {json.dumps(folder)}}}  # the only folder that is copied
   prime_rl:
     config: rl.toml
     ref: "{wanted.ref}"{written_for}

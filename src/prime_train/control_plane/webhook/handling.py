@@ -152,7 +152,7 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         bucket_mark=webhook.bucket_mark,
         bucket_keys=webhook.bucket_keys,
         keys=issue(run.run_id, attempt) if issue is not None and webhook.issues_credentials_at_start else None,
-        code_key=None if spec.trainer.tree.repo else code_key(run.run_id, run.revision),
+        code_key=None if spec.trainer.code.repo else code_key(run.run_id, run.revision),
         code_sha256=run.code_sha256,
         commit=run.commit,
         origin_url=origin_url(run),

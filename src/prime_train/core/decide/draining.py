@@ -23,7 +23,7 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
         case Finished(step):
             return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
         case Sick(exited=True) | Gone():
-            return _drained(run, verdict)
+            return _stopped_gracefully(run, verdict)
         case Silent():
             ended = over or preempted
         case Healthy() | Stalled() | Sick():
@@ -31,11 +31,11 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
         case Unknown():
             ended = over and not preempted
     if ended:
-        return _drained(run, verdict)
+        return _stopped_gracefully(run, verdict)
     return Wait(now_s + check_s(run) if over else min(now_s + check_s(run), run.drain_s + limit_s), "flushing")
 
 
-def _drained(run: Run, verdict: Verdict) -> Decision:
+def _stopped_gracefully(run: Run, verdict: Verdict) -> Decision:
     if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS):
         was_requested = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
         if isinstance(verdict, Sick) and not was_requested and POLICY[verdict.cause].retry is Retry.NEVER:
@@ -45,6 +45,6 @@ def _drained(run: Run, verdict: Verdict) -> Decision:
         return Recover(Cause.PREEMPTED, "preempted after a notice")
     flushed = isinstance(verdict, Sick) and verdict.cause in FLUSHED
     limit = REASONS.get(run.drain) if run.drain is not None else None
-    cause = CAUSES[limit] if limit is not None else Cause.DRAINED
+    cause = CAUSES[limit] if limit is not None else Cause.STOPPED_GRACEFULLY
     why = limit_reason(run, limit) if limit is not None else "stopped by the user"
     return Finish(RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'not everything was uploaded in time'}")

@@ -66,7 +66,7 @@ CAUSES = (
     "hours_spent",
     "deadline",
     "budget_spent",
-    "drained",
+    "stopped_gracefully",
     "fenced",
     "finished",
 )

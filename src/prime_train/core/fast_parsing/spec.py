@@ -137,7 +137,7 @@ def _is_within(value: float, least: float | None, above: float | None, most: flo
 
 
 def _inside(value: str) -> str:
-    """Return the normalised path; empty if it may lead out of the working tree."""
+    """Return the normalised path; empty if it may lead out of the working code."""
     path = PurePosixPath(value)
     return "" if path.is_absolute() or ".." in path.parts or not value.strip() or "\0" in value else str(path)
 
@@ -145,8 +145,8 @@ def _inside(value: str) -> str:
 # ------------------------------------------------------------------------------------------------------- parts, each as a whole
 
 
-def _tree(tree: Part) -> bool:
-    return not (tree.ref and not tree.repo) and not (tree.repo and tree.folder != ".")
+def _code(code: Part) -> bool:
+    return not (code.ref and not code.repo) and not (code.repo and code.folder != ".")
 
 
 def _progress(progress: Part) -> bool:
@@ -221,7 +221,7 @@ def _fill_in(part: Part, values: Mapping[str, object]) -> None:
 
 
 _SENSE: dict[str, Callable[[Part], bool]] = {
-    "TreeSpec": _tree,
+    "CodeSpec": _code,
     "ProgressSpec": _progress,
     "PrimeRlSpec": _prime_rl,
     "TrainerSpec": _trainer,

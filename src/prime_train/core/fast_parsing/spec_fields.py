@@ -33,7 +33,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "workers": (("integer", 1, None, 64), 1),
         "resume": (("text", "", 0), "--resume-step {step}"),
         "steps": (("null", ("integer", 1, None, None)), None),
-        "tree": (("part", "TreeSpec"), {}),
+        "code": (("part", "CodeSpec"), {}),
         "progress": (("part", "ProgressSpec"), {}),
         "stop_s": (("seconds", 1, None, 2592000), 120),
     },
@@ -44,7 +44,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "output": (("inside",), "outputs"),
         "run_name": (("text", "^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$", 0), ""),
     },
-    "TreeSpec": {
+    "CodeSpec": {
         "repo": (("null", ("text", "", 0)), None),
         "ref": (("null", ("text", "", 0)), None),
         "folder": (("text", "", 0), "."),
@@ -88,7 +88,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "CheckpointSpec": {
         "folder": (("inside",), "checkpoints"),
         "pattern": (("text", "", 0), "step_{step}"),
-        "marker": (("null", ("inside",)), None),
+        "sentinel": (("null", ("inside",)), None),
         "files": (("list", ("inside",)), ()),
         "settled_s": (("seconds", 1, None, 2592000), 30),
         "in_place": (("flag",), False),

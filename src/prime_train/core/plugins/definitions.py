@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Layout:
     """What a trainer decides itself: fields of `checkpoints`, the file of `trainer.progress`, and `trainer.resume`. Fields that a config
-    omits are filled in from here, and other values of `folder`, `pattern` and `marker` are refused."""
+    omits are filled in from here, and other values of `folder`, `pattern` and `sentinel` are refused."""
 
     folder: str | None
     """The folder where it saves; None: the config decides."""
     pattern: str
-    marker: str | None = None
+    sentinel: str | None = None
     files: tuple[str, ...] = ()
     progress_file: str | None = None
     resume: str | None = None
@@ -27,7 +27,7 @@ class Layout:
     def fixed(self) -> dict[str, str | None]:
         """Return the fields of `checkpoints` of which other values are refused."""
         folder = {} if self.folder is None else {"folder": self.folder}
-        return {**folder, "marker": self.marker, "pattern": self.pattern}
+        return {**folder, "sentinel": self.sentinel, "pattern": self.pattern}
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,10 @@ def trainer_file(text: str) -> Path | None:
     """Return the path of the trainer's own config file that the config names, or None if it names none or the code comes from a
     repository."""
     spec = spec_of(text)
-    if spec is None or spec.trainer.tree.repo:
+    if spec is None or spec.trainer.code.repo:
         return None
     file = trainer_for(spec).config_file(spec)
-    return Path(spec.trainer.tree.folder) / file if file is not None else None
+    return Path(spec.trainer.code.folder) / file if file is not None else None
 
 
 def _read(file: Path) -> Version:

@@ -108,14 +108,14 @@ def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
 def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
     """Yield a finding for each named file that is beside the config or above it, but not in the folder that is packed: `validate` finds
     such a file, but it would be missing on the machine."""
-    tree = spec.trainer.tree
-    if tree.repo is not None or not only_installs(spec.setup):
+    code = spec.trainer.code
+    if code.repo is not None or not only_installs(spec.setup):
         return
     config = trainer_for(spec).config_file(spec)
     for name in dict.fromkeys([*([config] if config is not None else []), *(name for _, name in named_files(spec))]):
-        around = next((folder for folder in Path(read.file).parents if (folder / tree.folder / name).is_file()), None)
-        if around is not None and not (Path(tree.folder) / name).is_file():
+        around = next((folder for folder in Path(read.file).parents if (folder / code.folder / name).is_file()), None)
+        if around is not None and not (Path(code.folder) / name).is_file():
             line, column = place_of(read.source, name)
-            packed = Path(tree.folder).absolute()
-            message = f"{name} is in {around / tree.folder}, but not in the working tree, {packed}, so no machine would receive it"
+            packed = Path(code.folder).absolute()
+            message = f"{name} is in {around / code.folder}, but not in the working tree, {packed}, so no machine would receive it"
             yield Finding("PT030", message, read.file, line, column, fix=f"run the command in {around}")

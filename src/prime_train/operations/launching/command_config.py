@@ -16,7 +16,7 @@ FOLDER, PATTERN = "checkpoints", "step_{step}"
 RESUME = "--resume-step {step}"
 _ASSUMED = (
     ("name", ("name",), "{name}, from the script or the folder"),
-    ("code", ("trainer", "tree"), "the current folder is copied to the machine"),
+    ("code", ("trainer", "code"), "the current folder is copied to the machine"),
     ("success", ("trainer", "steps"), "exit code 0 of the command, after the last step if trainer.steps is set"),
     ("checkpoints", ("checkpoints",), f"each in a folder {FOLDER}/step_N, which is complete when it has not changed for a while"),
     ("restart", ("trainer", "resume"), "the command with --resume-step N appended, after a checkpoint was restored"),

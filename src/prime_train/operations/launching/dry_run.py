@@ -28,7 +28,7 @@ def ranking(home: Home, spec: RunSpec) -> Ranking:
 def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]]:
     """Yield the report as rows of a name and a text."""
     yield from _decided(spec, ranked)
-    yield "tree", _tree(spec, made)
+    yield "code", _code(spec, made)
     yield "commit", _commit(made)
     yield from _others(spec, ranked)
     yield "", "nothing was launched"
@@ -40,8 +40,8 @@ def record(spec: RunSpec, made: Plan, ranked: Ranking) -> dict[str, object]:
         "offers": [{**asdict(offer), "variant": variant_title(offer, spec.hardware)} for offer in ranked.best],
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
         "commit": made.commit,
-        "files": len(made.tree.files) if made.tree is not None else None,
-        "size_bytes": made.tree.size if made.tree is not None else None,
+        "files": len(made.snapshot.files) if made.snapshot is not None else None,
+        "size_bytes": made.snapshot.size if made.snapshot is not None else None,
     }
 
 
@@ -99,7 +99,7 @@ def _variant(offer: Offer, spec: RunSpec) -> str:
     return f" with {title}" if title else ""
 
 
-def _tree(spec: RunSpec, made: Plan) -> str:
-    if made.tree is None:
-        return f"{spec.trainer.tree.repo}"
-    return f"{made.tree.folder.absolute()}: {len(made.tree.files)} files, {size(made.tree.size)}"
+def _code(spec: RunSpec, made: Plan) -> str:
+    if made.snapshot is None:
+        return f"{spec.trainer.code.repo}"
+    return f"{made.snapshot.folder.absolute()}: {len(made.snapshot.files)} files, {size(made.snapshot.size)}"

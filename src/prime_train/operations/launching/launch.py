@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.adapters.code_archive import Tree, checkout_of, commit_of, is_commit, pack, same_repository, survey
+from prime_train.adapters.code_archive import CodeSnapshot, checkout_of, commit_of, is_commit, pack, same_repository, survey
 from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, rents
@@ -33,10 +33,10 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a launch would start from. `tree`: the folder to pack, None if the code comes from a repository; `commit`: the commit of the
+    """What a launch would start from. `snapshot`: the folder to pack, None if the code comes from a repository; `commit`: the commit of the
     code."""
 
-    tree: Tree | None
+    snapshot: CodeSnapshot | None
     commit: str
     findings: tuple[Finding, ...] = ()
 
@@ -44,15 +44,15 @@ class Plan:
 def plan(spec: RunSpec, *, file: str = "") -> Plan:
     """Return what a launch would start from, without changing anything. Raises Unfit if the working tree cannot be used, and ExternalError
     if a remote repository cannot be queried."""
-    made = _repository(spec, file) if spec.trainer.tree.repo else _folder(spec)
+    made = _repository(spec, file) if spec.trainer.code.repo else _folder(spec)
     if has_errors(made.findings):
         raise Unfit(made.findings)
     return made
 
 
 def launch(home: Home, spec: RunSpec, made: Plan) -> Run:
-    """Store a run as queued and return it. The tree is uploaded before the run becomes visible. Raises Unfit if the tree cannot be packed,
-    UsageError if no free id is found, and ExternalError if the store or the bucket fails."""
+    """Store a run as queued and return it. The code snapshot is uploaded before the run becomes visible. Raises Unfit if the folder cannot
+    be packed, UsageError if no free id is found, and ExternalError if the store or the bucket fails."""
     for _ in range(TRIES_MAX):
         run = launch_as(home, new_id(spec.name), spec, made)
         if run is not None:
@@ -69,8 +69,8 @@ def launch_as(home: Home, run_id: str, spec: RunSpec, made: Plan, *, origin: Ori
     run = Run(run_id, on_provider(spec, home), created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin)
     if not home.elsewhere:
         home.make_bucket()
-    if made.tree is not None:
-        run = replace(run, code_sha256=put_code(home, made.tree, code_key(run_id)))
+    if made.snapshot is not None:
+        run = replace(run, code_sha256=put_code(home, made.snapshot, code_key(run_id)))
     return run if store.create(run) else None
 
 
@@ -101,16 +101,16 @@ def new_id(name: str) -> str:
 
 
 def _folder(spec: RunSpec) -> Plan:
-    folder = Path(spec.trainer.tree.folder)
-    tree = survey(folder, without=trainer_for(spec).output_folders(spec))
-    checkout = checkout_of(folder) if not tree.findings else None
-    return Plan(tree, checkout.name if checkout else "", tree.findings)
+    folder = Path(spec.trainer.code.folder)
+    snapshot = survey(folder, without=trainer_for(spec).output_folders(spec))
+    checkout = checkout_of(folder) if not snapshot.findings else None
+    return Plan(snapshot, checkout.name if checkout else "", snapshot.findings)
 
 
 def _repository(spec: RunSpec, file: str) -> Plan:
     """Return a plan with the commit that every attempt checks out: that of `ref`; otherwise that of the current checkout, if it is one of
     this repository; otherwise that of the default branch."""
-    repo, ref = spec.trainer.tree.repo or "", spec.trainer.tree.ref
+    repo, ref = spec.trainer.code.repo or "", spec.trainer.code.ref
     if ref is not None:
         return Plan(None, ref if is_commit(ref) else commit_of(repo, ref))
     checkout = checkout_of(Path())
@@ -118,19 +118,19 @@ def _repository(spec: RunSpec, file: str) -> Plan:
         return Plan(None, commit_of(repo, None))
     findings = []
     if checkout.is_dirty:
-        findings.append(Finding("PT030", "the checkout has uncommitted changes", file or ".", fix="commit them, or set trainer.tree.ref"))
+        findings.append(Finding("PT030", "the checkout has uncommitted changes", file or ".", fix="commit them, or set trainer.code.ref"))
     if not checkout.is_pushed:
         message = f"commit {checkout.commit[:12]} is not pushed, so machines could not fetch it"
-        findings.append(Finding("PT030", message, file or ".", fix="push it, or set trainer.tree.ref"))
+        findings.append(Finding("PT030", message, file or ".", fix="push it, or set trainer.code.ref"))
     return Plan(None, checkout.commit, tuple(findings))
 
 
-def put_code(home: Home, tree: Tree, key: str) -> str:
+def put_code(home: Home, snapshot: CodeSnapshot, key: str) -> str:
     """Pack the folder, upload the archive to the bucket under `key`, and return the archive's SHA-256 in hex. Raises Unfit if the folder
     cannot be packed, and ExternalError if the upload fails."""
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
-        packed = Path(folder) / "tree.tar.gz"
-        finding = pack(tree, packed)
+        packed = Path(folder) / "code.tar.gz"
+        finding = pack(snapshot, packed)
         if finding is not None:
             raise Unfit((finding,))
         home.bucket().put_file(key, packed)

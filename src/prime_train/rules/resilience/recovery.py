@@ -243,7 +243,7 @@ RULES = (
         "no folder of checkpoints",
         "Only files in this folder are uploaded to the bucket. A run whose trainer saves elsewhere, or not at all, loses all its work when "
         "its machine is terminated.",
-        "add checkpoints: {folder: ..., pattern: ..., marker: ...}, matching how the trainer saves, or put {checkpoints} into its command",
+        "add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put {checkpoints} into its command",
         FAMILY,
         _unsaid,
         "spec",
