@@ -61,8 +61,8 @@ def is_complete(checkpoints: CheckpointSpec, files: Sequence[FileInfo], now_s: i
 
     With a sentinel: the sentinel file exists, and no file is newer. If a file is newer, the checkpoint is complete once nothing has
     changed for `settled_s` seconds; where saves overwrite in place it is incomplete, because the sentinel belongs to the previous save.
-    Without a sentinel: nothing has changed for `settled_s` seconds. In both cases the required files exist, and every distributed checkpoint
-    in the folder has a `.metadata` no older than its shards.
+    Without a sentinel: nothing has changed for `settled_s` seconds. In both cases the required files exist, and every distributed
+    checkpoint in the folder has a `.metadata` no older than its shards.
     """
     seen = {file.path: file for file in files}
     if not files or any(path not in seen for path in checkpoints.files) or not shards_complete(files):
