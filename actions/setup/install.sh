@@ -13,10 +13,10 @@ die() {
 : "${RUNNER_TEMP:?is set by the runner}"
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 venv=$RUNNER_TEMP/prime-train
-sentinel=$venv/.installed
+stamp=$venv/.installed
 
 wanted=$("$root/actions/setup/fingerprint.sh")
-if [ -f "$marker" ] && [ "$(cat "$marker")" = "$wanted" ]; then
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
   echo "prime-train of these very files is installed already"
   exit 0
 fi
@@ -52,4 +52,4 @@ echo "::endgroup::"
 # A folder with nothing but the command: on a PATH, it hides no python.
 mkdir "$venv/command"
 ln -s ../bin/prime-train "$venv/command/prime-train"
-echo "$wanted" >"$marker"
+echo "$wanted" >"$stamp"

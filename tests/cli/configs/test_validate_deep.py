@@ -34,7 +34,7 @@ class Deep:
         return self.run("rl.toml", "--prime-rl-ref", self.repository.commit)
 
     def of_run(self, *changes: tuple[str, str], ref: str = "") -> "subprocess.CompletedProcess[str]":
-        spec = SPEC.format(ref=ref or self.repository.commit, folder=".").replace("  tree:", "    # more\n  tree:")
+        spec = SPEC.format(ref=ref or self.repository.commit, folder=".").replace("  code:", "    # more\n  code:")
         self.shell.write("run.yaml", changed(spec, *changes))
         return self.run("run.yaml", "--json")
 
