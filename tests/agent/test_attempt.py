@@ -61,7 +61,7 @@ def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_tha
         assert Phase.TRAIN in seen
 
 
-def test_without_a_marker_the_last_checkpoint_needs_no_time_to_settle_once_the_trainer_is_gone(tmp_path: Path) -> None:
+def test_without_a_sentinel_the_last_checkpoint_needs_no_time_to_settle_once_the_trainer_is_gone(tmp_path: Path) -> None:
     wanted = demo_spec("--steps 20 --save-every 20", checkpoints={"sentinel": None, "settled_s": 3600})
     with attempt(tmp_path, wanted) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED

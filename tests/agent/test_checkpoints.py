@@ -145,7 +145,7 @@ def test_a_save_cut_off_at_any_byte_is_never_uploaded(tmp_path: Path, bucket: Fo
 
 
 @pytest.mark.parametrize("cut", ["base/frozen.safetensors", "weights.npz", "optimizer.pt", "state.json"])
-def test_a_truncated_file_beside_a_marker_is_never_uploaded(tmp_path: Path, bucket: FolderBucket, cut: str) -> None:
+def test_a_truncated_file_beside_a_sentinel_is_never_uploaded(tmp_path: Path, bucket: FolderBucket, cut: str) -> None:
     complete = contents(30)[cut]
     for length in {*range(30), *range(len(complete) - 30, len(complete) - 1), len(complete) // 2}:
         # The sentinel comes first here, and the trainer dies soon after: time alone would call it settled.

@@ -74,7 +74,7 @@ def test_any_name_may_lie_in_the_folder(name: str) -> None:
     assert step is None or name == f"step_{step}"
 
 
-def test_a_marker_written_last_completes_a_checkpoint_at_once() -> None:
+def test_a_sentinel_file_written_last_completes_a_checkpoint_at_once() -> None:
     made = checkpointing(sentinel="DONE")
     assert complete(made, ("weights", 9_998.5), ("DONE", 9_999.0))
     assert complete(made, ("weights", 9_999.0), ("DONE", 9_999.0))
@@ -82,19 +82,19 @@ def test_a_marker_written_last_completes_a_checkpoint_at_once() -> None:
     assert not complete(made, ("weights", 9_998.5), ("sub/DONE", 9_999.0))
 
 
-def test_a_file_newer_than_the_marker_is_waited_for() -> None:
+def test_a_file_newer_than_the_sentinel_is_waited_for() -> None:
     made = checkpointing(sentinel="DONE", settled_s=30)
     assert not complete(made, ("DONE", 9_990.0), ("late", 9_990.5))
     assert complete(made, ("DONE", 9_969.0), ("late", 9_970.0))
 
 
-def test_the_marker_of_an_earlier_save_in_place_proves_nothing() -> None:
+def test_the_sentinel_of_an_earlier_save_in_place_proves_nothing() -> None:
     made = checkpointing(sentinel="DONE", in_place=True, settled_s=30)
     assert not complete(made, ("DONE", 1_000.0), ("weights", 1_000.5))
     assert complete(made, ("weights", 9_999.0), ("DONE", 9_999.5))
 
 
-def test_without_a_marker_a_checkpoint_has_to_settle() -> None:
+def test_without_a_sentinel_a_checkpoint_has_to_settle() -> None:
     made = checkpointing(settled_s=30)
     assert not complete(made, ("a", 1_000.0), ("b", 9_971.0))
     assert complete(made, ("a", 1_000.0), ("b", 9_970.0))

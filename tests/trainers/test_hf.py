@@ -73,10 +73,10 @@ def test_its_checkpoints_are_found_by_the_trainers_own_names() -> None:
     assert trainer_for(made).step_of(made, "checkpoint-500.bak") is None
 
 
-def test_another_name_or_a_marker_is_refused() -> None:
+def test_another_name_or_a_sentinel_is_refused() -> None:
     with pytest.raises(ValueError, match=r"checkpoints.pattern: kind hf requires checkpoint-\{step\}, not step_\{step\}; delete this key"):
         spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"pattern": "step_{step}"})
-    with pytest.raises(ValueError, match=r"checkpoints.sentinel: kind hf has no marker, not DONE; delete this key"):
+    with pytest.raises(ValueError, match=r"checkpoints.sentinel: kind hf has no sentinel file, not DONE; delete this key"):
         spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"sentinel": "DONE"})
 
 
