@@ -77,7 +77,7 @@ MISTAKES = [
     ("hardware:\n  usd_per_hour_max: .inf", "PT012", 7, 21, "expected a number, got '.inf'", ""),
     ("hardware:\n  gpus: H100", "PT012", 7, 9, "expected a list, got 'H100'", "make it a list: [H100]"),
     ("setup:\n  a: b", "PT012", 7, 3, "expected a list, got keys with values", "start each item with -"),
-    ("hardware: big", "PT012", 6, 11, "expected keys with values, got 'big'", "its keys are provider, gpus, count, spot"),
+    ("hardware: big", "PT012", 6, 11, "expected keys with values, got 'big'", "its keys are provider, gpus, count, variants, spot"),
     ("hardware:", "PT012", 6, 1, "expected keys with values, got nothing", "delete the line"),
     ("environment:\n  - A=b", "PT012", 7, 3, "expected keys with values, got a list", "NAME: value"),
     ("checkpoints:\n  in_place: maybe", "PT012", 7, 13, "expected true or false, got 'maybe'", ""),
