@@ -5,11 +5,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
+from tests.cli import forking
+from tests.cli.forking import Process
 from tests.waiting import HANG_S
 
 PROGRAM = str(Path(sys.executable).parent / "prime-train")
@@ -26,6 +29,25 @@ hardware: {open_files_min: 256, disk_gib: 1}
 health: {heartbeat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5}
 budget: {usd: 5, hours: 2}
 """
+
+
+def run(command: Sequence[str], here: Path, env: Mapping[str, str], *, errors: str = "strict") -> "subprocess.CompletedProcess[str]":
+    """Call the command with nothing to read, and return its output and exit code. `errors`: what to do with output that is not UTF-8."""
+    if _is_forked(command, env):
+        return forking.run(command[1:], cwd=here, env=env, errors=errors)
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": errors}
+    return subprocess.run(command, cwd=here, env=env, timeout=HANG_S, check=False, **streams)
+
+
+def start(command: Sequence[str], here: Path, env: Mapping[str, str], log: IO[bytes]) -> Process:
+    """Start the command with nothing to read."""
+    if _is_forked(command, env):
+        return forking.Forked(command[1:], cwd=here, env=env, stdout=log, stderr=log)
+    return subprocess.Popen(command, cwd=here, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+
+def _is_forked(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    return command[0] == PROGRAM and forking.forks(env)
 
 
 @dataclass(frozen=True)
@@ -46,9 +68,7 @@ class Shell:
         return kept | {"PRIME_TRAIN_HOME": str(self.home), "PATH": path, "COLUMNS": "200"}
 
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*self.program, *args], cwd=self.here, env=self.env | env, capture_output=True, text=True, timeout=HANG_S, check=False
-        )
+        return run([*self.program, *args], self.here, self.env | env)
 
     @property
     def output(self) -> str:
@@ -56,12 +76,10 @@ class Shell:
         return (self.here / "said.log").read_text()
 
     @contextmanager
-    def started(self, *args: str, until: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    def started(self, *args: str, until: str, **env: str) -> Iterator[Process]:
         """Start a process that keeps running, and return it once it has printed `until`."""
         with (self.here / "said.log").open("wb") as log:
-            process = subprocess.Popen(
-                [*self.program, *args], cwd=self.here, env=self.env | env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-            )
+            process = start([*self.program, *args], self.here, self.env | env, log)
         try:
             end_s, pause = time.monotonic() + HANG_S, threading.Event()
             while until not in self.output:

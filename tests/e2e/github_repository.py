@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -23,7 +22,7 @@ from prime_train.adapters.store_remote import RemoteStore
 from prime_train.control_plane.reconcile import read_manifests
 from prime_train.core.wire import attempt_key, operator_key
 from prime_train.ports import RunRecord
-from tests.cli.shell import PROGRAM, Shell
+from tests.cli.shell import PROGRAM, Shell, run
 from tests.e2e.prime_plane import TWO_GPUS, TWO_MORE_GPUS, python
 from tests.fakes.github import FakeGitHub
 from tests.fakes.nvml import Driver
@@ -34,7 +33,7 @@ from tests.github import scratch
 from tests.github.act import Act, Ran, act_program
 from tests.github.workplace import REPO, Workplace
 from tests.lambdas.deployed import deployed
-from tests.waiting import HANG_S, await_true
+from tests.waiting import await_true
 
 BOOT_S = 2.0
 """Boot time of a machine: longer than the job that requests it runs."""
@@ -121,7 +120,7 @@ class Place(Workplace):
         home.mkdir(exist_ok=True)
         plane = {"PRIME_TRAIN_STORE": self.plane.url, "PRIME_TRAIN_MASTER_KEY": self.plane.key, "PRIME_API_KEY": self.prime.api_key}
         env = {"PATH": os.environ["PATH"], "HOME": str(home), **plane, **self.plane.env}
-        done = subprocess.run([PROGRAM, *words], env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+        done = run([PROGRAM, *words], Path.cwd(), env)
         assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -18,6 +18,7 @@ from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import HistoryEvent, Run
 from prime_train.ports import Bucket, Store
+from tests.cli import shell
 from tests.e2e.points import LOSE_FIRST, SAVED_STEP, Point
 from tests.e2e.strikes import Strikes, Take
 from tests.waiting import HANG_S, await_true
@@ -160,7 +161,7 @@ class Plane:
 
     def cli(self, *args: str) -> subprocess.CompletedProcess[str]:
         env = {k: v for k, v in self.env.items() if k not in ("PT_CRASH", "PYTHONPATH")}
-        return subprocess.run([str(BIN / "prime-train"), *args], env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+        return shell.run([shell.PROGRAM, *args], Path.cwd(), env)
 
     def launch(self, config: Path) -> str:
         done = self.cli("run", str(config))
@@ -179,7 +180,7 @@ class Plane:
         """Wait until the run is over, every attempt settled and every pod gone."""
         await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=limit_s, every_s=0.2)
         # Looked at, not listed: who asks the provider makes it clear away what is dead, and that is the watchers' to do.
-        await_true("every pod is gone", lambda: not self.processes() and not list((self.home / "pods").glob("local-*")))
+        await_true("every pod is gone", lambda: not list((self.home / "pods").glob("local-*")) and not self.processes())
         await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
         return self.run(run_id)
 

@@ -14,12 +14,12 @@ from typing import Any
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.operations.aws.code import own
+from tests.cli import shell
 from tests.e2e.prime_plane import ROWS, python
 from tests.fakes.aws import Aws, aws
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import FakePrime
 from tests.fakes.s3_servers import REGION
-from tests.waiting import HANG_S
 
 BIN = Path(sys.executable).parent
 STACK = "training"
@@ -68,7 +68,7 @@ class Deployed:
 
 
 def prime_train(env: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(BIN / "prime-train"), *words], env=dict(env), capture_output=True, text=True, timeout=HANG_S, check=False)
+    return shell.run([shell.PROGRAM, *words], Path.cwd(), env)
 
 
 def output(env: Mapping[str, str], *words: str) -> str:

@@ -2,16 +2,14 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cli.shell import PROGRAM, Shell
+from tests.cli.shell import PROGRAM, Shell, run
 from tests.fakes.github import FakeGitHub
 from tests.github.scratch import commit, git
-from tests.waiting import HANG_S
 
 GOOD = """\
 name: small
@@ -86,15 +84,6 @@ class Job:
             "GITHUB_TOKEN": token if token is not None else self.fake.job_token(self.repo, self.permissions),
             "RUNNER_ENVIRONMENT": "self-hosted",
         }
-        done = subprocess.run(
-            [PROGRAM, "gha", verb],
-            cwd=self.folder,
-            env=shell.env | job | env,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=HANG_S,
-            check=False,
-        )
+        done = run([PROGRAM, "gha", verb], self.folder, shell.env | job | env, errors="replace")
         outputs = {found[1]: found[3] for found in _OUTPUT.finditer(out.read_text())}
         return Did(done.returncode, done.stdout + done.stderr, outputs, summary.read_text())

@@ -15,6 +15,7 @@ import pytest
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.core.keys import evidence_key
+from tests.cli.forking import Process
 from tests.cli.rented import Rented, rented
 from tests.cli.shell import Shell
 from tests.fakes.prime import needs_sshd
@@ -31,7 +32,7 @@ def _on(shell: Shell) -> Iterator[Rented]:
         yield found
 
 
-def followed(on: Rented, until: str, *options: str) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+def followed(on: Rented, until: str, *options: str) -> AbstractContextManager[Process]:
     return on.shell.started("logs", "tiny-1", "-f", *options, until=until, **on.env)
 
 

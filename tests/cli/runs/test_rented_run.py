@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import PROGRAM
+from tests.cli.shell import PROGRAM, run
 from tests.e2e.prime_plane import STEPS, PrimePlane, prime_plane
 from tests.fakes.prime import needs_sshd
 from tests.waiting import HANG_S
@@ -25,7 +25,7 @@ def env(on: PrimePlane) -> dict[str, str]:
 
 def output(on: PrimePlane, *words: str) -> str:
     """Return the output of a call that must succeed."""
-    done = subprocess.run([PROGRAM, *words], env=env(on), capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = run([PROGRAM, *words], Path.cwd(), env(on))
     assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}\n{on.evidence()}"
     return done.stdout
 

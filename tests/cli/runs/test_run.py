@@ -12,6 +12,7 @@ from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.change import change
 from prime_train.core.decision import Finish
 from prime_train.core.run import RunState
+from tests.cli.forking import Process
 from tests.cli.shell import CONFIG, PROGRAM, Shell
 from tests.cli.terminal import terminal
 from tests.exhaustive import some_of
@@ -331,7 +332,7 @@ def test_a_watcher_without_a_webhook_is_refused_with_a_remedy(shell: Shell) -> N
 # ---------------------------------------------------------------------------------------------------------- with a control plane
 
 
-def serving(shell: Shell) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+def serving(shell: Shell) -> AbstractContextManager[Process]:
     return shell.started("serve", "--port", "0", "--interval", "0.5", until="serving ")
 
 
