@@ -46,13 +46,14 @@ TRAINER = {"command": f"{sys.executable} train.py"}
 
 def script(text: str) -> dict[str, bytes]:
     """Return the working tree of a trainer that runs these lines of Python; `say(step)` reports a step, and `write(path, text)` writes a
-    file."""
+    file so that no upload, at whatever moment it comes, finds it half-written."""
     head = (
         "import json, os, pathlib, sys, time\n"
         "def say(step, **more):\n"
         "    with open('progress.jsonl', 'a') as file: file.write(json.dumps({'step': step, 'loss': 1 / step, **more}) + chr(10))\n"
         "def write(path, text):\n"
-        "    path = pathlib.Path(path); path.parent.mkdir(parents=True, exist_ok=True); path.write_text(text)\n"
+        "    path = pathlib.Path(path); path.parent.mkdir(parents=True, exist_ok=True)\n"
+        "    part = pathlib.Path(path.name + '.part'); part.write_text(text); part.replace(path)\n"
     )
     return {"train.py": (head + text).encode()}
 
