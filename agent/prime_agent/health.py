@@ -1,7 +1,7 @@
-"""The illness of an attempt whose trainer is running: the worst current problem, and when to report it.
+"""The health of an attempt whose trainer is running: its worst current problem, and when to report it.
 
-The control plane replaces the machine of an attempt that reports an illness, and all evidence on the machine is lost with it. So evidence
-is gathered first, and the report follows once it is in the bucket, or after `EVIDENCE_S_MAX` seconds.
+The control plane replaces the machine of an attempt that reports a problem, and all evidence on the machine is lost with it. So evidence is
+gathered first, and the report follows once it is in the bucket, or after `EVIDENCE_S_MAX` seconds.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class HealthProblem:
     cause: Cause
     detail: str
     report_s: float
-    """Time at which the illness is reported even if the evidence is not complete."""
+    """Time at which the problem is reported even if the evidence is not complete."""
     is_reported: bool = False
 
 
@@ -51,8 +51,8 @@ def found(
 
 
 def changed(health_problem: HealthProblem | None, now: tuple[Cause, str] | None, now_s: float) -> HealthProblem | None:
-    """Return the illness after a check: a different cause starts a new one, the same cause keeps its first description, and no problem
-    clears it."""
+    """Return the health problem after a check: a different cause starts a new problem, the same cause keeps its first description, and None
+    means that the attempt is healthy again."""
     if now is None:
         return None
     if health_problem is not None and health_problem.cause is now[0]:

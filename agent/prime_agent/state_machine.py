@@ -379,7 +379,7 @@ def _kill_what_stays(state: AgentState, now_s: float) -> Out:
 
 
 def _diagnose(state: AgentState, now_s: float) -> Out:
-    """Gather evidence first and report the illness afterwards, because the report ends the machine."""
+    """Gather evidence first and report the health problem afterwards, because the control plane replaces the machine after the report."""
     if state.phase in (Phase.FLUSH, Phase.EXITED):
         return replace(state, health_problem=None), ()
     saving, training = state.transfers.saving, _is_training(state)
@@ -427,7 +427,8 @@ def _pressed(state: AgentState, now_s: float) -> AgentState:
 
 
 def _honest(state: AgentState, flush: Flush) -> Flush:
-    """Return the flush with an exit that is not called finished or flushed while the last checkpoint or outputs are not in the bucket."""
+    """Return the flush with an exit that does not claim success: while the last checkpoint or outputs are not in the bucket, the attempt
+    may not report that it finished or flushed."""
     moved, finished = state.transfers, flush.exit.cause is Cause.FINISHED
     if not moved.open or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
@@ -474,8 +475,8 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
 
 
 def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
-    """Return whether the flush need not wait for outputs any longer. Logs and metrics are tried once, and what can only be refused delays
-    the end of nothing but a run that has finished."""
+    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are uploaded once, without retries. Outputs
+    that would only be refused again delay the end only of a run that has finished."""
     uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
     if not state.job.spec.outputs:
         return uploads.started > flush.output_uploads and not uploads.in_flight

@@ -8,7 +8,7 @@ from prime_train.core.wire import Commit
 
 SCAN_S = 1.0
 SCAN_SHARE = 50
-"""Limit on the time for scans of the checkpoint folder: at most one part in this many of all time."""
+"""Limit on the time that scans of the checkpoint folder take: one part in this many."""
 
 CLEANUP_S = 30.0
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0

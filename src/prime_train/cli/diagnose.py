@@ -26,8 +26,8 @@ def diagnose(
 ) -> None:
     """Explain what happened to a run, and why.
 
-    From its attempts, its heartbeats, its provider, its trainer's figures, what was kept, and W&B: is it well, interrupted, without reward,
-    silent, or is only W&B late?
+    The explanation is based on the run's attempts, heartbeats, provider, metrics, evidence and W&B. It says whether the run is healthy,
+    interrupted, without reward or silent, or whether only W&B lags behind.
     """
     home = Home.of(os.environ)
     found = diagnosed(home, run, lambda text: typer.echo(text, err=True))

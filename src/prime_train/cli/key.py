@@ -14,7 +14,8 @@ def key(
 ) -> None:
     """Show how to reach this control plane from elsewhere.
 
-    As variables, for a laptop or for the secrets of a repository. The key opens everything: whoever has it can rent and stop.
+    Prints environment variables for another machine, or for the secrets of a repository. Whoever has the key can launch and stop runs, and
+    so spend money.
     """
     home = Home.of(os.environ)
     serving = home.last_serving()

@@ -42,7 +42,7 @@ def logs(
 ) -> None:
     """Show a run's history and log.
 
-    What happened to the run, then the end of its trainer's log.
+    Prints the events of the run, then the end of its trainer's log.
     """
     if follow and attempt is not None:
         raise UsageError("--attempt and --follow cannot be combined", fix="leave out one of them")

@@ -27,7 +27,8 @@ def resume(
 ) -> Exit:
     """Resume an ended run.
 
-    One that was stopped, failed or cancelled goes on from its newest checkpoint: with what it was launched with, or with --config.
+    A run that has failed, or was stopped or cancelled, continues from its newest checkpoint: with the config and code that it was launched
+    with, or with those of --config.
     """
     home = Home.of(os.environ)
     try:

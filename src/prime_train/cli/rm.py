@@ -21,8 +21,8 @@ def rm(
 ) -> Exit:
     """Archive ended runs, so that status does not list them.
 
-    Nothing is deleted: checkpoints and outputs stay, status --archived shows the runs, and all else works by their ids. A run that is
-    resumed is out of the archive.
+    Nothing is deleted: checkpoints and outputs are kept, status --archived lists the runs, and all other commands accept their ids.
+    Resuming a run takes it out of the archive.
     """
     request = partial(archive, Home.of(os.environ).store(), undo=undo)
     done = "restored from the archive" if undo else "archived"

@@ -71,8 +71,8 @@ def run(
 ) -> Exit:
     """Launch a training run.
 
-    The config is checked as validate does it, the working tree packed into the bucket, and the run queued for the control plane. Without a
-    config, the command after -- is run, and what is assumed about it is shown.
+    The config is checked as by validate, the working tree is packed into the bucket, and the run is queued for the control plane. Without a
+    config, the command after -- is run, and the assumptions about it are printed.
     """
     home = Home.of(os.environ)
     if follow and (as_json or quiet):

@@ -29,7 +29,7 @@ def serve(
 ) -> None:
     """Run the control plane.
 
-    Serves the webhook and watches the runs, until Ctrl-C. May be killed and started again at any time.
+    Serves the webhook and watches the runs until Ctrl-C. It may be killed and started again at any time.
     """
     home = Home.of({**os.environ, PUBLIC_URL: checked_public_url(public_url)} if public_url else os.environ)
     log_to_stderr()

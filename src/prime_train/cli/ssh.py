@@ -19,8 +19,8 @@ def ssh(
 ) -> None:
     """Open a shell on the run's machine.
 
-    In the folder its agent works in. One word of COMMAND is a line for the shell there; several are a program and its arguments.
-    Leaves with the code of what was run, and with 255 where ssh itself failed.
+    The shell starts in the folder of the run's agent. A COMMAND of one word is a line for the shell there; several words are a program and
+    its arguments. The exit code is that of the shell or command, or 255 if ssh itself failed.
     """
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     program = shell_on_machine(Home.of(os.environ), run, _line(command), terminal=terminal)

@@ -31,7 +31,7 @@ def stop(
 ) -> Exit:
     """Stop runs.
 
-    Each run saves, uploads and gives its machine back. If one cannot be stopped, the others are stopped all the same.
+    Each run saves a checkpoint, uploads it and gives its machine back. If one run cannot be stopped, the others still are.
     """
     if [bool(runs), every, machine is not None].count(True) != 1:
         raise UsageError("give either runs, or --all, or --machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")

@@ -23,8 +23,8 @@ def tensorboard(
 ) -> None:
     """Write a run's metrics as TensorBoard event files.
 
-    One file for each attempt, as DIR/RUN/attempt-N, so that several runs can be compared in one folder. The command that shows them is
-    printed. Call it again while a run trains: TensorBoard reads what was added.
+    Writes one file for each attempt, as DIR/RUN/attempt-N, so that several runs can be compared in one folder, and prints the command that
+    shows them. While the run trains, repeat the command: TensorBoard reads the added steps.
     """
     written = write_event_files(found_outputs(run, bucket), folder, attempt=attempt)
     if as_json:

@@ -35,8 +35,8 @@ def verify_model(
 ) -> Exit:
     """Check a model: access, kind, vLLM, tools, memory.
 
-    Facts are those of the registry that came with this version, or with --hub those of Hugging Face now, as far as it can be reached.
-    Exits with code 1 if a check fails.
+    The facts are those in the registry of this version or, with --hub, the current ones from Hugging Face if it can be reached. Exits with
+    code 1 if a check fails.
     """
     found = verify(model, Wanted(known_preset(gpu) if gpu else None, gpus, seq_len, tools), Hub.of(os.environ) if hub else None)
     if as_json:

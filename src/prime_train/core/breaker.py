@@ -81,7 +81,7 @@ class State(StrEnum):
 
 
 class Sign(StrEnum):
-    """What a sweep observed of a breaker."""
+    """The result of a sweep's observation of one breaker."""
 
     WORKS = "works"
     PROVEN = "proven"

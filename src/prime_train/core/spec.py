@@ -474,7 +474,7 @@ class WandbSpec(Part):
 
 
 def _with(part: PartT, **values: object) -> PartT:
-    """Return the part with these values for fields that are unset or empty."""
+    """Return the part with these values in place of unset or empty fields."""
     given = {name for name in part.model_fields_set if getattr(part, name)}
     return part.model_copy(update={name: value for name, value in values.items() if name not in given})
 

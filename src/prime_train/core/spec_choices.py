@@ -1,4 +1,4 @@
-"""The enumerations of a run's spec, apart from it so that they load without pydantic."""
+"""The enumerations of a run's spec, in a module of their own so that they load without pydantic."""
 
 from enum import StrEnum
 

@@ -33,7 +33,8 @@ def _framed(data: bytes) -> bytes:
 
 
 def masked_crc(data: bytes) -> int:
-    """Return the CRC-32C of the data, rotated and shifted as in TFRecord files, so that a checksum of data that has checksums is sound."""
+    """Return the CRC-32C of the data, rotated and shifted as TFRecord files require, because a plain CRC of data that contains CRCs is
+    unreliable."""
     crc = _UINT32
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)

@@ -23,7 +23,7 @@ REMEDIES: Mapping[str, Advice] = {
 """Advice for the user, by the state of a stack."""
 CHANGEABLE = frozenset({"", NEW, "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"})
 HAVE_CONTENT = frozenset({"Table", "Bucket", "Secret"})
-"""Types of resources that hold data, which a replacement of the resource would not have."""
+"""Types of resources that hold data; a replacement of such a resource starts without that data."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Changed:
 
     @property
     def loses_content(self) -> bool:
-        """Whether the stack would not use the content of this resource any more; the resource itself stays."""
+        """Return whether the stack would stop using the content of this resource. The resource itself is kept."""
         return self.has_content and (self.replaces or self.action == "Remove")
 
 

@@ -18,7 +18,8 @@ CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 LOOK_S = 1.0
 LOOKS_MAX = 1800
 BEGINS_LOOKS_MAX = 10
-"""Number of polls to wait for the first sign of a change: it may not show in the first poll, and it may leave no event at all."""
+"""Maximum number of polls for a sign that a change has begun. The first poll may not show it yet, and a short change may leave no event at
+all."""
 WHY_CHARS_MAX = 600
 DONE = Advice(Call(Operation.DOCTOR), " shows when it is complete")
 BEGUN = "EXECUTE_"
@@ -30,7 +31,7 @@ never changed."""
 
 
 class Stack:
-    """One stack by its name. `client` is boto3's CloudFormation client. `look_s`: seconds between two looks."""
+    """One stack by its name. `client` is boto3's CloudFormation client. `look_s`: seconds between two polls."""
 
     def __init__(self, client: Any, name: str, look_s: float = LOOK_S) -> None:
         self._client, self.name, self._look_s = client, name, look_s

@@ -35,7 +35,7 @@ _NOTHING_OF_THEIRS = (
 """
 _PLACES = frozenset({"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"})
 _PLACES |= {"GIT_EXTERNAL_DIFF", "GIT_OBJECT_DIRECTORY", "GIT_WORK_TREE"}
-"""Variables that would point git at another repository than the folder's, as inside one of git's own hooks."""
+"""Variables that make git use a repository other than the folder's own; git sets them while it runs a hook."""
 _TRANSPORTS = "file:git:http:https:ssh"
 """Protocols that git may use. `ext::`, which runs a command, and helpers that a repository defines are excluded."""
 _NOT_OURS = ("dubious ownership", "unsafe repository")

@@ -9,7 +9,7 @@ from prime_train.ports import PermanentError
 
 BODY_CHARS_MAX = 65_536
 LINE_CHARS_MAX = 8_192
-"""Maximum length of the last line of a truncated text. Text is cut at the end of a line, but within a line that is longer than this."""
+"""Length in characters above which a line itself may be cut. Otherwise text is cut only at the end of a line."""
 ACTIONS = "github-actions[bot]"
 """The login under which GitHub shows comments that a workflow wrote with its own token."""
 _CUT = "\n\n… truncated: a comment cannot be longer."
@@ -99,7 +99,8 @@ def _cut(body: str) -> str:
 
 
 def _ends(kept: str) -> str:
-    """Return what closes an open code block and open folds, so that the text that follows is in neither."""
+    """Return the marks that close the code block and the folded sections which are open at the end of the text, so that a text appended to
+    it is outside of them."""
     is_code = sum(line.startswith(_FENCE) for line in kept.splitlines()) % 2 == 1
     folds = max(0, kept.count(_FOLD) - kept.count(_FOLD_END))
     return (f"\n{_FENCE}" if is_code else "") + f"\n{_FOLD_END}" * min(folds, 8)

@@ -1,4 +1,4 @@
-"""`prime-train deploy`: deploy the control plane to AWS, where it needs no machine that runs all the time."""
+"""`prime-train deploy`: deploy the control plane to AWS, where it needs no permanently running machine."""
 
 import os
 import shlex
@@ -51,8 +51,8 @@ def deploy(
 ) -> None:
     """Deploy the control plane to AWS, or update it.
 
-    Makes a stack: a table, a bucket, a secret, two functions. Shows the changes and asks first. The keys are found as AWS's tools find
-    them. What is not said stays as it is.
+    Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the changes and asks for confirmation
+    first. Credentials are found as AWS's own tools find them. Settings that are not given keep their current values.
     """
     values = settings.secrets(secret or [], os.environ)
     parameters = settings.others(other or []) | settings.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)

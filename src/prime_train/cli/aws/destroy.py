@@ -19,8 +19,8 @@ def destroy(
 ) -> None:
     """Remove the control plane from AWS.
 
-    Refused while a run has not ended, because nothing would terminate its machine. The table and the bucket stay, with all that was
-    trained.
+    Refused while a run has not ended, because nothing would terminate its machine. The table and the bucket are kept, with everything that
+    was trained.
     """
     deployed = selected(name, region)
     place = f"account {deployed.account.number}, region {deployed.account.region}"
@@ -31,7 +31,7 @@ def destroy(
 
 
 def _lines(retained: Retained, region: str) -> Iterator[str]:
-    """Yield what stays, and AWS's own commands that delete or restore it."""
+    """Yield what is kept, each with AWS's own command that deletes or restores it."""
     where = f"--region {region}"
     yield f"kept: bucket {retained.bucket}, which holds the checkpoints; to delete it permanently:"
     yield f"  aws s3 rb --force s3://{retained.bucket} {where}"

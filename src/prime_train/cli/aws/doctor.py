@@ -20,7 +20,7 @@ def doctor(
 ) -> Exit:
     """Check whether the control plane on AWS works.
 
-    Looks at the stack, the secret, the webhook's answer, the table, the watcher, W&B and the alarms; changes nothing.
+    Checks the stack, the secret, the webhook, the table, the watcher, W&B and the alarms. Changes nothing.
     """
     deployed = selected(name, region)
     if show_key:

@@ -64,6 +64,6 @@ checkpoints = typer.Typer(
 def options() -> None:
     """List, verify, restore and prune a run's checkpoints.
 
-    RUN is the run, or the start of its id; with --bucket, a whole id is enough, and nothing else is needed. Without a command, its
-    checkpoints are listed.
+    RUN is a run's id, or the start of one. With --bucket, RUN must be the complete id, and no control plane is needed. Without a command,
+    the checkpoints are listed.
     """

@@ -23,7 +23,7 @@ def export(
 ) -> None:
     """Write a checkpoint into an archive.
 
-    Each byte is verified on its way. Nothing is left behind where that fails.
+    Every byte is verified before it is written. If that fails, no file is left behind.
     """
     check_archive(file, replace=replace)
     manifest = write_archive(found_run(run, bucket), file, step, bar)

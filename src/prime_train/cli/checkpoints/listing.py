@@ -15,7 +15,7 @@ from prime_train.operations.checkpoints.lookup import Row, rows_of
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
     """List the checkpoints.
 
-    Newest first: whether each is complete (all it consists of is there), and why it is kept.
+    They are listed newest first, with whether each is complete (all of its files are in the bucket) and why it is kept.
     """
     found = found_run(run, bucket)
     rows = rows_of(found)

@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN pin STEP` and `unpin STEP`: protect a checkpoint from every clean-up, or end that."""
+"""`prime-train checkpoints RUN pin STEP` and `unpin STEP`: protect a checkpoint from every clean-up, or remove that protection."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`prime-train checkpoints RUN prune`: delete what the retention policy does not keep, after showing it and asking."""
+"""`prime-train checkpoints RUN prune`: delete what the retention policy does not keep, after listing it and asking for confirmation."""
 
 import json
 import sys
@@ -35,9 +35,10 @@ def prune(
 ) -> None:
     """Delete the checkpoints that the retention policy does not keep.
 
-    By the run's policy, changed by the options. Never the newest complete one, what is pinned or not yet committed, or what an attempt
-    restores; the newest two where no store here knows the run. Outputs and logs stay. Stacks and log ends of old attempts, under
-    evidence/, go by the bucket's own rule: after 90 days in one that prime-train deploy made, elsewhere never.
+    The run's own policy applies, with the changes that the options make. Some checkpoints are never deleted: the newest complete one (the
+    newest two if the run is not in this store), pinned ones, those that are not committed yet, and the one that an active run resumed from.
+    Outputs and logs are kept. Evidence of ended attempts expires by the bucket's own rule: after 90 days in a bucket that prime-train
+    deploy created, otherwise never.
     """
     planned = plan_pruning(found_run(run, bucket), keep=keep, every_steps=keep_every_steps, best=keep_best, best_by=best_by)
     if not as_json:

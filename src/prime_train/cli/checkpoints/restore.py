@@ -37,8 +37,8 @@ def restore(
 ) -> None:
     """Download a checkpoint into a folder.
 
-    The newest complete one, as DIR/its-name. If it is damaged the files are named, and the next older one is taken, unless --step named
-    it. What was cut off goes on where it stopped when the command is repeated.
+    Downloads the newest complete checkpoint as DIR/NAME, where NAME is the checkpoint's own name. If it is damaged, the damaged files are
+    named and the next older checkpoint is downloaded, unless --step is given. To continue an interrupted download, repeat the command.
     """
     if step is not None and before_step is not None:
         raise UsageError("--step and --before-step cannot be combined", fix="keep one")

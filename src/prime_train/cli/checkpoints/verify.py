@@ -26,7 +26,8 @@ def verify(
 ) -> Exit:
     """Verify a checkpoint by reading every byte.
 
-    The newest complete one, unless another is named. Exits with code 1 if a file is not as it was saved, and names each such file.
+    Verifies the newest complete checkpoint unless another one is named. If a file differs from what was saved, it is named and the exit
+    code is 1.
     """
     if all_ and step is not None:
         raise UsageError("--all and --step cannot be combined", fix="keep one")

@@ -9,5 +9,5 @@ config = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mod
 def options() -> None:
     """Save, compare and restore versions of a config.
 
-    They lie in PRIME_TRAIN_HOME (~/.prime-train), under configs/ and the name of the file.
+    They are stored in PRIME_TRAIN_HOME (~/.prime-train), in the folder configs/ and there in one folder for each config file.
     """

@@ -32,10 +32,10 @@ def cost(
 ) -> Exit:
     """Estimate what a run costs, and why.
 
-    Start, smoke run, training, preemptions, and whether its budget is enough.
+    The estimate includes start-up, smoke run, training and preemptions, and says whether the budget is enough.
 
-    The time of a step is the one given, else that of an earlier run of the same config on this machine, else estimated from published
-    speeds; it says which. Nothing is asked of the network but with --offers.
+    The step time is the given one, else the one measured in an earlier run of the same config on this machine, else an estimate from
+    published speeds; the output says which. Requests are sent over the network only with --offers.
     """
     request = CostRequest(
         config,

@@ -25,8 +25,8 @@ def demo(
 ) -> Exit:
     """Run a demo: a run loses its machine and finishes.
 
-    Starts a control plane of its own, trains a small real model, takes its machine away without notice, and shows the recovery.
-    Nothing is left behind but a page with the picture.
+    Starts a control plane of its own, trains a small real model, takes its machine away without notice, and shows the recovery. Only a page
+    with the chart is left behind.
     """
     console = open_console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     spec = demo_spec(seconds_per_step)

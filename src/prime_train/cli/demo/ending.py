@@ -1,4 +1,5 @@
-"""Print the end of the demo: timeline, ledger, the hash of the final weights beside that of an uninterrupted run, and where the page is."""
+"""Print the end of the demo: timeline, ledger, the hashes of the final weights and of those of an uninterrupted run, and the path of the
+page."""
 
 from pathlib import Path
 

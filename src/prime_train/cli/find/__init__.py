@@ -43,8 +43,8 @@ def find(
 ) -> Exit:
     """Find the cheapest machine for a model.
 
-    Shows what fits, what it would take and cost, and why the others were left out. Nothing is rented. Exits with code 1 if
-    nothing fits.
+    Shows which machines fit, what the training would need and cost on each, and why the others were left out. Nothing is rented. Exits with
+    code 1 if nothing fits.
     """
     request = FindRequest(
         model=model,

@@ -1,6 +1,6 @@
 """The fields of each command's JSON, as listed in docs/cli.md. Tests compare the table with what the commands print.
 
-`[]` stands for each item of a list, `*` for any key, `**` for whatever is below.
+`[]` stands for each item of a list, `*` for any key, `**` for everything below a key.
 """
 
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ Celsius, `_w` watts. Times such as `created_s` are seconds since 1970 by the con
 In the tables below `[]` stands for each item of a list, `*` for any key, and `**` for everything below.
 """
 _FULL = "status RUN"
-"""The command whose fields other commands include: only its own table lists them, the other tables refer to it."""
+"""The command whose fields other commands include. Only its own table lists them; the other tables refer to it."""
 
 
 def markdown() -> str:

@@ -17,7 +17,8 @@ def refresh(
 ) -> Exit:
     """Read all models again from Hugging Face and write the registry.
 
-    What works and what is known to go wrong stays as it is: the hub does not tell. A model that is not there is named, and kept.
+    Trainers that are known to work and known issues are kept, because Hugging Face does not publish them. Models that it does not have are
+    named, and kept unchanged.
     """
     fresh, missing = refreshed(Hub.of(os.environ), datetime.now(UTC).date())
     for model in missing:

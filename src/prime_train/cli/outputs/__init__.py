@@ -1,4 +1,4 @@
-"""`prime-train outputs RUN [COMMAND]`: list, download and compare what a run left besides checkpoints."""
+"""`prime-train outputs RUN [COMMAND]`: list, download and compare what a run produced besides checkpoints."""
 
 import typer
 
@@ -13,6 +13,6 @@ outputs = typer.Typer(
 def options() -> None:
     """List, get and compare a run's outputs, logs, metrics.
 
-    RUN is the run, or the start of its id; with --bucket, a whole id is enough, and nothing else is needed. Without a command, its outputs
-    are listed.
+    RUN is a run's id, or the start of one. With --bucket, RUN must be the complete id, and no control plane is needed. Without a command,
+    the outputs are listed.
     """

@@ -25,8 +25,8 @@ def diff(
 ) -> None:
     """Compare two versions of the outputs.
 
-    By default the newest with those of the attempts before the last one, or after a single attempt with each output's version before. Texts
-    are compared line by line.
+    By default, the newest versions are compared with those from before the last attempt or, if there was only one attempt, with the
+    previous version of each output. Text files are compared line by line.
     """
     found = found_outputs(run, bucket)
     compared = compare(found, before, after, patterns=only or ())

@@ -28,8 +28,8 @@ def get(
 ) -> None:
     """Download the outputs into a folder.
 
-    The newest version of each, verified; logs, metrics and TensorBoard event files of each attempt into DIR/_run/attempt-N. Files that are
-    there already are not fetched again.
+    Downloads the newest version of each output, verified, and the logs, metrics and TensorBoard event files of each attempt into
+    DIR/_run/attempt-N. Files that already exist with the same content are not downloaded again.
     """
     found = found_outputs(run, bucket)
     written = get_into(found, folder, patterns=only or (), attempt=attempt, step=step, replace=replace, progress=bar)

@@ -16,7 +16,7 @@ from prime_train.operations.outputs.lookup import OutputRow, rows_of
 def list_(run: RunId, attempt: Attempt = None, step: Step = None, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
     """List the outputs.
 
-    The newest version of each output, whichever attempt uploaded it, then the logs and metrics of each attempt.
+    The newest version of each output is listed, whichever attempt uploaded it, then the logs and metrics of each attempt.
     """
     found = found_outputs(run, bucket)
     rows = rows_of(found, attempt=attempt, step=step)

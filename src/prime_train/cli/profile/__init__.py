@@ -27,8 +27,8 @@ def profile(
 ) -> Exit:
     """Show what the time of a step is spent on.
 
-    For prime-rl: what each part of a step takes, what holds the run up, how sure that is, and what to change. Exits with code 1 if nothing
-    can be concluded.
+    For prime-rl, this shows how long each part of a step takes, what limits the run, how certain that is, and what to change. Exits with
+    code 1 if no conclusion is possible.
     """
     if run is not None:
         found = profile_run(Home.of(os.environ), run, file, steps=steps, warn=lambda text: typer.echo(text, err=True))

@@ -17,6 +17,6 @@ def lint(
 ) -> Exit:
     """Check configs quickly, for hooks and editors.
 
-    As validate does, a line a finding, without notes and without estimates of memory.
+    Checks as validate does, but without notes and memory estimates, and prints one line for each finding.
     """
     return check(paths, Format.JSON if as_json else form, fast=True)

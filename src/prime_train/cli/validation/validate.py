@@ -39,8 +39,8 @@ def validate(
 ) -> Exit:
     """Check configs and list all their errors.
 
-    A trainer's own config is checked with the run that names it, or by itself. --deep runs code of the commit in a sandbox (bubblewrap);
-    where these cannot be had, it is refused, unless you trust the commit with all that is yours: --deep=trust.
+    A trainer's own config is checked with the run that names it, or alone. --deep runs code of the config's prime-rl commit in a sandbox
+    (bubblewrap). Where no sandbox is available, --deep is refused; --deep=trust runs that code without one, with access to all your files.
     """
     shape = Format.JSON if as_json else form
     if not (deep or deep_trust):

@@ -30,8 +30,9 @@ def watch(
 ) -> Exit:
     """Run an additional watcher.
 
-    Sees what is lost, fences it, launches again. As many watchers as you like, in as many places. With --wandb it tells of runs that nobody
-    here has launched, and does nothing; W&B may be half an hour late. With --once, it exits with code 1 if there is one.
+    Detects lost attempts, fences them and launches new ones. Any number of watchers may run, on any number of machines. With --wandb it
+    only reports W&B runs that have fallen silent, whoever launched them, and with --once it then exits with code 1 if there is one. W&B may
+    lag by half an hour.
     """
     log_to_stderr()
     home = Home.of(os.environ)

@@ -111,7 +111,7 @@ class Home:
 
     @property
     def has_runs(self) -> bool:
-        """Return whether runs were ever kept here."""
+        """Return whether runs were ever stored here."""
         return bool(self.environment.get(STORE)) or (self.root / "control.sqlite").exists()
 
     def store(self) -> Store:

@@ -18,8 +18,8 @@ NUMBER_MAX = 1.7976931348623157e308
 
 Check = Callable[[Any], bool]
 Fields = dict[str, tuple["Check | Fields", tuple[Any, ...]]]
-"""The fields of a heartbeat, or of a part of one, by name. Each is a pair: the check of its value, or the fields of the nested part; and a
-tuple with its default, empty if the field is required. Only a value with the default None may be None."""
+"""The fields of a heartbeat, or of a part of one, by name. Each is a pair: the check of its value or, for a nested part, that part's
+fields; and a tuple with its default, which is empty if the field is required. Only a value with the default None may be None."""
 
 
 class _Unsure(Exception):

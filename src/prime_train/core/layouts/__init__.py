@@ -1,4 +1,4 @@
-"""What each library of trainers decides itself: the names of its checkpoints, and the arguments with which it resumes.
+"""Conventions of each trainer library: the names of its checkpoints, and the arguments with which it resumes.
 
-prime-rl, whose configs decide much more, has a package of its own.
+prime-rl, whose conventions depend on its configs, has a package of its own.
 """

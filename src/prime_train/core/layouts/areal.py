@@ -1,4 +1,4 @@
-"""What AReaL decides itself: where its only recoverable state is, and the settings that each launch needs."""
+"""AReaL's conventions: where it keeps its state for recovery, and the settings that each launch needs."""
 
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ def settings(spec: "RunSpec") -> dict[str, str]:
 
 
 def conflicts(spec: "RunSpec") -> tuple[str, ...]:
-    """Return what makes a run of this kind save nothing or start over."""
+    """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = settings_in(spec.trainer.command)
     # Whoever writes the mode of recovery, too, may do so if it is on.
     allowed = {("recover.mode", "on"), ("recover.mode", "auto")}

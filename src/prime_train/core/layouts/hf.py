@@ -1,4 +1,4 @@
-"""What the Trainer of transformers decides itself: the names of its checkpoints, and how the programs around it are told to resume."""
+"""Conventions of the Trainer of transformers: the names of its checkpoints, and how the programs that use it are told to resume."""
 
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PATTERN = "checkpoint-{step}"
 STATE = "trainer_state.json"
-"""The file that the Trainer writes last, save for a few small ones."""
+"""The file that the Trainer writes last, except for a few small ones."""
 
 _SCRIPT_RESUME = "--resume_from_checkpoint {checkpoint}"
 _AXOLOTL_RESUME = "--resume-from-checkpoint {checkpoint}"

@@ -1,4 +1,4 @@
-"""What Lightning's Trainer decides itself: where its CSV logger writes, and how a script is told to resume."""
+"""Conventions of Lightning's Trainer: where its CSV logger writes, and how a script is told to resume."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 CHECKPOINT = "checkpoint.ckpt"
-"""The name that a checkpoint of Lightning has in its own folder; its own names contain more than the step."""
+"""The name under which a Lightning checkpoint is stored in a folder of its own. The names that Lightning chooses contain more than the
+step."""
 LOGS = "lightning_logs"
 """The folder of the CSV logger, in which each launch on a machine has a folder of its own."""
 
@@ -21,7 +22,7 @@ def layout(spec: "RunSpec") -> Layout:
 
 
 def conflicts(spec: "RunSpec") -> tuple[str, ...]:
-    """Return what makes a run of this kind save nothing or start over."""
+    """Return descriptions of what would make a run of this kind save nothing or start over."""
     if "{checkpoint}" in spec.trainer.resume:
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What torchtitan decides itself: the names of its checkpoints, what marks them as complete, and how it is told to resume."""
+"""Conventions of torchtitan: the names of its checkpoints, how a complete one is recognised, and how it is told to resume."""
 
 import re
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ def layout(spec: "RunSpec") -> Layout:
 
 
 def conflicts(spec: "RunSpec") -> tuple[str, ...]:
-    """Return what makes a run of this kind save nothing or start over."""
+    """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = choices(spec.trainer.command)
     found = []
     if chosen.get("enable") is False or chosen.get("load_only"):

@@ -1,4 +1,4 @@
-"""What the published code of tiny recursive models decides itself, and the settings that each launch needs."""
+"""Conventions of the published code of tiny recursive models, and the settings that each launch needs."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 CHECKPOINT = "checkpoint.pt"
-"""The name that a file of weights has in its own folder; the code itself calls it step_N, without an extension."""
+"""The name under which a weights file is stored in a folder of its own. The published code calls it step_N, without an extension."""
 
 
 def layout(spec: "RunSpec") -> Layout:
@@ -24,7 +24,7 @@ def settings(spec: "RunSpec") -> dict[str, str]:
 
 
 def conflicts(spec: "RunSpec") -> tuple[str, ...]:
-    """Return what makes a run of this kind save nothing or start over."""
+    """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = settings_in(spec.trainer.command)
     found = [
         f"kind trm sets {key} itself, so that the weights are found; delete this setting"

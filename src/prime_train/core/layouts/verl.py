@@ -1,4 +1,4 @@
-"""What verl decides itself: the names of its checkpoints, and how it is told to resume."""
+"""Conventions of verl: the names of its checkpoints, and how it is told to resume."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ def layout(spec: "RunSpec") -> Layout:
 
 
 def conflicts(spec: "RunSpec") -> tuple[str, ...]:
-    """Return what makes a run of this kind save nothing or start over."""
+    """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = settings_in(spec.trainer.command)
     found = [
         f"kind verl sets {key} itself, from the checkpoint that was restored; delete this setting"

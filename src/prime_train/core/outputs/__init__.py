@@ -1,1 +1,1 @@
-"""What a run leaves besides checkpoints, as it lies in the bucket: the manifest of an attempt's outputs, and rows of metrics."""
+"""Formats of what a run stores in the bucket besides checkpoints: the manifest of an attempt's outputs, and rows of metrics."""

@@ -1,7 +1,7 @@
 """The outputs of one attempt: the list of its files in the bucket, rewritten whenever files have changed.
 
-Their content is cut into blobs as that of checkpoints is, but all that belongs to one attempt lies below a prefix with its number and its
-identity. So what a replaced attempt still uploads or deletes harms no other, and no clean-up of checkpoints touches it.
+Content is cut into blobs as for checkpoints, but everything of one attempt is stored under a prefix with its number and its identity. So
+what a replaced attempt uploads or deletes afterwards affects no other attempt, and the clean-up of checkpoints never deletes outputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,8 +94,8 @@ class OutputVersion:
 
 def newest_outputs(manifests: Iterable[OutputManifest], *, step: int | None = None) -> dict[str, OutputVersion]:
     """Return the newest version of each output, by path, of a run whose attempts wrote these manifests, oldest attempt first; with `step`,
-    the newest that was uploaded up to that step. A file takes the place of an earlier attempt's folder of that name, and the other way
-    round."""
+    the newest that was uploaded up to that step. If one attempt has a file and another a folder of the same name, the later attempt's
+    counts."""
     found: dict[str, OutputVersion] = {}
     for manifest in manifests:
         newest = manifest.newest(step=step)

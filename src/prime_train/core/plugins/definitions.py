@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a trainer decides itself: fields of `checkpoints`, the file of `trainer.progress`, and `trainer.resume`. Fields that a config
-    omits are filled in from here, and other values of `folder`, `pattern` and `sentinel` are refused."""
+    """Settings that a trainer determines itself: fields of `checkpoints`, the file of `trainer.progress`, and `trainer.resume`. They are
+    filled in where a config omits them; other values of `folder`, `pattern` and `sentinel` are refused."""
 
     folder: str | None
     """The folder where it saves; None: the config decides."""
@@ -25,7 +25,7 @@ class Layout:
 
     @property
     def fixed(self) -> dict[str, str | None]:
-        """Return the fields of `checkpoints` of which other values are refused."""
+        """Return the fields of `checkpoints` for which a config may have no other value."""
         folder = {} if self.folder is None else {"folder": self.folder}
         return {**folder, "sentinel": self.sentinel, "pattern": self.pattern}
 
@@ -48,7 +48,7 @@ class TrainerKind:
     summary: str
     """The action of the kind, as the end of a sentence that begins with the kind's name."""
     config_section: str = ""
-    """The part of `trainer` that this kind needs and no other kind may have."""
+    """The section of `trainer` that this kind requires and that no other kind may have."""
     command_advice: str = ""
     """What to do instead of setting `trainer.command`, for a kind with a command of its own; empty: the kind needs `trainer.command`."""
     needs_steps: str = ""
@@ -65,8 +65,8 @@ class TrainerKind:
     """A function that returns settings that every launch appends to `command`, as KEY=VALUE; None: there are none that rules need to
     know."""
     conflicts: "Callable[[RunSpec], tuple[str, ...]]" = field(default=lambda spec: (), repr=False)
-    """A function that returns what in the command or its resume arguments makes the trainer save nothing, or start over where it should
-    resume; each with what to do after a semicolon."""
+    """A function that describes what in the command or its resume arguments would make the trainer save nothing, or start over instead of
+    resuming. Each description ends with advice, after a semicolon."""
     own_config: "Callable[[RunSpec, Tree, str], OwnConfig] | None" = field(default=None, repr=False)
     """A function that returns the trainer's own config for a spec, its tree and its file; the section then has the key `config`, and rules
     know the config by the kind's name. None: the command names the trainer's config, if it has one."""

@@ -1,4 +1,4 @@
-"""Settings of a run that prime-rl decides itself, which a spec of kind prime_rl may omit or must not set.
+"""Settings that prime-rl determines itself: a spec of kind prime_rl may omit some of them, and must not set others.
 
 The place of its checkpoints follows from its output folder and its run's name. Both are passed to it on every launch: without a name it
 would generate a new one each time, find no checkpoint there, and silently start from scratch.
@@ -41,7 +41,8 @@ OURS: dict[str, str] = {
     "--orchestrator.heartbeat": "the agent receives these heartbeats",
     "--env-vars.PRL-RUN-ID": "the run's id is used, so that all attempts are one run in the tracker",
 }
-"""Arguments that prime-train sets itself, and what to use instead; includes nested ones after a dot."""
+"""Arguments that prime-train sets itself, each with the reason or with what to use instead. An entry also covers the arguments nested below
+it."""
 
 
 def refused(argument: str) -> str | None:

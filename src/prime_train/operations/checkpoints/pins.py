@@ -1,4 +1,4 @@
-"""Protect a checkpoint from every clean-up, or end that."""
+"""Protect a checkpoint from every clean-up, or remove that protection."""
 
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import parse_pin_key, pin_key, pin_prefix

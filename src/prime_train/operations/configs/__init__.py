@@ -1,1 +1,1 @@
-"""What can be asked of a config: to write a new one, to check, review and explain it, and to keep its versions."""
+"""Operations on configs: write a new one, check, review and explain it, and keep its versions."""

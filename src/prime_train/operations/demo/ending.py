@@ -20,8 +20,8 @@ from prime_train.reports.pages import page_html
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the demo. `weights` and `reference`: the hash of the final weights of the run and of the uninterrupted training; None if
-    there are none. `checks`: what should be true at the end, and whether it is."""
+    """The result of the demo. `weights` and `reference`: the hash of the final weights of the run and of the uninterrupted training; None
+    if there are none. `checks`: what should be true at the end, and whether it is."""
 
     weights: str | None
     reference: str | None

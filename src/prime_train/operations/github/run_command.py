@@ -64,8 +64,8 @@ def request_once(home: Home, repository: str, command: RunCommand, *, now: bool)
 
 
 def follow_up(home: Home, command: RunCommand, record: RunRecord, watched: Callable[[], Watched], *, minutes: float) -> RunRecord:
-    """Sweep for up to `minutes` while the machine starts or ends, if the command is more than a question and the run's provider can be
-    called from here. Returns the run as it is then. `watched` returns what is called with the events of runs meanwhile."""
+    """If the command changes the run and the run's provider can be called from here, sweep for up to `minutes` while the machine starts or
+    ends. Returns the run as it is then. `watched` returns a function that is called with the events of runs meanwhile."""
     if command.does != STATUS and is_called_here(home, record.run.spec):
         sweep_while_moving(home, watched(), minutes=minutes, only=record.run.run_id)
     return home.store().load(record.run.run_id) or record

@@ -1,1 +1,2 @@
-"""What a run leaves besides checkpoints: the files that its config names, its logs and its metrics, as they are in the bucket."""
+"""Operations on what a run produced besides checkpoints: the files that its config names, its logs and its metrics, as stored in the
+bucket."""

@@ -15,7 +15,7 @@ from prime_train.ports import Bucket
 
 TEXT_BYTES_MAX = 256 * 1024
 LINES_MAX = 5000
-"""Longest text whose lines are compared; the time that it takes may grow with the square of this."""
+"""Maximum number of lines of a text that is compared line by line; the time that this takes may grow with the square of it."""
 _VERSION = re.compile(r"([0-9]{1,9})?(?:@([0-9]{1,12}))?")
 
 

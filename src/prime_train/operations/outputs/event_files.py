@@ -18,7 +18,7 @@ from prime_train.ports import Bucket
 from prime_train.reports.event_files import event_records
 
 FILE_NAME = "events.out.tfevents.prime-train"
-"""TensorBoard reads the files whose names contain `tfevents`."""
+"""A file name that TensorBoard recognises, because it contains `tfevents`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class EventFiles:
 
     @property
     def words(self) -> list[str]:
-        """The words of the command that shows them."""
+        """The command that shows the files, as words."""
         return ["tensorboard", "--logdir", str(self.folder)]
 
     @property

@@ -51,7 +51,7 @@ class WantedFile:
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file in the folder. `is_new`: it was written now; otherwise it was there with this content."""
+    """A file in the folder. `is_new`: it was written now; otherwise it existed already with this content."""
 
     path: str
     attempt: int

@@ -58,7 +58,7 @@ class RunOutputs:
             yield from ((one, name, one.pieces[name]) for name in STREAMS if name in one.pieces)
 
     def folder_of(self, one: AttemptOutputs) -> str:
-        """Return the name of a folder for what the attempt left; with its identity if two attempts have its number."""
+        """Return the name of the folder for the attempt's files; it contains the identity if two attempts have the same number."""
         is_twin = sum(other.number == one.number for other in self.attempts) > 1
         return f"attempt-{one.number}-{one.identity}" if is_twin else f"attempt-{one.number}"
 

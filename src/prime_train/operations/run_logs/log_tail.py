@@ -104,7 +104,7 @@ def stored_logs(home: Home, run: Run, number: int | None = None) -> Iterator[Sto
 
 
 def _stored(bucket: Bucket, run_id: str, attempt: Attempt, name: str) -> StoredLog | None:
-    """Return the log as the attempt uploaded it while it ran, with what the evidence has beyond it; None if there is neither."""
+    """Return the log as the attempt uploaded it while it ran, continued by the evidence if that is longer; None if there is neither."""
     key = evidence_key(run_id, attempt.number, name)
     evidence = content.data.decode(errors="replace") if (content := bucket.get(key)) is not None else ""
     prefix = stream_prefix(run_id, attempt.number, attempt.identity, name) if name in STREAMS else ""
@@ -115,7 +115,8 @@ def _stored(bucket: Bucket, run_id: str, attempt: Attempt, name: str) -> StoredL
 
 
 def joined(uploaded: str, evidence: str) -> str:
-    """Return the end of a log of which a machine has uploaded one text piece by piece, and another at one moment."""
+    """Return the end of a log of which the machine stored two texts: `uploaded`, piece by piece while it ran, and `evidence`, once when the
+    attempt ended. Where both overlap, the evidence continues the uploaded text."""
     if not uploaded:
         return evidence
     _, found, after = evidence.rpartition(uploaded[-MATCH_CHARS:])

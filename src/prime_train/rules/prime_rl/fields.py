@@ -77,7 +77,7 @@ def section(name: str) -> Section:
 
 
 def below(setting: Setting, tag: str | None) -> tuple[Section, ...]:
-    """Return the sections that a table of this setting may be: one, or all alternatives if `tag` does not select one."""
+    """Return the sections that may describe a table at this setting: the one that `tag` selects, or all alternatives if it selects none."""
     plain = setting.kind("section")
     if plain is not None:
         return (section(plain.text),)

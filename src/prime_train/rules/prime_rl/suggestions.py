@@ -12,7 +12,7 @@ LISTED_MAX = 15
 
 
 def _begun(wrong: str, right: Iterable[str]) -> str | None:
-    """Return a setting's name that starts with the wrong name, or with which the wrong name starts; None if there is none."""
+    """Return the name of a setting of which the wrong name is a prefix, or which is a prefix of the wrong name; None if there is none."""
     longer = (one for one in right if min(len(one), len(wrong)) >= BEGUN_CHARS_MIN)
     return next((one for one in longer if one.startswith(wrong) or wrong.startswith(one)), None)
 
