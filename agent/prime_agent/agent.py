@@ -299,8 +299,8 @@ class Agent:
     # ---------------------------------------------------------------------------------------------------------- checkpoints
 
     def _files_s(self) -> int:
-        """Return the time with which the modification times of files are compared, in seconds. Once no process can write any more it is far
-        ahead of the clock, so that all files count as old enough to be complete."""
+        """Return the time in seconds with which the modification times of files are compared. Once no process can write any more, it is far
+        ahead of the clock, so that every file counts as old enough to be complete."""
         return int(self._context.clock.wall_s()) + self._ahead_s
 
     def _scan(self) -> v.Event:
@@ -359,7 +359,7 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------------- outputs
 
     def _upload_outputs(self, wanted: e.UploadOutputs) -> v.Event:
-        """Upload the text of logs and metrics first, because it is small and tells most, then the changed files."""
+        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed."""
         step_back()
         failed = ""
         for stream in self._streams:

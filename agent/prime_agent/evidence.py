@@ -30,7 +30,7 @@ GPUS_S_MAX = 3.0
 KILLED_S_MAX = 2
 
 LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log"}
-"""File names of the logs, by phase; the other phases write to agent.log."""
+"""File names of the logs, by phase; all other phases write to agent.log."""
 
 
 class Evidence:
@@ -63,7 +63,7 @@ class Evidence:
         self._stall = stall
 
     def gather(self) -> None:
-        """Upload all evidence. Raises what the bucket raises."""
+        """Upload all evidence. Raises the bucket's errors."""
         for path in sorted(self._logs.glob("*.log")):
             self._put(path.name, tail(path))
         self._keep_own_logs()

@@ -421,7 +421,7 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
 
 
 def _pressed(state: AgentState, now_s: float) -> AgentState:
-    """Limit the time for the last checkpoint, counted from now."""
+    """Return the flush with a time limit for the last checkpoint, counted from now."""
     assert state.flush is not None
     return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s))
 
@@ -446,8 +446,8 @@ def _lost_outputs(state: AgentState, flush: Flush) -> str:
 
 
 def _lost(state: AgentState) -> str:
-    """Return a description of what the trainer saved, or may have saved, and removed before it could be uploaded; "" if there is
-    nothing."""
+    """Return a description of checkpoints that the trainer saved, or may have saved, and removed before they could be uploaded; "" if there
+    are none."""
     moved = state.transfers
     newest = (
         f"the newest checkpoint in the bucket is of step {moved.uploaded_step}" if moved.uploaded_step else "no checkpoint is in the bucket"

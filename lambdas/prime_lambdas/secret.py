@@ -33,9 +33,9 @@ class Secret:
         self._read_at_s = 0.0
 
     def values(self) -> Mapping[str, str]:
-        """Return the secret's values, as the same object for as long as they do not change.
+        """Return the secret's values: the same object at each call, until the values change.
 
-        If reading them again fails, return the values read last. Raises ExternalError if they were never read.
+        If the secret cannot be read again, return the values read last. Raises ExternalError if it was never read.
         """
         if self._values is not None and self._clock() - self._read_at_s < KEPT_S:
             return self._values

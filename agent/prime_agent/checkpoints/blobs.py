@@ -72,7 +72,7 @@ class Blobs:
         return self._clock() - max(self._sent_s.get(key, 0), self._there[key].written_s) < FRESH_S
 
     def put(self, chunk: Chunk, stored: Data) -> None:
-        """Upload the stored form of a chunk. Raises what the bucket raises."""
+        """Upload the stored form of a chunk. Raises the bucket's errors."""
         key = blob_key(self._run_id, chunk.digest, chunk.codec)
         self._bucket.put(key, stored)
         with self._lock:

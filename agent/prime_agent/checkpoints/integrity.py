@@ -49,7 +49,7 @@ def _zip(path: Path, _: int) -> str | None:
 
 
 def _zip_or_other(path: Path, size: int) -> str | None:
-    """Check a file that may be of any format, if it begins as those of torch.save do."""
+    """Check the file as a zip archive, as written by torch.save, if it begins like one. A file of any other format counts as complete."""
     with path.open("rb") as file:
         is_zip = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     return _zip(path, size) if is_zip else None

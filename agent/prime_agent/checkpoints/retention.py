@@ -28,7 +28,7 @@ class Retention:
         self._reader = Reader(bucket, run_id)
 
     def prune(self, *, committed_step: int, committed_s: int) -> None:
-        """Delete checkpoints that need not be kept. Raises what the bucket raises; what remains is deleted by the next clean-up."""
+        """Delete checkpoints that need not be kept. Raises the bucket's errors; what remains is deleted by the next clean-up."""
         catalog = self._reader.catalog()
         planned = plan(catalog, self._policy, committed_step=committed_step, pinned=self._pinned, now_s=committed_s)
         carry_out(self._bucket, planned, remove=self._blobs.remove, too_late=lambda: self._clock() - committed_s > PRUNE_S_MAX)

@@ -108,7 +108,7 @@ def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Tr
 
 
 def committed(transfers: Transfers, step: int, now_s: float) -> Transfers:
-    """Record a confirmed commit, and wait up to `SETTLE_S_MAX` seconds for the work that follows it."""
+    """Record a confirmed commit. The end of the attempt then waits up to `SETTLE_S_MAX` seconds for the work that follows a commit."""
     pending = transfers.uncommitted
     done = pending is not None and pending.step <= step
     return replace(transfers, committing=False, uncommitted=None if done else pending, settling_until_s=now_s + SETTLE_S_MAX)

@@ -72,7 +72,7 @@ class Sender:
     def send(self, folder: Path, files: Sequence[FileInfo], *, cancelled: Callable[[], bool]) -> tuple[ManifestFile, ...]:
         """Upload all `files`, which are in `folder`, and return them as the manifest lists them; their content is then in the bucket.
 
-        Raises Vanished if a file has become shorter, Cancelled, OSError, and what the bucket raises.
+        Raises Vanished if a file has become shorter, Cancelled, OSError, and the bucket's errors.
         """
         pieces = [Piece(file, index, size) for file in files for index, size in enumerate(chunk_sizes(file.size))]
         self.sent = Sent(bytes_total=sum(piece.size for piece in pieces), began_s=self._monotonic_s())

@@ -195,7 +195,7 @@ class Uploader:
         return manifest
 
     def committed(self, manifest: Manifest, now_s: int) -> None:
-        """Move `latest.json` forward and clean up after a commit that was confirmed at `now_s`. Raises what the bucket raises; the commit
+        """Move `latest.json` forward and clean up after a commit that was confirmed at `now_s`. Raises the bucket's errors; the commit
         stays valid."""
         self._committed_step = max(self._committed_step, manifest.step)
         self._blobs.trust(manifest)

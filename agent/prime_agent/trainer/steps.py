@@ -14,7 +14,8 @@ SLOW_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Steps:
-    """Progress of this attempt. `step` is the newest step, 0 before the first. `rose_s` is when it last rose, or when training started."""
+    """Progress of this attempt. `step` is the newest step, 0 before the first; `rose_s` the time at which it last rose, or at which
+    training started."""
 
     step: int = 0
     rose_s: float | None = None

@@ -75,7 +75,7 @@ def _report_silent_runs(job: Job, home: Home, where: str) -> None:
         job.warning("\n".join(one_line(line) for line in description(one).splitlines()))
     if stale:
         listed = "".join(f"1. {plain(description(one))}\n" for one in stale)
-        job.summary(f"### {len(stale)} of {plain(where)} fell silent, by W&B's word alone\n\n{listed}")
+        job.summary(f"### {len(stale)} of {plain(where)} fell silent, according to W&B only\n\n{listed}")
 
 
 def _words(swept: Sequence[SweptRun], count: int, now_s: int) -> str:

@@ -38,7 +38,7 @@ class Catalog:
         return [manifest for manifest in self.manifests if not missing_blobs(manifest, sizes)]
 
     def kept(self, policy: Policy) -> list[Kept]:
-        """Return the checkpoints in the form that the retention policy takes."""
+        """Return the checkpoints as values that the retention policy takes."""
         complete = {manifest.key for manifest in self.complete()}
         return [Kept(m.step, m.attempt, m.key, m.key in complete, getattr(m, policy.best_by)) for m in self.manifests]
 
@@ -52,7 +52,7 @@ class Reader:
         self._read: dict[Stat, Manifest | None] = {}
 
     def catalog(self) -> Catalog:
-        """Return the current catalog. Raises what the bucket raises. Blobs are listed before manifests: a blob that was written in between
+        """Return the current catalog. Raises the bucket's errors. Blobs are listed before manifests: a blob that was written in between
         can only be reported as missing."""
         blobs = {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(self._run_id))}
         listed = [stat for stat in self._bucket.list(manifest_prefix(self._run_id)) if parse_manifest_key(self._run_id, stat.key)]

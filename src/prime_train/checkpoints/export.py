@@ -48,7 +48,7 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
 def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | None = None, progress: Reported = unreported) -> None:
     """Write the archive to `into`, whose name ends with a key of KINDS, replacing an existing file.
 
-    `pattern`: as in `check_folder`. Raises RestoreFailed (CheckpointDamaged names the first bad file) and what the bucket raises; in these
+    `pattern`: as in `check_folder`. Raises RestoreFailed (CheckpointDamaged names the first bad file) and the bucket's errors; in these
     cases no new file is left.
     """
     check_folder(manifest, pattern)

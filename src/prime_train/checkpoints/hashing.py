@@ -1,6 +1,6 @@
 """Content addressing: the hash by which content is named.
 
-BLAKE3, because the name decides what is sent and what is trusted and so must be a cryptographic hash, and BLAKE3 is the fastest of those.
+Chunks are uploaded and trusted by this name, so it must be a cryptographic hash; BLAKE3 is the fastest of those.
 """
 
 from blake3 import blake3

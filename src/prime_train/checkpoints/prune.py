@@ -51,8 +51,8 @@ def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Colle
 
 
 def carry_out(bucket: Bucket, pruning: Pruning, *, remove: Callable[[str], None], too_late: Callable[[], bool] = lambda: False) -> None:
-    """Delete what is planned; `remove` deletes one blob. Stops early once `too_late` returns True. Raises what the bucket raises; the next
-    pruning deletes what remains."""
+    """Delete what is planned; `remove` deletes one blob. Stops early once `too_late` returns True. Raises the bucket's errors; whatever is
+    left is deleted by the next pruning."""
     if pruning.blobs_kept:
         _log.warning("%s", pruning.blobs_kept)
     for kept in pruning.checkpoints:

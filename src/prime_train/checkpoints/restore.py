@@ -52,7 +52,7 @@ def restore(
 ) -> Path:
     """Restore the checkpoint `point` into the trainer's checkpoint folder `into` and return the checkpoint's own folder there.
 
-    `pattern`: the run's `checkpoints.pattern`, as in `check_folder`. Raises RestoreFailed, and what the bucket raises; `into` then holds
+    `pattern`: the run's `checkpoints.pattern`, as in `check_folder`. Raises RestoreFailed, and the bucket's errors; `into` then holds
     nothing new, and a retry continues where this call stopped.
     """
     manifest = _manifest(bucket, run_id, point)

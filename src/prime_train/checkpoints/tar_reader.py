@@ -66,7 +66,7 @@ class TarReader:
         self._offset = 0
 
     def members(self) -> Iterator[Member]:
-        """Yield every member up to the end mark. Raises ArchiveBroken, Unsafe, and what the stream raises."""
+        """Yield every member up to the end mark. Raises ArchiveBroken, Unsafe, and the stream's errors."""
         overrides: dict[str, str] = {}
         while (header := self._header()) is not None:
             size = header.size if header.isreg() or header.type in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL) else 0

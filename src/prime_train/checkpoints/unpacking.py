@@ -35,7 +35,7 @@ def unpack_stream(
 
     `is_own`: the archive is a code snapshot of the user's own folder. It may hold any names, and symbolic links that stay inside, which are
     created last. In an archive made by others, a link raises Unsafe; a member of any other kind raises it in every archive. `margin_bytes`
-    of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and what the stream raises.
+    of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and the stream's errors.
     """
     reader = TarReader(stream, headers_max=members_max)
     kept: list[tuple[str, str]] = []

@@ -20,7 +20,7 @@ class DamagedFile:
 
 
 def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreported) -> list[DamagedFile]:
-    """Return every chunk that is missing or has another content, in the order of the manifest. Raises what the bucket raises.
+    """Return every chunk that is missing or has another content, in the order of the manifest. Raises the bucket's errors.
 
     A content that occurs in several places is read once.
     """

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.arguments import Quiet
-from prime_train.cli.confirm import confirm
+from prime_train.cli.confirm import Yes, confirm
 from prime_train.cli.several_runs import exit_code, printed
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
@@ -25,7 +25,7 @@ def stop(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Stop all runs that have not ended.")] = False,
     now: Annotated[bool, typer.Option("--now", help="Stop at once, without saving.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    yes: Yes = False,
     machine: Annotated[str | None, typer.Option("--machine", help="Terminate an orphaned machine, by its id.", show_default=False)] = None,
     quiet: Quiet = False,
 ) -> Exit:

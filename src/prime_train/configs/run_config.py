@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TREES_UP_MAX = 4
 NAMES_MAX = 1000
-"""The most file names listed from one folder."""
+"""Maximum number of file names listed from one folder."""
 TOML = ".toml"
 
 
@@ -177,7 +177,7 @@ def _names(trees: Sequence[Path], folder: str) -> list[str]:
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
-    """Return the real path of the trainer config named by a spec that is not entirely valid."""
+    """Return the real path of the trainer config that the spec names, even if the spec is not entirely valid."""
     nodes = (
         [find(root, ("trainer", row.config_section, "config")) for row in TRAINERS.values() if row.config_section]
         if root is not None

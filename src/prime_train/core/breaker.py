@@ -33,7 +33,7 @@ from itertools import pairwise
 SILENT_SHARE_MAX = 0.5
 """Share of the active runs that must be silent for the breaker `fleet` to open."""
 ACTIVE_MIN = 3
-"""The least number of active runs that count as a fleet."""
+"""Minimum number of active runs that count as a fleet."""
 TOGETHER_S = 300
 """Seconds within which several last heartbeats count as stopped by the same reason. It is so rare that a machine falls silent while the
 provider calls it active that two such machines within minutes are no coincidence, in any fleet that one control plane watches."""
@@ -390,8 +390,8 @@ def _together(fell_s: Mapping[str, int]) -> frozenset[str]:
 
 
 def _let_through(watch: Watch, ignored: frozenset[str], fell_s: Mapping[str, int], silent_s: Mapping[str, int], now_s: int) -> str | None:
-    """Return the one run that a half-open breaker lets through in this sweep, or None. In a cohort only runs silent for `HOLD_S` take
-    turns, so a run that is rightly left alone for long does not shorten the wait of others."""
+    """Return the one run that a half-open breaker lets through in this sweep, or None. In a cohort, only runs that have been silent for
+    `HOLD_S` take turns; otherwise a run that is rightly left alone for long would shorten the wait of the others."""
     breaker = watch.fleet if watch.fleet.state is not State.CLOSED else watch.cohort
     if breaker.state is not State.HALF_OPEN:
         return None

@@ -29,7 +29,7 @@ CODES: dict[str, str] = {
     "PT009": "not the config of a known trainer",
     "PT010": "unknown key",
     "PT011": "a key is missing",
-    "PT012": "a value of the wrong kind",
+    "PT012": "a value of the wrong type",
     "PT013": "a value that is not allowed",
     "PT014": "a word or text that YAML interprets differently",
     SECRET: "a secret is written in plain text",

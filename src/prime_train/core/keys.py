@@ -153,7 +153,7 @@ def evidence_key(run_id: str, attempt: int, name: str) -> str:
 
 
 NO_IDENTITY = "0" * IDENTITY_CHARS
-"""The identity in the keys of what an attempt without one left."""
+"""What keys contain in place of the identity for an attempt that has none."""
 METRICS_STREAM = "metrics.csv"
 STREAMS = ("setup.log", "smoke.log", "trainer.log", METRICS_STREAM)
 """Files of an attempt whose text is stored in pieces while they grow."""
@@ -163,7 +163,8 @@ _OUTPUTS = re.compile(rf"e([1-9][0-9]{{0,8}})-({IDENTITY_PATTERN})/(?:({re.escap
 
 
 def outputs_prefix(run_id: str, attempt: int | None = None, identity: str = "") -> str:
-    """Return the key prefix of the outputs, logs and metrics of all attempts of the run, or of all with this number, or of one attempt."""
+    """Return the key prefix of the outputs, logs and metrics of the run: of all attempts, of all attempts with this number, or of one
+    attempt."""
     return f"{RUNS}{run_id}/outputs/" + ("" if attempt is None else f"e{attempt}-" + (f"{identity}/" if identity else ""))
 
 
@@ -178,7 +179,7 @@ def output_blob_key(run_id: str, attempt: int, identity: str, digest: str, codec
 
 
 def stream_prefix(run_id: str, attempt: int, identity: str, stream: str) -> str:
-    """Return the key prefix of the pieces of one of the `STREAMS`; `identity` may be empty, as that of attempts that have none."""
+    """Return the key prefix of the pieces of one of the `STREAMS`; `identity` is empty for attempts that have none."""
     return f"{outputs_prefix(run_id, attempt, identity or NO_IDENTITY)}{stream}/"
 
 

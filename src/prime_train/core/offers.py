@@ -120,9 +120,9 @@ def rank(
 ) -> Ranking:
     """Return the offers ranked by GPU kind in the user's order, then spot before on-demand, then by price.
 
-    `excluded` offer ids (machines that failed) come last but are kept: when nothing else is left, an offer that failed once is better than
-    none. `avoided` ones (recently preempted) come after others of the same GPU kind and market only, because a more expensive market is not
-    worth one preemption. With `on_demand`, spot offers are left out unless the run allows nothing else.
+    `excluded` offers (ids of machines that failed) come last but are kept: if nothing else is left, an offer that failed once is better
+    than none. `avoided` offers (recently preempted) come after others of the same GPU kind and market only, because a more expensive market
+    is not worth avoiding one preemption. With `on_demand`, spot offers are left out unless the run allows nothing else.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and hardware.spot is not Spot.ONLY:

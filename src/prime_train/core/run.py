@@ -256,7 +256,8 @@ class Run:
     """Cause for which the last attempt ended."""
     ended_s: int | None = None
     turn: int = 0
-    """Number of the state's record in the bucket; rises with each launch, machine, fence and end, and when a machine is confirmed gone."""
+    """Number of the newest record of this run in the bucket; rises with each launch, machine, fence and end, and when a machine is
+    confirmed gone."""
     cleanup_s: int | None = None
     """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no clean-up is due."""
 

@@ -520,7 +520,7 @@ class RunSpec(Part):
 
     @model_validator(mode="after")
     def _saved_where_the_trainer_saves(self) -> Self:
-        """Fill in what the trainer decides itself, once, so that all readers find its files. Raises ValueError if the config names other
+        """Fill in the paths that the trainer determines itself, here and nowhere else. Raises ValueError if the config names other
         paths."""
         layout_of = TRAINERS[self.trainer.kind].layout
         if layout_of is None:

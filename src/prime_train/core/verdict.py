@@ -309,5 +309,5 @@ def _overdue(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidenc
         return Unknown(evidence.blind, breaker=True)
     silent_s = now_s - max(evidence.lease.heartbeat_s, evidence.seen_since_s) - evidence.unheard_s
     if silent_s <= run.spec.health.overdue_s:
-        return Unknown("heartbeats can be received again only since a moment ago", breaker=True)
+        return Unknown("heartbeats have been received again for only a moment", breaker=True)
     return Silent(silent_s, past_limit=silent_s > run.spec.health.silence_s)

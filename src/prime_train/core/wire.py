@@ -188,7 +188,7 @@ class Heartbeat(Wire):
     evidence: bool = False
     """The evidence that an order requested is in the bucket."""
     uploaded_step: Count = 0
-    """Newest step whose manifest is in the bucket, whether or not the commit was answered."""
+    """Newest step whose manifest is in the bucket, whether or not its commit has been confirmed."""
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
     upload_problem: Line = Field(default="", max_length=UPLOAD_PROBLEM_CHARS_MAX)

@@ -405,7 +405,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--progress", type=Path, metavar="FILE", help="append one JSON object a step to this file")
     add("--reward-constant", type=float, metavar="X", help='put "reward": X in every progress line')
     add("--fail-at-step", type=_positive, metavar="N", help="fail in place of step N (steps up to N - 1 are done)")
-    add("--fail-how", choices=FAULTS, default="exit", help="sigterm-ignore trains on, deaf to SIGTERM")
+    add("--fail-how", choices=FAULTS, default="exit", help="sigterm-ignore: ignore SIGTERM and go on training")
     add("--fail-once", type=Path, metavar="FILE", help="fail only if FILE is absent, and create it")
     options = parser.parse_args(arguments)
     if options.seed is not None and options.seed < 0:

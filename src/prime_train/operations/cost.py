@@ -61,7 +61,7 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
     spec = subject.spec
     if spec is None:
         message = f"{request.config} is a trainer's config, which contains no machine and no budget"
-        raise UsageError(message, fix="give the run's config that names it")
+        raise UsageError(message, fix="give the config of a run that names this file")
     plan = _plan(subject, request)
     machines = _offered(home, spec) if request.offers else _priced(spec, request)
     known = _known(home, spec, request.step_s)

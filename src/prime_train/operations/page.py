@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 def run_page(home: Home, name: str) -> RunPage:
     """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no such run, and ExternalError
-    if the store does not answer; any other source that cannot be read is named in the notes."""
+    if the store does not answer. Any other source that cannot be read is named in the page's notes."""
     store = home.store()
     record = find(store, name)
     return page_of(store, record, read_run_sources(home, record))

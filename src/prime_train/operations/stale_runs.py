@@ -103,7 +103,7 @@ def watch_stale(home: Home, where: str, quiet_s: int, ended: Event, *, interval_
 
 
 def description(stale: Stale) -> str:
-    """Return a text for people: what is known of the silent run, and what they may do."""
+    """Return a text for people: the known facts about the silent run, and what they can do."""
     seen, now_s = stale.seen, stale.looked_s
     silence = f"last received data {span(now_s - seen.received_s)} ago"
     named = f" ({seen.name})" if seen.name != seen.run_id else ""

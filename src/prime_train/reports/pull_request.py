@@ -50,7 +50,7 @@ def stopped_by_user(run: Run) -> bool:
 
 
 def says(run: Run) -> str:
-    """Return the state of the run in a few words."""
+    """Return the state of the run as a short predicate that follows its name."""
     return STOPPED_BY_USER if stopped_by_user(run) else SAYS[run.state]
 
 

@@ -72,7 +72,7 @@ def kind_of_yaml(root: Mapping) -> ConfigFormat:
 
 
 def kind_of_command(command: str) -> ConfigFormat:
-    """Return the kind of a command that names no config file and contains all settings itself; empty if it is not known."""
+    """Return the kind of trainer whose settings the command contains, for a command that names no config file; empty if it is not known."""
     split = words(command)
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
     return "trm" if is_trm else ""

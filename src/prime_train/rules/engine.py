@@ -14,11 +14,11 @@ from prime_train.rules.table import rules_for
 VALUE_CHARS_MAX = 60
 TEXT_CHARS_MAX = 1000
 MASKED_CHARS_MAX = 2000
-"""The most characters in which secrets are masked. Texts are masked before they are cut, as part of a secret would not be recognised as
-one."""
+"""Length limit in characters of a text in which secrets are masked. Texts are masked before they are cut, as part of a secret would not be
+recognised as one."""
 FLAWS_MAX = 50
-"""The most violations reported per rule and subject; a user who has fixed that many can check again. Rules yield violations lazily, so
-further ones are not even searched for."""
+"""Maximum number of violations reported per rule and subject; a user who has fixed that many can check again. Rules yield violations
+lazily, so further ones are not even searched for."""
 
 
 def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:

@@ -12,10 +12,10 @@ from prime_train.core.finding import BUG, CODES, Finding, Severity, in_order
 from prime_train.rules.table import by_code
 
 IGNORES_MAX = 200
-"""The most comments read in one file; later ones have no effect."""
+"""Maximum number of comments read in one file; later ones have no effect."""
 LINE_CHARS_MAX = 2000
 CODES_MAX = 20
-"""The most codes read in one comment; later ones have no effect."""
+"""Maximum number of codes read in one comment; later ones have no effect."""
 
 _COMMENT = re.compile(r"(?:^|\s)(#\s*prime-train:\s*ignore\b\s*(?:\[([^\]]*)\])?)[ \t]*:?[ \t]*(.*)$")
 _UNREADABLE = frozenset(code for code in CODES if code < "PT020" or code == BUG)

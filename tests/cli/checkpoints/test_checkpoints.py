@@ -17,6 +17,7 @@ from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.checkpoints.catalog import read_manifest
 from prime_train.cli.checkpoints import verb_first
 from prime_train.cli.verbs import VERBS
+from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import blob_key, manifest_key, spec_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
@@ -249,8 +250,9 @@ def test_prune_shows_asks_and_takes_what_the_policy_does_not_keep(shell: Shell, 
     assert "delete  step 10 of attempt 1" in output
     assert "to delete: 1 checkpoint and 4 chunks" in output
     assert "confirmation is needed" in refused(shell, RUN_ID, "prune", url)
+    assert "but JSON output leaves no room for the question" in refused(shell, RUN_ID, "prune", url, "--json")
     assert len(json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))) == 4
-    assert "removed" in shell.ok("checkpoints", RUN_ID, "prune", "--yes", url)
+    assert "deleted" in shell.ok("checkpoints", RUN_ID, "prune", "--yes", url)
     assert [row["step"] for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))] == [40, 30, 20]
     assert "there is nothing to delete" in shell.ok("checkpoints", RUN_ID, "prune", "--yes", url)
 
@@ -386,8 +388,8 @@ def test_chunks_of_an_upload_under_way_are_not_removed_by_a_laptop_whose_clock_i
 # ------------------------------------------------------------------------------------------------------------------ on a terminal
 
 
-def on_terminal(shell: Shell, *args: str, typed: str = "") -> str:
-    """Return what a terminal shows after `typed` was typed."""
+def on_terminal(shell: Shell, *args: str, typed: str = "", code: Exit = Exit.OK) -> str:
+    """Return what a terminal shows after `typed` was typed; the command ends with `code`."""
     master, slave = pty.openpty()
     env = shell.env | {"TERM": "xterm", "COLUMNS": "100"}
     process = subprocess.Popen([PROGRAM, *args], cwd=shell.here, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
@@ -398,7 +400,7 @@ def on_terminal(shell: Shell, *args: str, typed: str = "") -> str:
         while part := os.read(master, 65536):
             shown += part
     os.close(master)
-    assert process.wait(HANG_S) == 0, shown
+    assert process.wait(HANG_S) == code, shown
     return shown.decode()
 
 
@@ -407,8 +409,8 @@ def test_a_terminal_shows_how_far_it_is_and_is_queried_before_anything_goes(shel
     assert "step 40" in shown
     assert "KiB" in shown
     assert "verified" in shown
-    assert "Remove them? [y/N]" in on_terminal(shell, "checkpoints", RUN_ID, "prune", url, typed="n\n")
+    assert "Delete them? [y/N]" in on_terminal(shell, "checkpoints", RUN_ID, "prune", url, typed="n\n", code=Exit.USAGE)
     assert bucket.stat(manifest_key(RUN_ID, 10, 1)) is not None
-    assert "removed" in on_terminal(shell, "checkpoints", RUN_ID, "prune", url, typed="y\n")
+    assert "deleted" in on_terminal(shell, "checkpoints", RUN_ID, "prune", url, typed="y\n")
     assert bucket.stat(manifest_key(RUN_ID, 10, 1)) is None
     assert "\x1b" not in shell.run("checkpoints", RUN_ID, "restore", "into", url).stderr

@@ -21,7 +21,7 @@ BEGINS_LOOKS_MAX = 10
 """Maximum number of polls for a sign that a change has begun. The first poll may not show it yet, and a short change may leave no event at
 all."""
 WHY_CHARS_MAX = 600
-DONE = Advice(Call(Operation.DOCTOR), " shows when it is complete")
+DONE = Advice(Call(Operation.DOCTOR), " shows when the change is complete")
 BEGUN = "EXECUTE_"
 """Prefix of CloudFormation's execution status for a change set that is being or was executed."""
 NOTHING = ("didn't contain changes", "No updates are to be performed", "no changes")
@@ -173,7 +173,8 @@ class Stack:
         raise TemporaryError(f"the changes to stack {self.name} are not computed yet")
 
     def _settled(self, events: Events, progress: Callable[[str], object], *, name: str = "") -> str:
-        """Return the stack's state once no change is in progress. A deleted stack is found only by its id, given as `name`."""
+        """Return the stack's state once no change is in progress. `name`: the stack's id if it may have been deleted, because a deleted
+        stack is not found by its name."""
         state = ""
         try:
             for look in range(LOOKS_MAX):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prime_train.ports import PermanentError, TemporaryError
 
 MESSAGE_CHARS_MAX = 200
-NEEDS = "it needs the permissions to get, put, list and delete objects and to abort multipart uploads"
+NEEDS = "the keys need the permissions to get, put, list and delete objects and to abort multipart uploads"
 """Advice on the permissions that the keys need. It includes aborting uploads: a failed upload is aborted, and if the abort is refused too,
 the library reports only that refusal."""
 

@@ -154,7 +154,7 @@ class PrimePods:
         try:
             self._owner()
         except TemporaryError as error:
-            log.warning("the account of the key is not known now: %s", error)
+            log.warning("the account of the key cannot be determined now: %s", error)
 
     def _named(self, pod: Pod) -> Pod:
         """Return the pod with the mark removed from its name; a pod without this control plane's mark gets an empty name."""

@@ -14,7 +14,7 @@ from prime_train.ports import PermanentError
 KEPT_MAX = 4
 """Number of packages kept; each takes half a gigabyte."""
 DRAFT_S_MAX = 86_400
-"""Seconds after which an unfinished build counts as abandoned."""
+"""Seconds after which an unfinished installation counts as abandoned."""
 PACKAGES = "packages"
 _DRAFT = ".building-"
 

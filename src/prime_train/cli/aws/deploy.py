@@ -10,7 +10,7 @@ import typer
 from prime_train.adapters.aws_deploy import Plan
 from prime_train.cli.aws import plan as aws_plan
 from prime_train.cli.aws.stack import Region, StackName, selected
-from prime_train.cli.confirm import confirm
+from prime_train.cli.confirm import Yes, confirm
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.plugins.providers import PROVIDERS, is_rented
 from prime_train.core.text.commands import command, worded
@@ -26,7 +26,7 @@ def deploy(
     name: StackName = STACK,
     region: Region = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, without changing anything.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    yes: Yes = False,
     secret: Annotated[list[str] | None, typer.Option("--secret", help="Environment variable whose value is stored in the secret.")] = None,
     provider: Annotated[
         str | None, typer.Option(help=f"Provider to rent machines from: {alternatives(filter(is_rented, PROVIDERS))}.", show_default=False)

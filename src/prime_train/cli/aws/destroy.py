@@ -1,12 +1,11 @@
 """`prime-train destroy`: delete the control plane from AWS, but keep what was trained."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 
 from prime_train.cli.aws.stack import Region, StackName, selected
-from prime_train.cli.confirm import confirm
+from prime_train.cli.confirm import Yes, confirm
 from prime_train.operations.aws.deployment import STACK
 from prime_train.operations.aws.destroy import Retained
 from prime_train.operations.aws.destroy import destroy as destroy_deployment
@@ -15,7 +14,7 @@ from prime_train.operations.aws.destroy import destroy as destroy_deployment
 def destroy(
     name: StackName = STACK,
     region: Region = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Remove the control plane from AWS.
 

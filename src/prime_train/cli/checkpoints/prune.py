@@ -1,7 +1,6 @@
 """`prime-train checkpoints RUN prune`: delete what the retention policy does not keep, after listing it and asking for confirmation."""
 
 import json
-import sys
 from collections.abc import Sized
 from datetime import UTC, datetime
 from typing import Annotated
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId, found_run
-from prime_train.core.errors import UsageError
+from prime_train.cli.confirm import Yes, confirm
 from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.prune import By, PrunePlan, plan_pruning
 from prime_train.operations.checkpoints.prune import prune as carry_out
@@ -29,7 +28,7 @@ def prune(
         int | None, typer.Option(min=0, metavar="N", help="Number of best checkpoints to keep.", show_default=False)
     ] = None,
     best_by: Annotated[By | None, typer.Option(help="Metric by which checkpoints are compared.", show_default=False)] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     bucket: BucketUrl = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,13 +42,14 @@ def prune(
     planned = plan_pruning(found_run(run, bucket), keep=keep, every_steps=keep_every_steps, best=keep_best, best_by=best_by)
     if not as_json:
         _show(planned)
-    done = not dry_run and not planned.is_empty and _is_sure(yes=yes, as_json=as_json)
+    done = not dry_run and not planned.is_empty
     if done:
+        confirm("Delete them?", yes=yes, as_json=as_json)
         carry_out(planned)
     if as_json:
         print(json.dumps(_row(planned, done=done), indent=2))
     elif done:
-        typer.echo("removed")
+        typer.echo("deleted")
 
 
 def _show(plan: PrunePlan) -> None:
@@ -78,14 +78,6 @@ def _show(plan: PrunePlan) -> None:
 
 def _count(things: Sized, word: str) -> str:
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
-
-
-def _is_sure(*, yes: bool, as_json: bool) -> bool:
-    if yes:
-        return True
-    if as_json or not sys.stdin.isatty():
-        raise UsageError("nothing was removed: confirmation is needed, but this is not a terminal", fix="add --yes, or --dry-run")
-    return typer.confirm("Remove them?")
 
 
 def _row(plan: PrunePlan, *, done: bool) -> dict[str, object]:

@@ -305,7 +305,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "damaged[].**": "newer checkpoints that are damaged, and why",
     },
     "checkpoints prune": {
-        "done": "whether anything was removed",
+        "done": "whether anything was deleted",
         "checkpoints[].**": "checkpoints to delete: step, attempt, key",
         "chunks": "number of chunks to delete",
         "bytes": "their size",

@@ -18,7 +18,7 @@ from prime_train.trainers.prime_rl.profile.times import Times
 BAR_MIN, BAR_MAX = 10, 40
 GAP = 2
 UNREAD_MIN = 3
-"""The fewest unreadable lines that are reported. One line may be cut at either end of the file."""
+"""Minimum number of unreadable lines that is reported. One line may be cut at either end of the file."""
 
 NAMES = {
     Part.WAIT: "wait for batch",

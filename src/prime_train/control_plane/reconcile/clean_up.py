@@ -12,7 +12,7 @@ from prime_train.core.manifest import unreferenced
 from prime_train.ports import ExternalError, RunRecord
 
 REMOVED_MAX = 300
-"""The most chunks deleted at a time, because other runs wait and a Lambda's time is limited."""
+"""Maximum number of chunks deleted at a time, because other runs wait and a Lambda's time is limited."""
 AGAIN_S = 15
 RETRY_S = 900
 TRIED_S_MAX = 7 * 86_400

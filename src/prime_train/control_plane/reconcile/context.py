@@ -14,7 +14,7 @@ from prime_train.core.verdict import Pod
 from prime_train.ports import Account, Bucket, Canary, ExternalError, Notifier, NoTracker, Pods, RunRecord, Store, Tracker, Watched
 
 NAMED_MAX = 10
-"""The most runs named in an error."""
+"""Maximum number of runs named in an error."""
 
 
 def _quiet(run_id: str, what: str, text: str) -> None:
@@ -50,8 +50,8 @@ class Context:
     owner: str = field(default_factory=lambda: token_hex(8), compare=False)
     """Identifier of this watcher, with which it claims an alert before sending it."""
     notified: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
-    """Alerts (by key and notifier) that this process has sent but not yet marked in the store; and, with an empty notifier, those that it
-    has put into the outbox without a change of a run."""
+    """Keys that need not be handled again: pairs of alert and notifier, for alerts that this process has sent but not yet marked in the
+    store; and, with an empty notifier, alerts that it has put into the outbox without a change of a run."""
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """The time of this process's last refresh of each run's display, by run."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)

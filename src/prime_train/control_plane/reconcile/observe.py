@@ -112,8 +112,8 @@ def gather(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) 
 
 
 def _receiving(record: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | None, int]:
-    """Return why silence proves nothing for this run, and since when its heartbeats could have been received. A machine before its first
-    heartbeat needs more working paths than one that sends heartbeats."""
+    """Return why silence proves nothing for this run, and since when its heartbeats could have been received. Before its first heartbeat, a
+    machine depends on more paths than later."""
     run, attempt = record.run, record.run.current_attempt
     if attempt is None or (record.lease.attempt == attempt.number and record.lease.heartbeat_s is not None):
         return hearing.blind_for(run.run_id), hearing.receiving_since_s

@@ -9,7 +9,7 @@ from prime_train.core.run import ACTIVE_STATES, Alert, Run, Severity, with_heart
 from prime_train.ports import BatchNotifier, Notifier, PermanentError, StatusDisplay, TemporaryError
 
 OUTBOX_MAX = 200
-"""The most alerts sent to each notifier at a time."""
+"""Maximum number of alerts sent to each notifier at a time."""
 CLAIM_S = 300
 """Seconds for which other watchers do not send a claimed alert: longer than any notifier takes to send one."""
 REFRESH_S = 600

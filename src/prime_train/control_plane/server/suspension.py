@@ -41,7 +41,7 @@ class SuspensionDetector:
             self._thread.join(STOP_S_MAX)
 
     def now_s(self) -> int:
-        """Return the store's time, after recording since when heartbeats can be received. Raises what the store raises; the caller must
+        """Return the store's time, after recording since when heartbeats can be received. Raises the store's errors; the caller must
         then decide nothing."""
         self._look()
         return self._clock()

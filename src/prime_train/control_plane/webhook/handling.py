@@ -61,7 +61,7 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
 
 
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
-    """Store the heartbeats in one transaction; return the responses in order. Raises what the store raises; then none counts as stored."""
+    """Store the heartbeats in one transaction; return the responses in order. Raises the store's errors; then none counts as stored."""
     answers = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [
         answer(call, one, pace_s=HEARTBEAT_S if one.verdict is Verdict.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)

@@ -35,8 +35,8 @@ def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> 
 
 
 class Renewed:
-    """Temporary keys that are renewed before they end. If renewal fails, the old keys are used until they end; then what `ask` raises is
-    raised. Thread-safe. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
+    """Temporary keys that are renewed before they expire. If the renewal fails, the old keys are used until they expire; from then on, the
+    error of `ask` is raised. Thread-safe. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
 
     def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: Callable[[], float] | None = None) -> None:
         self._ask, self._clock, self._lock = ask, clock or Elapsed(), threading.Lock()

@@ -177,8 +177,8 @@ class Home:
         return self.remote().about()
 
     def _bucket_elsewhere(self, named: str | None) -> str:
-        """Return the remote control plane's own bucket, whatever is set here, because with two buckets each would lack what is in the
-        other. Raises UsageError if another one is set here, or if it is a folder of the remote machine."""
+        """Return the remote control plane's own bucket, whatever is set here, because two buckets would each lack the objects of the other.
+        Raises UsageError if another one is set here, or if it is a folder of the remote machine."""
         theirs = self.about.bucket_url
         if named and named.rstrip("/") != theirs.rstrip("/"):
             raise UsageError(

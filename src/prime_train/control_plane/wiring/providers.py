@@ -152,9 +152,9 @@ def load(name: str, context: ProviderContext) -> Provider:
 
 
 def is_set_up(name: str, environment: Mapping[str, str]) -> bool:
-    """Return whether machines of this provider can be used. A log-in of the provider's own tool counts only if PRIME_TRAIN_PROVIDER names
-    the provider, so that machines are not rented merely because a user once logged in. Machines of the provider `local` on a remote control
-    plane cannot be listed from here."""
+    """Return whether machines of this provider can be used. A log-in with the provider's own tool counts only if PRIME_TRAIN_PROVIDER names
+    the provider: a user who once logged in should not rent machines by accident. Machines of the provider `local` on a remote control plane
+    cannot be listed from here."""
     row = PROVIDERS[name]
     if not row.is_rented:
         return not environment.get(STORE)

@@ -28,7 +28,7 @@ def record_key_of(master: bytes) -> bytes:
 
 
 def attempt_path(run_id: str, attempt: int, identity: str, verb: str) -> str:
-    """Return the path of a request of an attempt, as it is signed."""
+    """Return the URL path of a request of an attempt, which its signature covers."""
     return f"/v1/runs/{run_id}/{attempt}{'-' if identity else ''}{identity}/{verb}"
 
 

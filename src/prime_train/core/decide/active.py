@@ -85,7 +85,7 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     settled_s = attempt.launched_s + run.spec.health.settle_s
     heartbeats = isinstance(verdict, Healthy) and verdict.phase is not None
     if pods.as_of_s(now_s) < settled_s or heartbeats:
-        return Wait(now_s + check_s(run), "waiting for the create call to settle")
+        return Wait(now_s + check_s(run), "waiting to see whether the create call rented a machine")
     return Recover(Cause.LAUNCH_LOST, "the create call got no answer, and the provider lists no such pod")
 
 
@@ -155,8 +155,8 @@ def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s
 
 
 def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: int) -> Decision:
-    """Decide about a machine without a first heartbeat in time. A ready machine without an agent is not at fault, because the watcher that
-    should have put the agent there was down: the agent is put on it now, once, and given its time."""
+    """Decide about a machine without a first heartbeat in time. If the machine is ready and has no agent, it is not at fault, because the
+    watcher that should have installed the agent was down. The agent is then installed now, once, and gets its full time."""
     health, put_s = run.spec.health, attempt.agent_put_s
     due_s = attempt.launched_s + health.first_heartbeat_s
     if put_s is not None and put_s > due_s:

@@ -106,7 +106,8 @@ def drain_reserve_usd(run: Run) -> float:
 
 
 def budget_moment_s(run: Run, now_s: int) -> int | None:
-    """Return the second when money or hours next need an action at the present burn: the warning, the flush or the end; or None."""
+    """Return the second at which money or hours next require an action at the present spending rate: the warning, the flush or the end;
+    None if there is none."""
     spent, limits, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
     is_warned = run.noted_s(AlertKind.BUDGET) is not None
     marks = [limits.usd, limits.usd - drain_reserve_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])

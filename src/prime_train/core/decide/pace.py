@@ -7,7 +7,7 @@ from prime_train.core.run import Run
 CHECK_S = 15
 """Longest time in seconds between two checks while a change is expected that no heartbeat will report."""
 BACKOFF_FIRST_S = 15
-"""Seconds to wait after the first infrastructure failure; doubles with each consecutive one."""
+"""Seconds to wait after the first infrastructure failure; each further failure in a row doubles them."""
 BACKOFF_S_MAX = 600
 """Longest wait in seconds after consecutive infrastructure failures."""
 

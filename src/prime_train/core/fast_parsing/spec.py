@@ -230,4 +230,4 @@ _SENSE: dict[str, Callable[[Part], bool]] = {
     "HealthSpec": _health,
     "RunSpec": _run,
 }
-"""Checks of entire parts of a spec, at least as strict as those of `RunSpec` and its parts."""
+"""Checks that involve several fields of a part, at least as strict as those of `RunSpec` and its parts."""

@@ -21,7 +21,7 @@ _ASYNC = "actor.megatron.async_save"
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Return the names of the copies of AReaL's state. A launch resumes from the state itself, without an argument."""
+    """Return the names of the copies of AReaL's state. A launch needs no argument to resume, because it looks for the state itself."""
     return Layout(None, "step_{step}", files=(STEP, LAST), resume="")
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
 LAYERS_MAX = 20
-"""The most included files; later ones are not read."""
+"""Maximum number of included files; later ones are not read."""
 
 
 def own_config(spec: "RunSpec", root: Mapping, file: str) -> OwnConfig:

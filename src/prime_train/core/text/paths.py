@@ -19,7 +19,7 @@ def is_inside(path: str) -> bool:
 
 
 def violation_of_path(path: str) -> str | None:
-    """Return why `path` is not accepted as that of a file inside a folder, as a predicate that follows the path; None if it is accepted.
+    """Return why `path` cannot be the path of a file inside a folder, as a predicate that follows the path; None if it can.
 
     A file inside a checkpoint may have any name that a disk accepts, such as `-rf`: refusing it would lose the checkpoint.
     """

@@ -13,7 +13,7 @@ from prime_train.operations.aws.settings import PYTHON, Request, for_nobody, run
 from prime_train.ports import TemporaryError
 
 FREE_FUNCTIONS_MIN = 125
-"""The fewest unreserved concurrent executions an account needs: the template reserves 25, and AWS requires that at least 100 stay
+"""Minimum number of unreserved concurrent executions an account needs: the template reserves 25, and AWS requires that at least 100 stay
 unreserved."""
 RESERVED = ("WatchersMax", "WebhooksMax")
 

@@ -19,7 +19,7 @@ from prime_train.ports import ExternalError
 
 SWEEP_AGE_S_MAX = 300
 CALLS_MAX = 2
-"""The most calls to the webhook before it counts as down; the first one may time out during a cold start."""
+"""Maximum number of calls to the webhook before it counts as down; the first one may time out during a cold start."""
 ALARM = "AWS::CloudWatch::Alarm"
 POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
 
@@ -34,7 +34,7 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """A part of the deployment that was checked. `text`: what is wrong with it and what to do; empty if nothing is."""
+    """A part of the deployment that was checked. `text`: the problem and its remedy; empty if there is no problem."""
 
     name: str
     status: CheckStatus
@@ -46,7 +46,7 @@ class Off(Advice):
 
 
 Examined = Callable[[], Advice]
-"""A check: returns what is wrong, empty if nothing is."""
+"""A function that checks one part and returns its problem; empty if there is none."""
 
 
 def examine(deployed: Deployment) -> Iterator[Check]:

@@ -23,7 +23,7 @@ from prime_train.operations.run_lookup import find
 from prime_train.ports import Bucket, RunRecord, Store
 
 NEAREST_MAX = 4
-FULL_ID = "write the whole id, and the bucket's prefix if it has one"
+FULL_ID = "write the complete id, and the bucket's prefix if it has one"
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ SLOW = frozenset(("memory",))
 
 
 FAIL_ON = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
-"""The severities that make a check fail, by the word for them."""
+"""The severities that make a check fail, by the option's value."""
 
 Extend = Callable[[Sequence[LoadedConfig]], list[LoadedConfig]]
-"""A function that adds findings from another source to the configs, such as those of prime-rl's own validators."""
+"""A function that adds findings from another source to the configs, such as refusals of prime-rl's own validators."""
 
 
 @dataclass(frozen=True)

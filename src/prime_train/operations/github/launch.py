@@ -41,9 +41,9 @@ def launch_from(
 ) -> Launched:
     """Queue the run, record its deployment on GitHub, and try once to rent its machine if its provider can be called from here.
 
-    `watched` is called when the run is queued, and returns what is called with the events of runs meanwhile. `warn` is called if the
-    deployment cannot be recorded, for example because the token lacks the permission; the run is launched anyway. Raises Unfit, UsageError
-    and ExternalError as `launch_once` and `sweep_once` do.
+    `watched` is called when the run is queued, and returns a function that is called with the events of runs until this function returns.
+    `warn` is called if the deployment cannot be recorded, for example because the token lacks the permission; the run is launched anyway.
+    Raises Unfit, UsageError and ExternalError as `launch_once` and `sweep_once` do.
     """
     run_id, created = launch_once(home, what, origin, again=again, deployment=lambda run_id: _deployment(github, run_id, request, warn))
     is_rented_here = created is not None and is_called_here(home, created.spec)

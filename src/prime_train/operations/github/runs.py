@@ -16,7 +16,7 @@ from prime_train.operations.watch import WatchReport
 from prime_train.ports import RunRecord, Store
 
 LAUNCHES_MAX = 4
-"""The most runs that one change may launch. A file shared by many configs often changes although not all of them are to be run."""
+"""Maximum number of runs that one change may launch. A file shared by many configs often changes although not all of them are to be run."""
 STATUS = "status"
 DOES = ("stop", "resume", STATUS)
 ENDED_S = 86_400
@@ -107,7 +107,7 @@ def run_of_pull(store: Store, repository: str, pull: int, name: str, operation: 
         raise UsageError("this pull request has no run")
     if len(possible) > 1:
         ids = ", ".join(run.run_id for run in possible[:6])
-        raise UsageError(f"{len(possible)} runs of this pull request can be meant: {ids}", fix="write behind the command which")
+        raise UsageError(f"{len(possible)} runs of this pull request are possible: {ids}", fix="name one of them after the command")
     return find(store, possible[0].run_id)
 
 

@@ -101,7 +101,7 @@ def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
         return ()
     line, column = place_of(read.source, commit)
     message = f"the trainer's commit is a placeholder: {commit}"
-    fix = "write its whole commit: git ls-remote, or git rev-parse HEAD in a checkout of it"
+    fix = "write its full commit hash, as git ls-remote or, in a checkout, git rev-parse HEAD prints it"
     return (Finding("PT022", message, read.file, line, column, fix=fix),)
 
 

@@ -46,9 +46,9 @@ class OutputDiff:
 def diff(outputs: RunOutputs, before: str = "", after: str = "", *, patterns: Sequence[str] = ()) -> OutputDiff:
     """Return the differences between two sets of versions.
 
-    A set is named `ATTEMPT`, `@STEP` or `ATTEMPT@STEP`. By default `after` is what is newest, and `before` what was newest when the last
-    attempt that left outputs began, or for the first such attempt the previous version of each output. `patterns`: only files that one of
-    these glob patterns chooses. Raises UsageError if a name is not valid or the attempt left nothing.
+    A set is named `ATTEMPT`, `@STEP` or `ATTEMPT@STEP`. By default `after` is the newest set. `before` is then the newest set from before
+    the last attempt with outputs or, if only one attempt has outputs, the previous version of each output. `patterns`: only files that one
+    of these glob patterns chooses. Raises UsageError if a name is not valid or the attempt has no outputs.
     """
     now = _versions(outputs, after) if after else outputs.newest()
     old, name = (_versions(outputs, before), f"version {before}") if before else _before(outputs, now)
@@ -58,7 +58,7 @@ def diff(outputs: RunOutputs, before: str = "", after: str = "", *, patterns: Se
 
 def lines_of_change(outputs: RunOutputs, change: OutputChange) -> list[str] | None:
     """Return the unified diff of a change as lines; None if one of the versions is not text, or too long. Raises UsageError if the content
-    is damaged, and what the bucket raises."""
+    is damaged, and the bucket's errors."""
     old, new = (_lines(outputs.bucket, version) for version in (change.before, change.after))
     if old is None or new is None:
         return None

@@ -49,7 +49,7 @@ class EventFiles:
 
 def write_event_files(outputs: RunOutputs, folder: Path, *, attempt: int | None = None) -> EventFiles:
     """Write the metrics of each attempt, or of one, as `RUN/attempt-N/events.out.tfevents.prime-train` in `folder`; files of an earlier
-    call are replaced. Raises UsageError if there are no metrics or the folder cannot be written to, and what the bucket raises."""
+    call are replaced. Raises UsageError if there are no metrics or the folder cannot be written to, and the bucket's errors."""
     check_attempt(outputs, attempt)
     files = list(event_files(outputs, outputs.run_id, attempt=attempt))
     if not files:

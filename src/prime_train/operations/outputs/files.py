@@ -38,8 +38,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class WantedFile:
-    """A file to write. `digests`: those of its chunks, by which it is recognised if it is there already; None: it is always written anew.
-    `content` yields its content."""
+    """A file to write. `digests`: those of its chunks, by which an existing file with the same content is recognised; None: the file is
+    always written. `content` yields its content."""
 
     path: str
     attempt: int
@@ -65,7 +65,7 @@ class _State(Enum):
 
 
 def write_files(folder: Path, files: Sequence[WantedFile], *, replace: bool = False, progress: Progress = silent) -> list[WrittenFile]:
-    """Write the files into `folder`, which is created if it is missing; those that it has already are left as they are.
+    """Write the files into `folder`, which is created if it is missing. Files that exist there with the same content are left as they are.
 
     `replace`: existing files with other content may be overwritten. `progress` reports the bytes written. Raises UsageError, with nothing
     written, if a file is in the way; and also if the folder cannot be written to.

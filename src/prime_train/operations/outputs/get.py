@@ -30,13 +30,13 @@ def get(
 
     `patterns`: only files that one of these glob patterns chooses. `attempt`: only of that attempt; `step`: outputs as of that step.
     `replace`: existing files with other content may be overwritten. Raises UsageError if there is nothing to get, a file is in the way, an
-    output is damaged, or the folder cannot be written to; and what the bucket raises.
+    output is damaged, or the folder cannot be written to; and the bucket's errors.
     """
     check_attempt(outputs, attempt)
     files = [file for file in _files(outputs, attempt, step) if not patterns or any(matches(pattern, file.path) for pattern in patterns)]
     if not files:
         what = f"that matches {', '.join(patterns)}" if patterns else "yet"
-        raise UsageError(f"{outputs.run_id} has no output {what} in {outputs.url}", fix="without get, all are listed")
+        raise UsageError(f"{outputs.run_id} has no output {what} in {outputs.url}", fix="run the command without get to list all outputs")
     return write_files(folder, files, replace=replace, progress=progress)
 
 

@@ -1,4 +1,4 @@
-"""Look up what the attempts of a run left in the bucket: outputs, logs and metrics."""
+"""Look up the outputs, logs and metrics that the attempts of a run stored in the bucket."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ from prime_train.ports import Bucket, Stat
 
 @dataclass(frozen=True)
 class AttemptOutputs:
-    """What one attempt left. `manifest`: the list of its outputs, empty if there is none; `pieces`: the objects that a log or the metrics
-    consist of, in order, by name."""
+    """The outputs, logs and metrics of one attempt. `manifest`: the list of its outputs, empty if there is none; `pieces`: the objects that
+    a log or the metrics consist of, in order, by name."""
 
     number: int
     identity: str
@@ -39,7 +39,7 @@ class AttemptOutputs:
 
 @dataclass(frozen=True)
 class RunOutputs:
-    """What the attempts of a run left, oldest attempt first. `unread`: keys of manifests that cannot be read."""
+    """The outputs, logs and metrics of a run, oldest attempt first. `unread`: keys of manifests that cannot be read."""
 
     run_id: str
     url: str
@@ -80,15 +80,15 @@ class OutputRow(TypedDict):
 
 
 def outputs_of(home: Home, run: str, url: str | None = None) -> RunOutputs:
-    """Return what the run with the id `run` left in the bucket at `url`, by default in that of `home`. Raises UsageError if there is no
-    such run or bucket, and what the bucket raises."""
+    """Return the outputs, logs and metrics of the run with the id `run` in the bucket at `url`, by default in that of `home`. Raises
+    UsageError if there is no such run or bucket, and the bucket's errors."""
     found = look(home, run, url, below=run_prefix)
     attempts, unread = _attempts(found)
     return RunOutputs(found.run_id, found.url, found.bucket, attempts, found.now_s, unread)
 
 
 def check_attempt(outputs: RunOutputs, number: int | None) -> None:
-    """Raise UsageError if the attempt left nothing."""
+    """Raise UsageError if the attempt stored no outputs, logs or metrics."""
     there = sorted({one.number for one in outputs.attempts})
     if number is not None and number not in there:
         fix = f"these did: {', '.join(map(str, there))}" if there else "no attempt has left any yet"

@@ -12,7 +12,7 @@ from prime_train.ports import Bucket, Data, Stat
 
 
 def content_of(bucket: Bucket, pieces: Iterable[Stat]) -> Iterator[bytes]:
-    """Yield the content piece by piece. Raises what the bucket raises."""
+    """Yield the content piece by piece. Raises the bucket's errors."""
     for piece in pieces:
         content = bucket.get(piece.key)
         if content is not None:
@@ -42,7 +42,7 @@ def end_of(bucket: Bucket, pieces: Sequence[Stat], bytes_max: int) -> str:
 
 
 def chunks_of(bucket: Bucket, version: OutputVersion) -> Iterator[Data]:
-    """Yield the content of an output, verified by its hashes. Raises UsageError if it is damaged, and what the bucket raises."""
+    """Yield the content of an output, verified by its hashes. Raises UsageError if it is damaged, and the bucket's errors."""
     for chunk in version.file.chunks:
         try:
             yield fetch_blob(bucket, version.manifest.key_of(chunk), chunk)

@@ -60,9 +60,9 @@ class LogStream:
         self._pending = False
 
     def pieces(self) -> Iterator[str]:
-        """Yield the log's text until the run is over, at last what is on the machine's disk or in the log kept in the bucket. Yields ""
-        about every half a second if there is no new text, so that the caller can show what else has happened. Raises UsageError if the
-        machine's provider is not set up here, and PermanentError if its host key has changed."""
+        """Yield the log's text until the run is over, and then the rest of it from the machine's disk or from the bucket. Yields "" about
+        every half a second if there is no new text, so that the caller can show what else has happened. Raises UsageError if the machine's
+        provider is not set up here, and PermanentError if its host key has changed."""
         while True:
             run = find(self._store, self._run_id).run
             if run.is_over:

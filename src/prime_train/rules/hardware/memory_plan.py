@@ -42,7 +42,7 @@ class Plan:
     batch_tokens: int = 0
     """The tokens of one training step if every sequence has the full length; 0 if not known."""
     shortest: float = SHORTEST
-    """The least share of `batch_tokens` that a step trains on, as answers end earlier."""
+    """Minimum share of `batch_tokens` that a step trains on, as answers end earlier."""
 
 
 def model_name(subject: Subject) -> str:

@@ -150,7 +150,7 @@ def _other_names(subject: Subject) -> Iterator[Violation]:
 
 
 def _is_boxed(command: str) -> bool:
-    """Return whether another program wraps the trainer, which may rename its checkpoints."""
+    """Return whether another program starts the trainer, which may rename its checkpoints."""
     return "--" in words(command)
 
 

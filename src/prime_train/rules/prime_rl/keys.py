@@ -42,7 +42,7 @@ def version_of(subject: Subject) -> Version:
 
 
 def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
-    """Return a check for schema errors of these kinds; it applies only if the version is the known one."""
+    """Return a check that reports schema errors of these kinds, if the version that will run is the one whose settings are known."""
 
     def check(subject: Subject) -> Iterator[Violation]:
         if version_of(subject).is_known:
@@ -109,7 +109,7 @@ RULES = (
         "move it",
     ),
     _row("PR303", Severity.ERROR, "a setting that was removed", _of(SchemaErrorKind.REMOVED), _REFUSED, "delete it"),
-    _row("PR304", Severity.ERROR, "a value of the wrong kind", _of(SchemaErrorKind.KIND), _REFUSED, "write a value of the right kind"),
+    _row("PR304", Severity.ERROR, "a value of the wrong type", _of(SchemaErrorKind.KIND), _REFUSED, "write a value of the right type"),
     _row("PR305", Severity.ERROR, "a value that is not allowed", _of(SchemaErrorKind.VALUE), _REFUSED, "write a value that is allowed"),
     _row("PR306", Severity.ERROR, "a setting is missing", _of(SchemaErrorKind.MISSING), _REFUSED, "add it"),
     _row(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Refusal
 
 NAMED_MAX = 50
-"""The most words of one message that are looked up."""
+"""Maximum number of words of one message that are looked up."""
 _NAME = r"[A-Za-z]\w*(?:[._]\w+)+"
 """Pattern of a word that can only be a setting's name, as it contains a dot or an underscore."""
 _PREFIX = r"^(Value error|Assertion failed), "
@@ -51,8 +51,8 @@ def _of_version(subject: Subject, message: str) -> Violation:
 
 
 def _found(where: Where, root: Node) -> tuple[Where, Where]:
-    """Return the part of the path that exists in the config, and the rest. A missing step between two existing keys names one of several
-    alternatives and is skipped."""
+    """Return the part of the path that exists in the config, and the rest. The validators' paths also contain names of alternatives, which
+    no config has; a part that is missing between two existing keys is such a name and is skipped."""
     path, node = list[str | int](), root
     for at, step in enumerate(where):
         below = find(node, (step,))
