@@ -38,7 +38,7 @@ REPORTS = "prime_train.reports"
 CONFIGS = "prime_train.configs"
 ADMISSION = "prime_train.control_plane.request_auth"
 DASHBOARD = "prime_train.dashboard"
-PAGES = "prime_train.control_plane.pages"
+PAGES = "prime_train.control_plane.dashboard_interface"
 WEBHOOK = "prime_train.control_plane.webhook"
 RECONCILE = "prime_train.control_plane.reconcile"
 STORE_CALLS = "prime_train.control_plane.store_calls"
@@ -73,7 +73,7 @@ TABLE = {
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.control_plane.reconcile": Row((CORE, PORTS)),
-    "prime_train.control_plane.pages": Row((CORE, ADMISSION)),
+    "prime_train.control_plane.dashboard_interface": Row((CORE, ADMISSION)),
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
     "prime_train.control_plane.request_auth": Row((CORE,), pure=True),

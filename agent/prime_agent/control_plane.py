@@ -17,11 +17,11 @@ from prime_train.core.wire import (
     Bootstrap,
     Commit,
     Heartbeat,
+    Outcome,
     PodKeys,
     Refusal,
     Reply,
     Ticket,
-    Verdict,
     attempt_path,
     sign,
 )
@@ -61,22 +61,22 @@ class ControlPlane:
         return self._answer("POST", "keys", b"", PodKeys)
 
     def heartbeat(self, heartbeat: Heartbeat) -> Reply:
-        """Send a heartbeat and return the reply; its verdict is FENCED if the attempt has been replaced."""
+        """Send a heartbeat and return the reply; its outcome is FENCED if the attempt has been replaced."""
         return self._post("heartbeat", heartbeat)
 
     def commit(self, commit: Commit) -> Reply:
-        """Request a commit and return the reply; its verdict is FENCED if the attempt has been replaced."""
+        """Request a commit and return the reply; its outcome is FENCED if the attempt has been replaced."""
         return self._post("commit", commit)
 
     def exit(self, heartbeat: Heartbeat) -> Reply:
-        """Report the end of the attempt and return the reply; its verdict is FENCED if the attempt has been replaced."""
+        """Report the end of the attempt and return the reply; its outcome is FENCED if the attempt has been replaced."""
         return self._post("exit", heartbeat)
 
     def _post(self, verb: str, message: BaseModel) -> Reply:
         try:
             return self._answer("POST", verb, message.model_dump_json().encode(), Reply)
         except Fenced as error:
-            return Reply(verdict=Verdict.FENCED, reason=str(error))
+            return Reply(outcome=Outcome.FENCED, reason=str(error))
 
     def _answer(self, method: str, verb: str, body: bytes, model: type[M]) -> M:
         status, data = self._ask(method, verb, body)

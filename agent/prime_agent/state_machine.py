@@ -22,7 +22,7 @@ from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, hear
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.causes import FLUSHED, Cause
-from prime_train.core.wire import JobExit, Order, Phase, Reply, Verdict
+from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
 
 ORDER = (Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE, Phase.TRAIN)
@@ -242,12 +242,12 @@ def _is_training(state: AgentState) -> bool:
 def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
     was_sent = state.exit_flying
     state = replace(state, exit_flying=False)
-    match reply.verdict:
-        case Verdict.FENCED:
+    match reply.outcome:
+        case Outcome.FENCED:
             return _fenced(state)
-        case Verdict.REPEATED:
+        case Outcome.REPEATED:
             return replace(state, channel=channel.refused(state.channel)), ()
-        case Verdict.OK:
+        case Outcome.OK:
             pass
     if was_sent:
         return replace(state, over=True), (e.Exit(e.Leave.REPORTED),)
@@ -269,7 +269,7 @@ def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
 
 
 def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) -> Out:
-    if reply.verdict is Verdict.FENCED:
+    if reply.outcome is Outcome.FENCED:
         return _fenced(state)
     committed = max(state.committed_step, _committed(state, reply), step_)
     kept = saves.committed(state.saves, step_, now_s)

@@ -7,7 +7,7 @@ from prime_lambdas.deferred_imports import garbage_collection_paused
 from prime_lambdas.homes import home_of
 from prime_lambdas.secret import masters
 from prime_lambdas.settings import Settings
-from prime_train.control_plane.pages import PageRequest, PageResponse
+from prime_train.control_plane.dashboard_interface import PageRequest, PageResponse
 
 with garbage_collection_paused():
     from prime_train.dashboard import Dashboard, served_on_call

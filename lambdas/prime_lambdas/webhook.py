@@ -120,12 +120,12 @@ class Webhook:
                 now_s=now_s,
                 identity=heartbeat.identity,
             )
-            pace_s = HEARTBEAT_S if result.verdict == FENCED else result.pace_s or self._full_context(event).pace_s(heartbeat.run)
+            pace_s = HEARTBEAT_S if result.outcome == FENCED else result.pace_s or self._full_context(event).pace_s(heartbeat.run)
         except ExternalError as error:
             log.warning("a heartbeat of run %s could not be stored: %s", heartbeat.run, error)
             return unavailable(error, now_s)
-        wakes = heartbeat.news and result.verdict == OK
-        return reply(result.verdict, result.order, result.reason, pace_s, result.committed_step, now_s, wakes)
+        wakes = heartbeat.news and result.outcome == OK
+        return reply(result.outcome, result.order, result.reason, pace_s, result.committed_step, now_s, wakes)
 
     def _current(self) -> Keyring:
         values = self._secret.values()
@@ -158,7 +158,7 @@ class Webhook:
 
     def _dashboard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the dashboard's response, or None if the path does not belong to it. Its modules are imported on first use."""
-        from prime_train.control_plane.pages import is_page
+        from prime_train.control_plane.dashboard_interface import is_page
 
         if not is_page(str(event["rawPath"])):
             return None
@@ -172,7 +172,7 @@ class Webhook:
     def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
         """Return a page for people, made once and then cached: making it takes a hundred times as long as a heartbeat, and requests for it
         are not authenticated."""
-        from prime_lambdas.pages import page
+        from prime_lambdas.documentation_pages import page
 
         if len(request.body) > body_bytes_max(request.path):
             return lambda_response(too_large(request.now_s, request.path))

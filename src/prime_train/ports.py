@@ -15,7 +15,7 @@ from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Commit, Heartbeat, Order, Ticket, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Order, Outcome, Ticket
 
 if TYPE_CHECKING:
     from prime_train.core.verdict import Pod, TrackerObserved
@@ -63,7 +63,7 @@ class RunRecord:
 class Answer:
     """The reply to a heartbeat or commit: accepted, repeated or fenced, with the pending order if there is one."""
 
-    verdict: Verdict
+    outcome: Outcome
     order: Order = Order.NONE
     order_reason: str = ""
     committed_step: int = 0

@@ -26,7 +26,7 @@ from prime_train.adapters.store_dynamo.table import Table
 from prime_train.adapters.stored_json import dump
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, Lease, RunState
-from prime_train.core.wire import Gpus, JobExit, Phase, Saves, Verdict
+from prime_train.core.wire import Gpus, JobExit, Outcome, Phase, Saves
 from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, run
 from tests.fakes import dynamo
@@ -126,7 +126,7 @@ def test_a_heartbeat_is_one_write_of_one_unit(
     store.commit(commit(123_400, run="a-run-with-a-rather-long-name-0123456789", key=key), T0_S)
     received.requested.clear()
     wording = busy_heartbeat(1_000_000, run="a-run-with-a-rather-long-name-0123456789", news=news)
-    assert store.heartbeat(wording, T0_S + 70).verdict is Verdict.OK
+    assert store.heartbeat(wording, T0_S + 70).outcome is Outcome.OK
     assert received.operations == ["update_item"]
     assert lease_bytes(ministack, table) < WRITE_UNIT_BYTES
 
@@ -142,10 +142,10 @@ def test_a_repeated_or_fenced_heartbeat_is_distinguished_without_a_read(store: D
     store.heartbeat(heartbeat(3), T0_S)
     received.requested.clear()
     verdicts = [
-        store.heartbeat(wording, T0_S).verdict
+        store.heartbeat(wording, T0_S).outcome
         for wording in (heartbeat(3, news=True), heartbeat(4, attempt=2), heartbeat(1, run="unknown", news=True))
     ]
-    assert verdicts == [Verdict.REPEATED, Verdict.FENCED, Verdict.FENCED]
+    assert verdicts == [Outcome.REPEATED, Outcome.FENCED, Outcome.FENCED]
     assert received.operations == ["update_item"] * 3
 
 
@@ -168,7 +168,7 @@ def test_a_sweep_reads_nothing_of_runs_that_are_at_rest(store: DynamoStore, mini
     at_rest = loaded(store)
     assert at_rest.lease.heartbeat == over.lease.heartbeat
     assert at_rest.run in store.list_runs()
-    assert store.heartbeat(heartbeat(2), T0_S + 80).verdict is Verdict.FENCED
+    assert store.heartbeat(heartbeat(2), T0_S + 80).outcome is Outcome.FENCED
 
 
 def test_a_run_at_rest_that_is_woken_is_all_there_again(store: DynamoStore) -> None:
@@ -183,7 +183,7 @@ def test_a_run_at_rest_that_is_woken_is_all_there_again(store: DynamoStore) -> N
     assert store.due(T0_S + 100, 9) == [RUN_ID]
     again = Lease(RUN_ID, attempt=2, open=True, version=at_rest.lease.version + 1)
     assert store.save(replace(next_of(awake, attempt=2), lease=again, lease_version=at_rest.lease.version))
-    assert store.heartbeat(heartbeat(1, attempt=2), T0_S + 110).verdict is Verdict.OK
+    assert store.heartbeat(heartbeat(1, attempt=2), T0_S + 110).outcome is Outcome.OK
 
 
 def test_a_run_at_rest_is_changed_by_the_first_who_saves_it(store: DynamoStore) -> None:
@@ -259,14 +259,14 @@ def test_a_run_whose_creation_is_not_answered_is_created_once(far: DynamoStore, 
 def test_a_heartbeat_whose_answer_is_lost_is_kept_and_wakes_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
     before = train(store, next_check_s=T0_S + 900)
     proxy.fail(LoseResponse())
-    assert far.heartbeat(heartbeat(1, news=True), T0_S + 70).verdict in (Verdict.OK, Verdict.REPEATED)
+    assert far.heartbeat(heartbeat(1, news=True), T0_S + 70).outcome in (Outcome.OK, Outcome.REPEATED)
     assert loaded(store).lease.heartbeat == heartbeat(1, news=True)
     assert loaded(store).run == replace(before.run, version=before.run.version + 1, next_check_s=T0_S + 70)
 
 
 WRITES: Mapping[str, Callable[[DynamoStore, RunRecord], object]] = {
-    "heartbeat": lambda store, record: store.heartbeat(heartbeat(1), T0_S).verdict,
-    "commit": lambda store, record: store.commit(commit(1), T0_S).verdict,
+    "heartbeat": lambda store, record: store.heartbeat(heartbeat(1), T0_S).outcome,
+    "commit": lambda store, record: store.commit(commit(1), T0_S).outcome,
     "wake": lambda store, record: store.wake(RUN_ID, T0_S),
     "mark_sent": lambda store, record: store.mark_sent("a") or None,
 }
@@ -278,7 +278,7 @@ def test_a_write_that_meets_another_ones_transaction_is_tried_again(
 ) -> None:
     record = train(store)
     proxy.fail(refused("TransactionConflictException"), times=2)
-    assert WRITES[write](far, record) in (Verdict.OK, None)
+    assert WRITES[write](far, record) in (Outcome.OK, None)
     proxy.fail(refused("TransactionConflictException"), times=ALWAYS)
     with pytest.raises(TemporaryError, match="other processes are writing"):
         WRITES[write](far, record)
@@ -349,7 +349,7 @@ def test_news_that_come_while_the_run_is_put_off_wake_it_all_the_same(
     before = train(store, next_check_s=T0_S + 50)
     received.requested.clear()
     received.before = lambda number, _: number == 2 and other.save(next_of(before, next_check_s=T0_S + 900))
-    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70).verdict is Verdict.OK
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70).outcome is Outcome.OK
     assert store.due(T0_S + 70, 9) == [RUN_ID]
     assert received.operations[:3] == ["update_item"] * 3
 
@@ -383,7 +383,7 @@ def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, minis
                     case 1:
                         mine.wake(RUN_ID, T0_S + n)
                     case _:
-                        saved.append(mine.heartbeat(heartbeat(number * 1000 + n, news=True), T0_S + n).verdict is Verdict.OK)
+                        saved.append(mine.heartbeat(heartbeat(number * 1000 + n, news=True), T0_S + n).outcome is Outcome.OK)
         except BaseException as error:
             failed.append(error)
 
@@ -561,7 +561,7 @@ def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(store: DynamoS
     assert "input_value" not in str(caught.value)
     with pytest.raises(PermanentError, match="cannot be read"):
         store.list_runs()
-    assert store.heartbeat(heartbeat(1), T0_S).verdict is Verdict.OK, "a heartbeat does not need the run"
+    assert store.heartbeat(heartbeat(1), T0_S).outcome is Outcome.OK, "a heartbeat does not need the run"
 
 
 def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
@@ -584,8 +584,8 @@ def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: s
     store = DynamoStore(calls, table)
     same = DynamoStore(BotoCalls(client(session(), REGION, ministack.url)), table)
     before = train(store)
-    assert [store.heartbeat(heartbeat(seq, news=True), T0_S).verdict for seq in (1, 1)] == [Verdict.OK, Verdict.REPEATED]
-    assert store.commit(commit(5, attempt=2), T0_S).verdict is Verdict.FENCED
+    assert [store.heartbeat(heartbeat(seq, news=True), T0_S).outcome for seq in (1, 1)] == [Outcome.OK, Outcome.REPEATED]
+    assert store.commit(commit(5, attempt=2), T0_S).outcome is Outcome.FENCED
     assert not store.save(next_of(before))
     full = replace(next_of(loaded(store), why="ünïcode"), events=(history_event(),), alerts=(alert(),))
     assert store.save(full)
@@ -601,7 +601,7 @@ def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, 
     store = DynamoStore(calls, table)
     train(store)
     proxy.fail(LoseResponse())
-    assert store.heartbeat(heartbeat(1), T0_S).verdict in (Verdict.OK, Verdict.REPEATED)
+    assert store.heartbeat(heartbeat(1), T0_S).outcome in (Outcome.OK, Outcome.REPEATED)
     with pytest.raises(Unreached):
         proxy.fail(LoseResponse())
         calls.ask("get_item", {"TableName": table, "Key": packed_key(lease_key(RUN_ID))})

@@ -19,7 +19,7 @@ from prime_train.adapters.store_sqlite.file import connect
 from prime_train.adapters.store_sqlite.schema import MIGRATIONS, migrate
 from prime_train.adapters.stored_json import dump
 from prime_train.core.run import Change, Lease, RunState
-from prime_train.core.wire import Verdict
+from prime_train.core.wire import Outcome
 from prime_train.ports import PermanentError, RunRecord, TemporaryError
 from tests.builders import RUN_ID, T0_S, alert, heartbeat, history_event, lease, run
 from tests.waiting import HANG_S
@@ -63,7 +63,7 @@ STREAM = """
 seq = store.load(RUN_ID).lease.seq
 while True:
     seq += 1
-    said = store.heartbeats([heartbeat(seq)], seq)[0].verdict.value == "ok"
+    said = store.heartbeats([heartbeat(seq)], seq)[0].outcome.value == "ok"
     print(once(), seq if said else None, flush=True)
 """
 UNTIL_FULL = """
@@ -257,7 +257,7 @@ def test_a_writer_that_waits_too_long_gets_a_temporary_error_and_changes_nothing
             with pytest.raises(TemporaryError, match="another process is writing"):
                 store.wake(RUN_ID, T0_S)
         assert loaded(store).run.version == 2
-        assert store.heartbeat(heartbeat(1), T0_S).verdict is Verdict.OK
+        assert store.heartbeat(heartbeat(1), T0_S).outcome is Outcome.OK
 
 
 def test_a_store_that_was_closed_opens_the_file_again(path: Path) -> None:
@@ -379,7 +379,7 @@ def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(path: Path, te
         assert "input_value" not in str(caught.value)
         with pytest.raises(PermanentError, match="cannot be read"):
             store.list_runs()
-        assert store.heartbeat(heartbeat(1), T0_S).verdict is Verdict.OK, "a heartbeat does not need the run"
+        assert store.heartbeat(heartbeat(1), T0_S).outcome is Outcome.OK, "a heartbeat does not need the run"
 
 
 def test_text_that_is_no_unicode_is_stored_readable(path: Path) -> None:

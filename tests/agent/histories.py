@@ -7,18 +7,18 @@ from prime_agent import events as v
 from prime_agent.state import AgentState, Job, initial
 from prime_agent.state_machine import next_tick_s, step
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Heartbeat, Order, Phase, Reply, Verdict
+from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
 from tests.builders import RUN_ID, spec
 
-OK = Reply(verdict=Verdict.OK, heartbeat_s=30)
-FENCED = Reply(verdict=Verdict.FENCED)
+OK = Reply(outcome=Outcome.OK, heartbeat_s=30)
+FENCED = Reply(outcome=Outcome.FENCED)
 TICKS_MAX = 100_000
 T = TypeVar("T")
 
 
 def ordered(order: Order, reason: str = "") -> Reply:
-    return Reply(verdict=Verdict.OK, order=order, reason=reason, heartbeat_s=30)
+    return Reply(outcome=Outcome.OK, order=order, reason=reason, heartbeat_s=30)
 
 
 def steps(*numbers: int, reward: float | None = None, loss: float | None = 1.0) -> v.StepsReported:

@@ -14,7 +14,7 @@ from prime_train.checkpoints.verify import verify
 from prime_train.core.causes import Cause
 from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
 from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.wire import Heartbeat, Order, Phase, Ticket, Verdict
+from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Ticket
 from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, demo_spec
 from tests.exhaustive import some_of
 from tests.fakes.control_plane import FakeControlPlane
@@ -430,7 +430,7 @@ def test_a_run_that_ends_while_the_control_plane_is_away_is_reported_later(tmp_p
 def test_a_second_agent_of_the_same_attempt_is_heard_although_the_first_has_used_its_numbers(tmp_path: Path) -> None:
     def used(plane: FakeControlPlane) -> None:
         first = Heartbeat(run=RUN_ID, attempt=1, identity=plane.bootstrap.identity, seq=500, phase=Phase.SETUP)
-        assert plane._heartbeat(first).verdict is Verdict.OK
+        assert plane._heartbeat(first).outcome is Outcome.OK
 
     with attempt(tmp_path, demo_spec("--steps 5"), prepare=used) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED

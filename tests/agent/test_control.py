@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from prime_agent.control_plane import ControlPlane, Fenced
-from prime_train.core.wire import Bootstrap, Commit, Heartbeat, Phase, Ticket, Verdict
+from prime_train.core.wire import Bootstrap, Commit, Heartbeat, Outcome, Phase, Ticket
 from prime_train.ports import PermanentError, TemporaryError
 from tests.builders import RUN_ID, spec
 from tests.fakes.control_plane import FakeControlPlane
@@ -29,17 +29,17 @@ def plane() -> Iterator[FakeControlPlane]:
 def test_each_request_arrives_signed_and_its_answer_is_understood(plane: FakeControlPlane) -> None:
     control = ControlPlane(plane.ticket, wall_s)
     assert control.bootstrap() == JOB
-    assert control.heartbeat(HEARTBEAT).verdict is Verdict.OK
+    assert control.heartbeat(HEARTBEAT).outcome is Outcome.OK
     assert control.commit(Commit(run=RUN_ID, attempt=1, step=5, key="k")).committed_step == 5
-    assert control.exit(HEARTBEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
+    assert control.exit(HEARTBEAT.model_copy(update={"seq": 2})).outcome is Outcome.OK
     assert plane.refused == []
 
 
 @pytest.mark.parametrize("off_s", [-3600, 3600, 40_000_000])
 def test_a_wrong_clock_is_learned_once_and_remembered(plane: FakeControlPlane, off_s: int) -> None:
     control = ControlPlane(plane.ticket, lambda: time.time() + off_s)
-    assert control.heartbeat(HEARTBEAT).verdict is Verdict.OK
-    assert control.heartbeat(HEARTBEAT.model_copy(update={"seq": 2})).verdict is Verdict.OK
+    assert control.heartbeat(HEARTBEAT).outcome is Outcome.OK
+    assert control.heartbeat(HEARTBEAT.model_copy(update={"seq": 2})).outcome is Outcome.OK
     assert plane.refused == [("heartbeat", 401)]
 
 
@@ -54,7 +54,7 @@ def test_a_wrong_key_is_refused_without_asking_for_ever(plane: FakeControlPlane)
 def test_fenced_is_an_answer_to_what_is_reported_and_an_end_to_what_is_queried(plane: FakeControlPlane) -> None:
     plane.fenced = True
     control = ControlPlane(plane.ticket, wall_s)
-    assert control.heartbeat(HEARTBEAT).verdict is Verdict.FENCED
+    assert control.heartbeat(HEARTBEAT).outcome is Outcome.FENCED
     with pytest.raises(Fenced):
         control.bootstrap()
 

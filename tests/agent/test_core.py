@@ -15,7 +15,7 @@ from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.trainer.services import Answer, ServiceHealth
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Order, Phase, Reply, Verdict
+from prime_train.core.wire import Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
 from prime_train.trainers.services import Service
 from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, sensed
@@ -697,7 +697,7 @@ def test_a_commit_that_waits_for_the_control_plane_comes_before_the_exit() -> No
 def test_a_number_that_was_used_before_is_left_far_behind() -> None:
     history = History(answers=False)
     history.hear(v.Started())
-    done = history.hear(v.HeartbeatAnswered(Reply(verdict=Verdict.REPEATED)))
+    done = history.hear(v.HeartbeatAnswered(Reply(outcome=Outcome.REPEATED)))
     (again,) = [effect.heartbeat for effect in done if isinstance(effect, e.SendHeartbeat)]
     assert again.seq > 1000
     assert again.news
@@ -782,8 +782,8 @@ REPLIES = [
     FENCED,
     ordered(Order.DRAIN),
     ordered(Order.EVIDENCE),
-    Reply(verdict=Verdict.REPEATED),
-    Reply(verdict=Verdict.OK, heartbeat_s=1),
+    Reply(outcome=Outcome.REPEATED),
+    Reply(outcome=Outcome.OK, heartbeat_s=1),
 ]
 KIND = [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE]
 EVENTS = st.one_of(
@@ -831,7 +831,7 @@ def reported(job: Job, story: list[tuple[v.Event, float]]) -> list[tuple[v.Event
 
 
 def is_fence(event: v.Event) -> bool:
-    return isinstance(event, v.HeartbeatAnswered | v.CommitAnswered) and event.reply.verdict is Verdict.FENCED
+    return isinstance(event, v.HeartbeatAnswered | v.CommitAnswered) and event.reply.outcome is Outcome.FENCED
 
 
 @settings(max_examples=400, deadline=None)

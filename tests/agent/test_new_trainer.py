@@ -11,7 +11,7 @@ from prime_train.configs.schema import schema_text
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Phase

@@ -160,7 +160,7 @@ def _trivial_fastapi() -> FastAPI:
 
     @app.post("/v1/runs/{run}/{attempt}/heartbeat")
     async def heartbeat(run: str, attempt: int) -> dict[str, str]:
-        return {"verdict": "ok"}
+        return {"outcome": "ok"}
 
     return app
 
@@ -168,7 +168,7 @@ def _trivial_fastapi() -> FastAPI:
 async def _trivial_asgi(scope: Scope, receive: Receive, send: Send) -> None:
     await receive()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"16")]})
-    await send({"type": "http.response.body", "body": b'{"verdict":"ok"}'})
+    await send({"type": "http.response.body", "body": b'{"outcome":"ok"}'})
 
 
 def _app(kind: str, database: Path) -> ASGIApp:

@@ -69,7 +69,7 @@ def framework(calls: Calls) -> Handler:
         if not hmac.compare_digest(sign(key, at_s, "POST", request.url.path, body), request.headers[SIGNATURE_HEADER]):
             return Response(status_code=401)
         stated = store.heartbeat(Heartbeat.model_validate_json(body), int(time.time()))
-        reply = Reply(verdict=stated.verdict, order=stated.order, reason=stated.order_reason, committed_step=stated.committed_step)
+        reply = Reply(outcome=stated.outcome, order=stated.order, reason=stated.order_reason, committed_step=stated.committed_step)
         return Response(reply.model_dump_json(), media_type="application/json")
 
     served = Mangum(app, lifespan="off")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from prime_train.configs.parsing.nodes import ParseAborted
 from prime_train.configs.parsing.toml_tree import read_code
-from prime_train.configs.parsing.trainer_files import read_sheet
+from prime_train.configs.parsing.trainer_files import read_trainer_config
 from prime_train.configs.parsing.yaml_tree import DEPTH_MAX, VALUES_MAX
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, place_of, plain
 from tests.adapters.toml_texts import toml_texts
@@ -186,7 +186,7 @@ def test_a_secret_in_a_trainers_config_is_found_and_not_repeated(tmp_path: Path)
     secret = "hf_" + "x" * 30
     path = tmp_path / "rl.toml"
     path.write_text(f'[trainer.env_vars]\nHF_TOKEN = "{secret}"\nWANDB_MODE = "online"\n')
-    (found,) = read_sheet(path).findings
+    (found,) = read_trainer_config(path).findings
     assert (found.code, found.line) == ("PT020", 2)
     assert "trainer.env_vars.HF_TOKEN" in found.message
     assert secret not in repr(found)

@@ -37,7 +37,7 @@ from prime_train.core.run import (
     Severity,
     Totals,
 )
-from prime_train.core.wire import JobExit, Order, Phase, Verdict
+from prime_train.core.wire import JobExit, Order, Outcome, Phase
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, run, spec
 from tests.fakes import dynamo
@@ -372,7 +372,7 @@ def test_due_runs_come_most_overdue_first_and_not_more_than_requested(store: Sto
 
 def test_a_heartbeat_is_kept_with_the_time_it_arrived(store: Store) -> None:
     before = put(store)
-    assert store.heartbeat(heartbeat(3, step=12), T0_S + 70) == Answer(Verdict.OK)
+    assert store.heartbeat(heartbeat(3, step=12), T0_S + 70) == Answer(Outcome.OK)
     expected = replace(before.lease, version=before.lease.version + 1, seq=3, heartbeat_s=T0_S + 70, heartbeat=heartbeat(3, step=12))
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
@@ -381,8 +381,8 @@ def test_a_heartbeat_reported_twice_changes_nothing_the_second_time(store: Store
     put(store)
     store.heartbeat(heartbeat(3), T0_S + 70)
     once = loaded(store)
-    assert store.heartbeat(heartbeat(3), T0_S + 90).verdict is Verdict.REPEATED
-    assert store.heartbeat(heartbeat(2, step=99), T0_S + 90).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(3), T0_S + 90).outcome is Outcome.REPEATED
+    assert store.heartbeat(heartbeat(2, step=99), T0_S + 90).outcome is Outcome.REPEATED
     assert loaded(store) == once
 
 
@@ -390,27 +390,27 @@ def test_a_heartbeat_that_arrives_after_the_last_one_does_not_undo_it(store: Sto
     put(store)
     last = heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0), news=True)
     store.heartbeat(last, T0_S + 70)
-    assert store.heartbeat(heartbeat(8, news=True), T0_S + 71).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(8, news=True), T0_S + 71).outcome is Outcome.REPEATED
     assert loaded(store).lease.heartbeat == last
 
 
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_a_heartbeat_of_another_attempt_is_fenced(store: Store, attempt: int) -> None:
     before = put(store, run(RunState.TRAINING, attempt=2))
-    assert store.heartbeat(heartbeat(3, attempt=attempt, news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.heartbeat(heartbeat(3, attempt=attempt, news=True), T0_S + 70) == Answer(Outcome.FENCED)
     assert loaded(store) == before
 
 
 def test_a_heartbeat_is_fenced_once_the_lease_is_closed(store: Store) -> None:
     store.save(leased(put(store), open=False))
     fenced = loaded(store)
-    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Outcome.FENCED)
     assert loaded(store) == fenced
 
 
 def test_a_heartbeat_of_an_unknown_run_is_fenced(store: Store) -> None:
     put(store)
-    assert store.heartbeat(heartbeat(1, run="unknown", news=True), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.heartbeat(heartbeat(1, run="unknown", news=True), T0_S + 70) == Answer(Outcome.FENCED)
     assert store.load("unknown") is None
 
 
@@ -418,18 +418,18 @@ def test_the_first_heartbeat_of_the_next_attempt_is_accepted(store: Store) -> No
     put(store)
     store.heartbeat(heartbeat(9), T0_S + 70)
     store.save(leased(loaded(store), attempt=2, seq=0, heartbeat=None, heartbeat_s=None))
-    assert store.heartbeat(heartbeat(1, attempt=2), T0_S + 80).verdict is Verdict.OK
-    assert store.heartbeat(heartbeat(10), T0_S + 80).verdict is Verdict.FENCED
+    assert store.heartbeat(heartbeat(1, attempt=2), T0_S + 80).outcome is Outcome.OK
+    assert store.heartbeat(heartbeat(10), T0_S + 80).outcome is Outcome.FENCED
 
 
 def test_an_order_comes_with_every_answer_until_it_is_taken_back(store: Store) -> None:
     put(store)
     store.commit(commit(5), T0_S + 60)
     store.save(leased(loaded(store), order=Order.EVIDENCE, order_reason="stalled"))
-    assert store.heartbeat(heartbeat(1), T0_S + 70) == Answer(Verdict.OK, Order.EVIDENCE, "stalled", committed_step=5)
-    assert store.heartbeat(heartbeat(1), T0_S + 71) == Answer(Verdict.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 70) == Answer(Outcome.OK, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 71) == Answer(Outcome.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
     store.save(leased(loaded(store), order=Order.NONE, order_reason=""))
-    assert store.heartbeat(heartbeat(2), T0_S + 72) == Answer(Verdict.OK, committed_step=5)
+    assert store.heartbeat(heartbeat(2), T0_S + 72) == Answer(Outcome.OK, committed_step=5)
 
 
 def test_only_an_accepted_heartbeat_with_news_wakes_the_run(store: Store) -> None:
@@ -445,8 +445,8 @@ def test_only_an_accepted_heartbeat_with_news_wakes_the_run(store: Store) -> Non
 
 def test_a_heartbeat_with_news_does_not_put_back_a_run_that_is_overdue(store: Store) -> None:
     before = put(store, run(RunState.TRAINING, next_check_s=T0_S + 50))
-    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Verdict.OK)
-    assert store.heartbeat(heartbeat(1, news=True), T0_S + 40).verdict is Verdict.REPEATED
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Outcome.OK)
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 40).outcome is Outcome.REPEATED
     assert loaded(store).run == replace(before.run, version=before.run.version + 1)
 
 
@@ -469,9 +469,9 @@ def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) 
         heartbeat(1, run="none"),
     ]
     answers = store.heartbeats(message, T0_S + 70)
-    names = [answer.verdict.value for answer in answers]
+    names = [answer.outcome.value for answer in answers]
     assert names == ["ok", "repeated", "repeated", "ok", "ok", "fenced", "fenced"]
-    assert answers[4] == Answer(Verdict.OK, Order.DRAIN, "user")
+    assert answers[4] == Answer(Outcome.OK, Order.DRAIN, "user")
     assert loaded(store).lease.seq == 3
     assert store.due(T0_S + 70, 9) == [RUN_ID]
     assert store.heartbeats([], T0_S + 70) == []
@@ -482,8 +482,8 @@ def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) 
 
 def test_a_higher_step_is_committed(store: Store) -> None:
     before = put(store)
-    assert store.commit(commit(5), T0_S + 70) == Answer(Verdict.OK, committed_step=5)
-    assert store.commit(commit(9), T0_S + 70) == Answer(Verdict.OK, committed_step=9)
+    assert store.commit(commit(5), T0_S + 70) == Answer(Outcome.OK, committed_step=5)
+    assert store.commit(commit(9), T0_S + 70) == Answer(Outcome.OK, committed_step=9)
     expected = replace(before.lease, version=before.lease.version + 2, committed_step=9, committed_key=commit(9).key)
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
@@ -493,32 +493,32 @@ def test_a_step_that_is_not_higher_was_committed_before(store: Store, step: int)
     put(store)
     store.commit(commit(5), T0_S + 70)
     once = loaded(store)
-    assert store.commit(commit(step), T0_S + 71) == Answer(Verdict.REPEATED, committed_step=5)
+    assert store.commit(commit(step), T0_S + 71) == Answer(Outcome.REPEATED, committed_step=5)
     assert loaded(store) == once
 
 
 def test_a_twin_with_the_same_number_is_neither_heard_nor_can_it_commit(store: Store) -> None:
     put(store, identity="1" * 16)
     for other in ("2" * 16, ""):
-        assert store.heartbeat(heartbeat(1, identity=other), T0_S).verdict is Verdict.FENCED
-        assert store.heartbeat(heartbeat(1, identity=other, news=True), T0_S).verdict is Verdict.FENCED
-        assert store.commit(commit(90, identity=other), T0_S).verdict is Verdict.FENCED
+        assert store.heartbeat(heartbeat(1, identity=other), T0_S).outcome is Outcome.FENCED
+        assert store.heartbeat(heartbeat(1, identity=other, news=True), T0_S).outcome is Outcome.FENCED
+        assert store.commit(commit(90, identity=other), T0_S).outcome is Outcome.FENCED
     assert (loaded(store).lease.seq, loaded(store).lease.committed_step) == (0, 0)
-    assert store.heartbeat(heartbeat(1, identity="1" * 16), T0_S).verdict is Verdict.OK
-    assert store.heartbeat(heartbeat(1, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
-    assert store.commit(commit(90, identity="1" * 16), T0_S).verdict is Verdict.OK
-    assert store.commit(commit(90, identity="1" * 16), T0_S).verdict is Verdict.REPEATED
-    assert store.commit(commit(90, identity="2" * 16), T0_S).verdict is Verdict.FENCED
+    assert store.heartbeat(heartbeat(1, identity="1" * 16), T0_S).outcome is Outcome.OK
+    assert store.heartbeat(heartbeat(1, identity="1" * 16), T0_S).outcome is Outcome.REPEATED
+    assert store.commit(commit(90, identity="1" * 16), T0_S).outcome is Outcome.OK
+    assert store.commit(commit(90, identity="1" * 16), T0_S).outcome is Outcome.REPEATED
+    assert store.commit(commit(90, identity="2" * 16), T0_S).outcome is Outcome.FENCED
     assert loaded(store).lease.identity == "1" * 16
 
 
 def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenced(store: Store) -> None:
     put(store, run(RunState.TRAINING, attempt=2))
-    assert store.commit(commit(5, attempt=1), T0_S + 70) == Answer(Verdict.FENCED)
-    assert store.commit(commit(5, attempt=3), T0_S + 70) == Answer(Verdict.FENCED)
-    assert store.commit(commit(5, run="unknown"), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.commit(commit(5, attempt=1), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.commit(commit(5, attempt=3), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.commit(commit(5, run="unknown"), T0_S + 70) == Answer(Outcome.FENCED)
     store.save(leased(loaded(store), open=False))
-    assert store.commit(commit(5, attempt=2), T0_S + 70) == Answer(Verdict.FENCED)
+    assert store.commit(commit(5, attempt=2), T0_S + 70) == Answer(Outcome.FENCED)
     assert loaded(store).lease.committed_step == 0
 
 
@@ -694,12 +694,12 @@ def test_threads_that_send_heartbeats_together_are_each_answered_for_their_own_r
     runs = [f"r{number}" for number in range(8)]
     for run_id in runs:
         put(store, run(RunState.TRAINING, run_id=run_id))
-    verdicts: dict[str, list[Verdict]] = {run_id: [] for run_id in runs}
+    verdicts: dict[str, list[Outcome]] = {run_id: [] for run_id in runs}
 
     def turn(run_id: str) -> None:
         for seq in range(1, TURNS + 1):
             verdicts[run_id] += [
-                answer.verdict for answer in store.heartbeats([heartbeat(seq, run=run_id), heartbeat(seq, run=run_id)], T0_S + seq)
+                answer.outcome for answer in store.heartbeats([heartbeat(seq, run=run_id), heartbeat(seq, run=run_id)], T0_S + seq)
             ]
 
     threads = [threading.Thread(target=turn, args=(run_id,)) for run_id in runs]
@@ -707,7 +707,7 @@ def test_threads_that_send_heartbeats_together_are_each_answered_for_their_own_r
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(received == [Verdict.OK, Verdict.REPEATED] * TURNS for received in verdicts.values())
+    assert all(received == [Outcome.OK, Outcome.REPEATED] * TURNS for received in verdicts.values())
     assert [loaded(store, run_id).lease.seq for run_id in runs] == [TURNS] * 8
 
 

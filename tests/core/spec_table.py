@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from prime_train.core import spec
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 
 FILE = Path(spec.__file__).parent / "fast_parsing" / "spec_fields.py"
 ODD = ("other",)

@@ -32,7 +32,7 @@ from prime_train.core.run import (
 )
 from prime_train.core.run_figures import figures
 from prime_train.core.verdict import PodStatus, Stalled
-from prime_train.core.wire import Order, Phase, Verdict
+from prime_train.core.wire import Order, Outcome, Phase
 from tests import builders as b
 from tests.core.given import CAUSES, NOW_S, PROPERTY, TRAINS, a_run, as_expected, newest
 
@@ -152,7 +152,7 @@ def test_a_save_that_a_heartbeat_overtook_is_lost(decision: d.Decision) -> None:
     store = stored(a_run(version=9))
     record = store.load(b.RUN_ID)
     assert record is not None
-    assert store.heartbeat(b.heartbeat(99), NOW_S).verdict is Verdict.OK
+    assert store.heartbeat(b.heartbeat(99), NOW_S).outcome is Outcome.OK
     assert not store.save(c.change(record.run, record.lease, decision, NOW_S))
     again = store.load(b.RUN_ID)
     assert again is not None
@@ -165,7 +165,7 @@ def test_a_save_that_a_commit_overtook_is_lost_so_that_the_step_counts(decision:
     store = stored(a_run(version=9))
     record = store.load(b.RUN_ID)
     assert record is not None
-    assert store.commit(b.commit(120), NOW_S).verdict is Verdict.OK
+    assert store.commit(b.commit(120), NOW_S).outcome is Outcome.OK
     assert not store.save(c.change(record.run, record.lease, decision, NOW_S))
 
 
@@ -175,8 +175,8 @@ def test_after_the_fence_the_old_attempt_can_neither_send_heartbeats_nor_commit(
     record = store.load(b.RUN_ID)
     assert record is not None
     assert store.save(c.change(record.run, record.lease, decision, NOW_S))
-    assert store.heartbeat(b.heartbeat(99), NOW_S).verdict is Verdict.FENCED
-    assert store.commit(b.commit(120), NOW_S).verdict is Verdict.FENCED
+    assert store.heartbeat(b.heartbeat(99), NOW_S).outcome is Outcome.FENCED
+    assert store.commit(b.commit(120), NOW_S).outcome is Outcome.FENCED
 
 
 # --------------------------------------------------------------------------------------------------------------------- launch

@@ -15,12 +15,12 @@ from prime_train.core.wire import (
     Commit,
     Heartbeat,
     JobExit,
+    Outcome,
     Phase,
     PodKeys,
     Refusal,
     Reply,
     Ticket,
-    Verdict,
     attempt_key,
     sign,
 )
@@ -143,7 +143,7 @@ def test_no_key_and_no_secret_is_shown_when_a_message_is_printed() -> None:
     [
         Bootstrap(run=b.RUN_ID, attempt=1, spec=b.spec(), bucket_url="file:///b"),
         PodKeys(access_key_id="id", secret_access_key="s", session_token="t", valid_s=60),
-        Reply(verdict=Verdict.OK),
+        Reply(outcome=Outcome.OK),
         Refusal(error="busy"),
     ],
     ids=lambda answer: type(answer).__name__,
@@ -160,4 +160,4 @@ def test_what_is_queried_has_to_be_understood_complete(requested: BaseModel) -> 
 
 
 def test_a_reply_carries_no_order_unless_one_is_given() -> None:
-    assert Reply(verdict=Verdict.OK).order.value == "none"
+    assert Reply(outcome=Outcome.OK).order.value == "none"

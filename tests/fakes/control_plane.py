@@ -17,11 +17,11 @@ from prime_train.core.wire import (
     Commit,
     Heartbeat,
     Order,
+    Outcome,
     PodKeys,
     Refusal,
     Reply,
     Ticket,
-    Verdict,
     attempt_key,
     attempt_path,
     sign,
@@ -110,7 +110,7 @@ class FakeControlPlane(HttpFake):
         if not signed or abs(sent_s - self.clock()) > CLOCK_SKEW_S_MAX:
             return 401, Refusal(error="wrong signature" if not signed else "the clock is off", now_s=self.clock())
         if self.fenced or path != attempt_path(self.bootstrap.run, self.bootstrap.attempt, self.bootstrap.identity, verb):
-            return 409, Reply(verdict=Verdict.FENCED, reason="another attempt has taken over", now_s=self.clock())
+            return 409, Reply(outcome=Outcome.FENCED, reason="another attempt has taken over", now_s=self.clock())
         match method, verb:
             case "GET", "bootstrap":
                 return 200, self.bootstrap
@@ -126,21 +126,21 @@ class FakeControlPlane(HttpFake):
     def _heartbeat(self, heartbeat: Heartbeat) -> Reply:
         assert heartbeat.identity == self.bootstrap.identity
         if heartbeat.seq <= self._seq:
-            return self._reply(Verdict.REPEATED)
+            return self._reply(Outcome.REPEATED)
         self._seq = heartbeat.seq
         self.received.append(heartbeat)
-        return self._reply(Verdict.OK)
+        return self._reply(Outcome.OK)
 
     def _commit(self, commit: Commit) -> Reply:
         assert commit.identity == self.bootstrap.identity
         self.received.append(commit)
         newer = commit.step > self._committed
         self._committed = max(self._committed, commit.step)
-        return self._reply(Verdict.OK if newer else Verdict.REPEATED)
+        return self._reply(Outcome.OK if newer else Outcome.REPEATED)
 
-    def _reply(self, verdict: Verdict) -> Reply:
+    def _reply(self, outcome: Outcome) -> Reply:
         return Reply(
-            verdict=verdict,
+            outcome=outcome,
             order=self.order,
             reason=self.reason,
             heartbeat_s=self.heartbeat_s,

@@ -114,13 +114,13 @@ def it_is_watched(there: Site) -> None:
 
 def a_heartbeat_is_heard_until_another_attempt_begins(there: Site) -> None:
     record = calls.stored(there.store)
-    assert _sent(there, "heartbeat", calls.heartbeat(8).model_dump_json().encode()).json()["verdict"] == "ok"
+    assert _sent(there, "heartbeat", calls.heartbeat(8).model_dump_json().encode()).json()["outcome"] == "ok"
     now = there.store.load(record.run.run_id)
     assert now is not None
     fenced = replace(b.run(RunState.TRAINING, attempt=3, spec=record.run.spec), version=now.run.version + 1)
     assert there.store.save(Change(fenced, replace(b.lease(fenced), version=now.lease.version + 1), lease_version=now.lease.version))
     late = _sent(there, "heartbeat", calls.heartbeat(9).model_dump_json().encode())
-    assert (late.status_code, late.json()["verdict"]) == (409, "fenced")
+    assert (late.status_code, late.json()["outcome"]) == (409, "fenced")
 
 
 def a_machine_gets_keys_to_its_own_run_alone(there: Site) -> None:

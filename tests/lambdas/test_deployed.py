@@ -86,15 +86,15 @@ def test_a_heartbeat_goes_through_the_address_into_the_table(here: Deployed) -> 
     training(here)
     at_s, master = now_s(here), bytes.fromhex(here.key)
     answer = sent(here, calls.ask("heartbeat", calls.heartbeat(8, step=7), master=master, at_s=at_s))
-    assert (answer.status_code, answer.json()["verdict"], answer.json()["heartbeat_s"]) == (200, "ok", 11)
+    assert (answer.status_code, answer.json()["outcome"], answer.json()["heartbeat_s"]) == (200, "ok", 11)
     held = here.store.load(b.RUN_ID)
     assert held is not None
     assert held.lease.heartbeat is not None
     assert (held.lease.seq, held.lease.heartbeat.step) == (8, 7)
-    assert sent(here, calls.ask("heartbeat", calls.heartbeat(8), master=master, at_s=at_s)).json()["verdict"] == "repeated"
+    assert sent(here, calls.ask("heartbeat", calls.heartbeat(8), master=master, at_s=at_s)).json()["outcome"] == "repeated"
     assert sent(here, calls.ask("heartbeat", calls.heartbeat(9), attempt=1, master=master, at_s=at_s)).status_code == 422
     stale = sent(here, calls.ask("heartbeat", calls.heartbeat(9, attempt=1), attempt=1, master=master, at_s=at_s))
-    assert (stale.status_code, stale.json()["verdict"]) == (409, "fenced")
+    assert (stale.status_code, stale.json()["outcome"]) == (409, "fenced")
     assert sent(here, calls.ask("heartbeat", calls.heartbeat(9), at_s=at_s)).status_code == 401
 
 

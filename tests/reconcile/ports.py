@@ -14,7 +14,7 @@ from typing import Any
 
 from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Context, Step, SweepResult, reconcile, settle, sweep
+from prime_train.control_plane.reconcile import Context, Step, SweepResult, reconcile, reconcile_fully, sweep
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest
@@ -238,7 +238,7 @@ class Outside:
         return reconcile(self.world, run_id, self.now_s)
 
     def settle(self, run_id: str = b.RUN_ID) -> int:
-        return settle(self.world, run_id, self.now_s)
+        return reconcile_fully(self.world, run_id, self.now_s)
 
     def sweep(self) -> SweepResult:
         return sweep(self.world, self.now_s)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile import Context, see, settle, sweep
+from prime_train.control_plane.reconcile import Context, reconcile_fully, see, sweep
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
 from prime_train.core.run import DesiredState, RunState
@@ -36,7 +36,7 @@ def test_no_launch_is_given_up_by_a_list_from_before_its_machine_had_to_be_liste
     snapshot = see(w.world, w.after(listed_after_s).now_s)
     w.pods.hidden.clear()
     w.after(10 * SETTLE_S)
-    settle(w.world, b.RUN_ID, w.now_s, snapshot)
+    reconcile_fully(w.world, b.RUN_ID, w.now_s, snapshot)
     assert (w.run().state, w.done("terminate")) == (S.LAUNCHING, [])
     w.after(15).sweep()
     assert (w.run().state, w.run().attempt, w.living(), w.done("terminate")) == (S.BOOTING, 1, [E1], [])
@@ -45,7 +45,7 @@ def test_no_launch_is_given_up_by_a_list_from_before_its_machine_had_to_be_liste
 def test_a_launch_is_given_up_by_a_list_that_is_young_enough_though_it_is_not_of_now() -> None:
     w = unanswered()
     snapshot = see(w.world, w.after(SETTLE_S).now_s)
-    settle(w.world, b.RUN_ID, w.after(60).now_s, snapshot)
+    reconcile_fully(w.world, b.RUN_ID, w.after(60).now_s, snapshot)
     assert (w.run().state, w.run().cause) == (S.QUEUED, Cause.LAUNCH_LOST)
 
 
@@ -54,7 +54,7 @@ def test_a_machine_that_an_old_list_does_not_show_goes_on_being_paid_for() -> No
     assert w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
     w.settle()
     snapshot = see(w.world, w.after(1).now_s)
-    settle(w.world, b.RUN_ID, w.after(10 * SETTLE_S).now_s, snapshot)
+    reconcile_fully(w.world, b.RUN_ID, w.after(10 * SETTLE_S).now_s, snapshot)
     assert w.run().attempts[0].ended_s is None
     w.after(15).sweep()
     assert w.run().attempts[0].ended_s is not None

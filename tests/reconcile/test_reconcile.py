@@ -8,7 +8,17 @@ from itertools import pairwise
 
 import pytest
 
-from prime_train.control_plane.reconcile import ALERT_S_MAX, STEPS_A_RUN_MAX, Step, carry_out, deliver, look, reconcile, settle, sweep
+from prime_train.control_plane.reconcile import (
+    ALERT_S_MAX,
+    STEPS_A_RUN_MAX,
+    Step,
+    carry_out,
+    deliver,
+    look,
+    reconcile,
+    reconcile_fully,
+    sweep,
+)
 from prime_train.core import decide as d
 from prime_train.core.breaker import HOLD_S
 from prime_train.core.causes import Cause
@@ -17,8 +27,7 @@ from prime_train.core.keys import latest_key, manifest_key, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.run import DesiredState, RunState
 from prime_train.core.verdict import Pod, PodStatus, TrackerObserved
-from prime_train.core.wire import Order, attempt_key
-from prime_train.core.wire import Verdict as Told_
+from prime_train.core.wire import Order, Outcome, attempt_key
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Crash, Lost, Outside, RecordingNotifier
@@ -53,7 +62,7 @@ def test_a_run_nobody_knows_is_no_error() -> None:
     assert Outside().reconcile("nobody") == Step(None, False)
 
 
-def test_a_queued_run_gets_a_machine_and_the_agent_in_one_call_of_settle() -> None:
+def test_a_queued_run_gets_a_machine_and_the_agent_in_one_call_of_reconcile_fully() -> None:
     w = Outside()
     w.settle()
     assert w.run().state is S.BOOTING
@@ -463,7 +472,7 @@ def test_people_are_notified_when_the_bucket_keeps_a_run_from_going_on() -> None
 def committed(w: Outside, step: int) -> Manifest:
     """Store a checkpoint of the first attempt whose commit was confirmed to it."""
     manifest = w.save_checkpoint(step)
-    assert w.store.commit(b.commit(step, key=manifest.key), w.now_s).verdict is Told_.OK
+    assert w.store.commit(b.commit(step, key=manifest.key), w.now_s).outcome is Outcome.OK
     return manifest
 
 
@@ -589,8 +598,8 @@ def test_a_fenced_agent_gets_that_answer_and_can_neither_send_heartbeats_nor_com
     w = Outside().trains()
     gone(w)
     w.after(31).settle()
-    assert w.store.heartbeat(b.heartbeat(999, attempt=1), w.now_s).verdict is Told_.FENCED
-    assert w.store.commit(b.commit(50, attempt=1), w.now_s).verdict is Told_.FENCED
+    assert w.store.heartbeat(b.heartbeat(999, attempt=1), w.now_s).outcome is Outcome.FENCED
+    assert w.store.commit(b.commit(50, attempt=1), w.now_s).outcome is Outcome.FENCED
 
 
 # ------------------------------------------------------------------------------------------------------------------- sweeps
@@ -928,6 +937,6 @@ def test_adopting_and_reconciling_agree_on_the_pod() -> None:
 
 def test_settle_stops_after_a_bounded_number_of_steps() -> None:
     w = Outside()
-    assert settle(w.world, b.RUN_ID, w.now_s) <= STEPS_A_RUN_MAX
+    assert reconcile_fully(w.world, b.RUN_ID, w.now_s) <= STEPS_A_RUN_MAX
     assert isinstance(reconcile(w.world, b.RUN_ID, w.now_s).decision, d.Wait)
     assert sweep(w.world, w.now_s).steps == 0

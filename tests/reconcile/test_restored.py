@@ -13,7 +13,7 @@ from prime_train.core.bucket_records import sealed
 from prime_train.core.causes import Cause
 from prime_train.core.keys import RECORDS, record_key
 from prime_train.core.run import DesiredState, RunState
-from prime_train.core.wire import Verdict
+from prime_train.core.wire import Outcome
 from prime_train.ports import TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Outside
@@ -25,11 +25,11 @@ def training(spec: dict[str, object] | None = None) -> Outside:
     return Outside(spec).with_identities().trains()
 
 
-def saves(w: Outside, step: int) -> Verdict:
+def saves(w: Outside, step: int) -> Outcome:
     """Put the current attempt's checkpoint into the bucket, and commit it."""
     attempt = w.run().attempt
     manifest = w.save_checkpoint(step, attempt)
-    return w.store.commit(b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s).verdict
+    return w.store.commit(b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s).outcome
 
 
 def loses_its_machine(w: Outside) -> None:
@@ -52,7 +52,7 @@ def test_two_attempts_that_the_copy_lacks_are_taken_up_and_the_run_goes_on_from_
     for step in (60, 90):
         loses_its_machine(w)
         launches_again(w)
-        assert saves(w, step) is Verdict.OK
+        assert saves(w, step) is Outcome.OK
     del w.bucket.objects["runs/tiny-1/manifests/000000000030-e1.json"]  # it has been pruned meanwhile
     loses_its_machine(w)
     restore()
@@ -78,13 +78,13 @@ def test_a_machine_that_trains_on_meanwhile_is_known_again_and_keeps_its_run() -
     assert w.run().attempt == 1
     assert catch_up_all(w.store, w.bucket, MASTER, w.now_s) == [b.RUN_ID]
     assert w.lease().committed_step == 60
-    assert w.after(5).heartbeat(attempt=2, identity=identity, step=70).verdict is Verdict.OK
+    assert w.after(5).heartbeat(attempt=2, identity=identity, step=70).outcome is Outcome.OK
     w.sweep()
     w.after(30).sweep()
     assert w.run().state is RunState.TRAINING
     assert w.done("terminate") == requested
     assert len(w.living()) == 1
-    assert saves(w, 80) is Verdict.OK
+    assert saves(w, 80) is Outcome.OK
 
 
 def test_a_machine_that_the_copy_does_not_know_is_adopted_and_not_taken_back_without_a_look_at_the_bucket() -> None:
@@ -116,7 +116,7 @@ def test_a_dead_attempts_recorded_commit_is_not_accepted_for_its_twin() -> None:
     launches_again(w)
     assert w.run().attempt == 2
     assert w.identity(2) != recorded.identity
-    assert w.store.commit(recorded, w.now_s).verdict is Verdict.FENCED
+    assert w.store.commit(recorded, w.now_s).outcome is Outcome.FENCED
     assert w.lease().committed_step == 0
     loses_its_machine(w)
     assert w.run().resume is None, "the dead twin's checkpoint is nobody's"

@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 
 from prime_train.control_plane.request_auth.responses import FENCED, OK, overloaded, refuse, reply, unavailable
 from prime_train.core.errors import PermanentError, TemporaryError
-from prime_train.core.wire import Order, Refusal, Reply, Verdict
+from prime_train.core.wire import Order, Outcome, Refusal, Reply
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
 NUMBER = st.integers(0, 2**53)
 
 
-@given(st.sampled_from(Verdict), st.sampled_from(Order), TEXT, NUMBER, NUMBER, NUMBER, st.booleans())
+@given(st.sampled_from(Outcome), st.sampled_from(Order), TEXT, NUMBER, NUMBER, NUMBER, st.booleans())
 def test_a_reply_is_as_its_model_writes_it(
-    verdict: Verdict, order: Order, why: str, pace_s: int, step: int, now_s: int, wakes: bool
+    outcome: Outcome, order: Order, why: str, pace_s: int, step: int, now_s: int, wakes: bool
 ) -> None:
-    model = Reply(verdict=verdict, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s)
-    for words in ((verdict, order), (verdict.value, order.value)):
+    model = Reply(outcome=outcome, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s)
+    for words in ((outcome, order), (outcome.value, order.value)):
         response = reply(*words, why, pace_s, step, now_s, wakes)
-        assert response == (409 if verdict is Verdict.FENCED else 200, model.model_dump_json().encode(), wakes, ())
+        assert response == (409 if outcome is Outcome.FENCED else 200, model.model_dump_json().encode(), wakes, ())
 
 
 @given(TEXT, NUMBER)
@@ -32,7 +32,7 @@ def test_half_a_character_does_not_keep_an_answer_from_being_given() -> None:
 
 
 def test_the_words_are_those_of_the_wire() -> None:
-    assert [Verdict.OK, Verdict.FENCED] == [OK, FENCED]
+    assert [Outcome.OK, Outcome.FENCED] == [OK, FENCED]
 
 
 @pytest.mark.parametrize(

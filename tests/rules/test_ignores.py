@@ -3,12 +3,12 @@
 import pytest
 
 from prime_train.core.finding import Finding, Severity
-from prime_train.rules import settle
+from prime_train.rules import apply_ignores
 from prime_train.rules.ignores import ignores
 
 
 def settled(text: str, *findings: Finding) -> list[tuple[str, int]]:
-    return [(finding.code, finding.line) for finding in settle(findings, {"a.yaml": text})]
+    return [(finding.code, finding.line) for finding in apply_ignores(findings, {"a.yaml": text})]
 
 
 def at(line: int, code: str = "HW101") -> Finding:
@@ -64,13 +64,13 @@ def test_an_error_in_reading_is_reported_whatever_a_comment_says() -> None:
 
 
 def test_an_ignore_that_nothing_needs_any_more_is_reported_at_its_place() -> None:
-    (note,) = settle((), {"a.yaml": "x: 1\ny: 2  # prime-train: ignore[HW101] it was meant\n"})
+    (note,) = apply_ignores((), {"a.yaml": "x: 1\ny: 2  # prime-train: ignore[HW101] it was meant\n"})
     assert (note.code, note.severity, note.line, note.column) == ("PT092", Severity.NOTE, 2, 7)
 
 
 def test_what_is_ignored_in_one_file_is_reported_in_another() -> None:
     text = "x: 1  # prime-train: ignore[HW101] it is meant\n"
-    found = settle((at(1), Finding("HW101", "odd", "b.yaml", 1)), {"a.yaml": text, "b.yaml": "x: 1\n"})
+    found = apply_ignores((at(1), Finding("HW101", "odd", "b.yaml", 1)), {"a.yaml": text, "b.yaml": "x: 1\n"})
     assert [finding.file for finding in found] == ["b.yaml"]
 
 

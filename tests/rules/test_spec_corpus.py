@@ -8,7 +8,7 @@ import pytest
 
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
-from prime_train.rules import by_code, look, settle
+from prime_train.rules import apply_ignores, by_code, look
 from tests.rules.spec_bases import BASES, FILES
 from tests.rules.spec_mistakes import BROKEN, Broken
 from tests.rules.spec_right import RIGHT, WHOLE
@@ -37,7 +37,7 @@ def found(config: Path, folder: Path) -> tuple[Finding, ...]:
     try:
         (loaded,) = load_configs([config])
         more = look(loaded.subject) if loaded.subject is not None else ()
-        return settle((*loaded.findings, *more), loaded.sources)
+        return apply_ignores((*loaded.findings, *more), loaded.sources)
     finally:
         os.chdir(here)
 

@@ -55,7 +55,7 @@ def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Response]:
 
 
 def verdicts(responses: Sequence[Response]) -> list[str]:
-    return [Reply.model_validate_json(response.body).verdict.value for response in responses]
+    return [Reply.model_validate_json(response.body).outcome.value for response in responses]
 
 
 def test_heartbeats_that_come_during_a_transaction_share_the_next_one() -> None:

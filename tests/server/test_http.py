@@ -16,7 +16,7 @@ from prime_train.control_plane.server.body import BODY_DISCARDED_BYTES_MAX
 from prime_train.control_plane.server.serve import Server
 from prime_train.control_plane.webhook import handle
 from prime_train.core.run import RunState
-from prime_train.core.wire import BODY_BYTES_MAX, Reply, Verdict
+from prime_train.core.wire import BODY_BYTES_MAX, Outcome, Reply
 from tests import builders as b
 from tests.server.calling import call, exchange, serving
 from tests.waiting import HANG_S
@@ -143,7 +143,7 @@ def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(do
         seen = []
         for seq in heartbeats:
             status, body = call(here, ask("heartbeat", b.heartbeat(seq, run=run_id), run=run_id, attempt=1))
-            assert (status, Reply.model_validate_json(body).verdict) == (200, Verdict.OK)
+            assert (status, Reply.model_validate_json(body).outcome) == (200, Outcome.OK)
             other = SqliteStore(tmp_path / "control.sqlite")
             record = other.load(run_id)
             other.close()

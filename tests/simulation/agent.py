@@ -13,7 +13,7 @@ from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
 from prime_train.core.retention import Kept, Policy, expired
 from prime_train.core.run import Run
-from prime_train.core.wire import Commit, Heartbeat, JobExit, Order, Phase, Verdict
+from prime_train.core.wire import Commit, Heartbeat, JobExit, Order, Outcome, Phase
 from prime_train.ports import Answer, RunRecord
 from tests.simulation.bucket import VirtualBucket, checkpoint
 from tests.simulation.faults import Faults, Luck
@@ -327,7 +327,7 @@ class VirtualAgent:
             self._t.loop.after(RETRY_S, lambda: self._commit(manifest, then))
             return
         self._uploading = False
-        if answer.verdict is Verdict.FENCED:
+        if answer.outcome is Outcome.FENCED:
             self._fenced()
             return
         self._acked, self._upload_began_s = max(self._acked, manifest.step), None
@@ -451,10 +451,10 @@ class VirtualAgent:
     def _answered(self, message: Heartbeat, answer: Answer | None) -> None:
         if not self.alive or answer is None:
             return
-        if answer.verdict is Verdict.FENCED:
+        if answer.outcome is Outcome.FENCED:
             self._fenced()
             return
-        if answer.verdict is Verdict.REPEATED:
+        if answer.outcome is Outcome.REPEATED:
             self._seq += 1000
             return
         if message.exit is not None:

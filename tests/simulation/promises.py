@@ -46,7 +46,7 @@ from prime_train.core.run import (
     Run,
     RunState,
 )
-from prime_train.core.wire import Commit, Heartbeat, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Outcome
 from prime_train.ports import Answer, RunRecord
 from tests.simulation.agent import VirtualAgent
 from tests.simulation.bucket import VirtualBucket
@@ -309,11 +309,11 @@ class Keeper:
 
     def committed(self, commit: Commit, answer: Answer) -> None:
         truth = self.runs[commit.run]
-        if answer.verdict is Verdict.FENCED:
+        if answer.outcome is Outcome.FENCED:
             return
         if truth.holds != commit.attempt:
             self._broken(1, "at most one attempt can commit", commit.run, f"attempt {commit.attempt} committed step {commit.step}")
-        if answer.verdict is Verdict.OK:
+        if answer.outcome is Outcome.OK:
             if commit.step <= truth.acked:
                 self._broken(1, "commits rise", commit.run, f"step {commit.step} was committed after step {truth.acked}")
             truth.acked, truth.acked_attempt = commit.step, commit.attempt

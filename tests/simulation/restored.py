@@ -12,7 +12,7 @@ from typing import Any
 
 from prime_train.control_plane.reconcile import catch_up_all
 from prime_train.core.run import Change
-from prime_train.core.wire import Commit, Verdict
+from prime_train.core.wire import Commit, Outcome
 from prime_train.ports import Answer, ExternalError, RunRecord
 from tests.simulation.promises import Broken, Keeper, Sweeping
 from tests.simulation.world import Simulation
@@ -56,7 +56,7 @@ class RestoredKeeper(Keeper):
     def committed(self, commit: Commit, answer: Answer) -> None:
         truth = self.runs[commit.run]
         attempt = truth.run.current_attempt
-        if answer.verdict is not Verdict.FENCED and (attempt is None or attempt.identity != commit.identity):
+        if answer.outcome is not Outcome.FENCED and (attempt is None or attempt.identity != commit.identity):
             raise Broken(1, "no attempt commits for its twin", commit.run, f"attempt {commit.attempt} ({commit.identity}) committed")
         acked = truth.acked
         super().committed(commit, answer)

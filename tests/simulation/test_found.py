@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from prime_train.control_plane.reconcile import settle
+from prime_train.control_plane.reconcile import reconcile_fully
 from prime_train.core import decide as d
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
@@ -51,7 +51,7 @@ def test_an_old_machine_that_cannot_be_queried_does_not_keep_the_run_from_going_
 def test_steps_of_one_look_that_takes_minutes_bear_the_second_at_which_each_began() -> None:
     w = Outside()
     moments = iter(range(w.now_s, w.now_s + 3000, 50))
-    settle(w.world, b.RUN_ID, w.now_s, clock=lambda: next(moments))
+    reconcile_fully(w.world, b.RUN_ID, w.now_s, clock=lambda: next(moments))
     booting = newest(w.run())
     assert booting.agent_put_s is not None
     assert booting.agent_put_s >= booting.launched_s + 50

@@ -7,7 +7,7 @@ whether the heartbeat arrived.
 from collections.abc import Callable
 from typing import TypeVar
 
-from prime_train.core.wire import Commit, Heartbeat, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Outcome
 from prime_train.ports import Answer, RunRecord, Store
 from tests.simulation.faults import Faults, Luck, unheard, within
 from tests.simulation.loop import START_S, Loop
@@ -50,7 +50,7 @@ class VirtualWebhook:
 
     def _heartbeat(self, heartbeat: Heartbeat) -> Answer:
         answer = self._store.heartbeat(heartbeat, self._now_s())
-        if answer.verdict is Verdict.OK:
+        if answer.outcome is Outcome.OK:
             self.received(heartbeat)
             if heartbeat.news:
                 self.news(heartbeat.run)

@@ -185,7 +185,7 @@ class Stage:
         if run_id is None:
             self._look(watcher)
         else:
-            self._act(watcher, lambda: reconcile.settle(watcher.world, run_id))
+            self._act(watcher, lambda: reconcile.reconcile_fully(watcher.world, run_id))
 
     def _act(self, watcher: Watcher, act: Callable[[], object]) -> None:
         before = self._acting

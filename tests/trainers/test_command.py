@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
 from tests.builders import spec

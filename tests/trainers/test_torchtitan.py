@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from prime_train.core.causes import Cause
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import FileInfo, classify, trainer_for
 from prime_train.trainers.exit_classifier import fired

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from prime_train.core.run import RunState
-from prime_train.core.wire import STORE_PATH, Refusal, Reply, Verdict
+from prime_train.core.wire import STORE_PATH, Outcome, Refusal, Reply
 from prime_train.ports import Store
 from tests import builders as b
 from tests.waiting import HANG_S
@@ -59,7 +59,7 @@ def judge(attack: Attack, answer: Answer, hidden: Mapping[str, str]) -> None:
     if attack.sent.method == "HEAD":
         assert answer.body == b""
     elif answer.status == 409:
-        assert Reply.model_validate_json(answer.body).verdict is Verdict.FENCED
+        assert Reply.model_validate_json(answer.body).outcome is Outcome.FENCED
     elif answer.status != 200:
         assert Refusal.model_validate_json(answer.body).now_s > 0
         assert len(answer.body) <= ANSWER_BYTES_MAX
@@ -96,7 +96,7 @@ def all_kept(ask: Callable[[Sent], Answer], keys: Keys) -> None:
     for seq, (field, raw) in enumerate(ODD, start=8):
         body = json.dumps(good | {"seq": seq, field: "?"}).replace(f'"{field}": "?"', f'"{field}": {raw}').encode()
         message = ask(keys.mine.sent("POST", f"{MINE}/heartbeat", body))
-        assert (message.status, json.loads(message.body)["verdict"]) == (200, "ok"), (field, raw[:50], message)
+        assert (message.status, json.loads(message.body)["outcome"]) == (200, "ok"), (field, raw[:50], message)
         read = ask(keys.operator.sent("POST", f"{STORE_PATH}load", json.dumps([b.RUN_ID]).encode()))
         assert (read.status, json.loads(read.body)["lease"]["seq"]) == (200, seq), (field, raw[:50], read)
     listed = ask(keys.operator.sent("POST", f"{STORE_PATH}lease_statuses", b"[]"))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from prime_train.control_plane.store_calls import ABOUT, CALLS, OPENING
+from prime_train.control_plane.store_calls import ABOUT, OPENING, STORE_METHODS
 from prime_train.control_plane.webhook import Nonce
 from prime_train.core.run import Change
 from prime_train.core.wire import (
@@ -157,7 +157,7 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
     yield Attack("a commit again, whose step is the newest", mine.sent("POST", f"{MINE}/commit", older), (200,), '"repeated"')
     yield Attack("a bootstrap again, which only reads", mine.sent("GET", f"{MINE}/bootstrap"), (200,), '"resume"', reported=True)
     for name, arguments in again.items():
-        body = CALLS[name].takes.dump_json(arguments)
+        body = STORE_METHODS[name].takes.dump_json(arguments)
         yield Attack(f"the operator's {name} again, which finds it done", operator.sent("POST", STORE_PATH + name, body), (200,), "")
     late = Signer(mine.key, mine.at_s - 3600)
     yield Attack("a heartbeat again, an hour later", late.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock")
@@ -200,7 +200,7 @@ def _of_another_route(keys: Keys) -> Iterator[Attack]:
     signed = mine.headers("POST", f"{MINE}/heartbeat", NEW)
     for verb in ("commit", "exit", "keys"):
         yield Attack(f"a heartbeat's signature on {verb}", Sent("POST", f"{MINE}/{verb}", signed, NEW), (401,), "signature")
-    for name in (*CALLS, ABOUT, OPENING, "nothing_of_that_name"):
+    for name in (*STORE_METHODS, ABOUT, OPENING, "nothing_of_that_name"):
         yield Attack(f"a machine's key on the operator's {name}", mine.sent("POST", STORE_PATH + name, b"[]"), (401,), "signature")
     yield Attack("the watcher's key on the operator's list", watcher.sent("POST", f"{STORE_PATH}list_runs", b"[]"), (401,), "signature")
     yield Attack("the operator's key on a heartbeat", operator.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "signature")
@@ -320,7 +320,7 @@ def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
         "ten thousand unknown fields": json.dumps({f"f{number}": 1 for number in range(5_000)}).encode(),
         "another run's name after its own": NEW[:-1] + b',"run":"' + OTHER.encode() + b'"}',
         "a script for a phase": json.dumps(good | {"phase": "<script>alert(1)</script>"}).encode(),
-        "a prototype": json.dumps(good | {"__proto__": {"verdict": "ok"}, "__class__": "x"}).encode(),
+        "a prototype": json.dumps(good | {"__proto__": {"outcome": "ok"}, "__class__": "x"}).encode(),
         "a true number": json.dumps(good | {"attempt": True}).encode(),
         "an exit by an unknown cause": json.dumps(good | {"exit": {"cause": "../../etc/passwd"}}).encode(),
     }

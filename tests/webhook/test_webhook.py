@@ -88,7 +88,7 @@ def test_a_heartbeat_sent_twice_is_stored_once(store: Store) -> None:
 
     again = handle(here, ask("heartbeat", heartbeat(8, step=20)))
 
-    assert (again.status, reply(again).verdict) == (200, "repeated")
+    assert (again.status, reply(again).outcome) == (200, "repeated")
     assert store.load(b.RUN_ID) == once
 
 
@@ -98,7 +98,7 @@ def test_an_exit_reported_twice_ends_the_attempt_once(store: Store) -> None:
 
     first, second = handle(here, ask("exit", last_heartbeat(8))), handle(here, ask("exit", last_heartbeat(8)))
 
-    assert (reply(first).verdict, reply(second).verdict) == ("ok", "repeated")
+    assert (reply(first).outcome, reply(second).outcome) == ("ok", "repeated")
     assert (first.wakes, second.wakes) == (True, False)
 
 
@@ -123,7 +123,7 @@ def test_after_the_fence_an_attempt_commits_nothing(store: Store) -> None:
 
     response = handle(webhook(store), ask("commit", commit(10)))
 
-    assert (response.status, reply(response).verdict) == (409, "fenced")
+    assert (response.status, reply(response).outcome) == (409, "fenced")
     assert store.load(b.RUN_ID) == before
 
 
@@ -262,7 +262,7 @@ def test_many_parsed_heartbeats_are_answered_in_their_order(store: Store) -> Non
     ]
     calls = [call for request in requests if isinstance(call := parse(here, request), HeartbeatCall)]
 
-    message = [reply(response).verdict.value for response in record(here, calls, NOW_S)]
+    message = [reply(response).outcome.value for response in record(here, calls, NOW_S)]
 
     assert message == ["ok", "ok", "repeated", "fenced"]
 

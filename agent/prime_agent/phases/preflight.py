@@ -7,7 +7,7 @@ from pathlib import Path
 from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phases.phase import PhaseError
 from prime_train.core.causes import Cause
-from prime_train.core.plugins.providers import is_own_machine
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.core.spec import HardwareSpec
 
 OPEN_FILES_MIN = 65_536

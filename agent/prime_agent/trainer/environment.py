@@ -4,7 +4,7 @@ run."""
 import re
 from collections.abc import Mapping
 
-from prime_train.core.plugins.providers import credentials
+from prime_train.core.registry.providers import credentials
 from prime_train.core.text.redaction import masked
 
 _OURS = re.compile(r"^(PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.plugins.providers import LOCAL, advice_for
+from prime_train.core.registry.providers import LOCAL, advice_for
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket

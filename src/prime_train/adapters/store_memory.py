@@ -11,7 +11,7 @@ from threading import Lock
 from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.core.wire import Commit, Heartbeat, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Outcome
 from prime_train.ports import Answer, LeaseStatus, RunRecord
 
 
@@ -96,12 +96,12 @@ class MemoryStore:
         with self._lock:
             lease = self._leases.get(commit.run)
             if lease is None or not _holds(lease, commit):
-                return Answer(Verdict.FENCED)
+                return Answer(Outcome.FENCED)
             if commit.step <= lease.committed_step:
-                return _answer(Verdict.REPEATED, lease)
+                return _answer(Outcome.REPEATED, lease)
             lease = replace(lease, version=lease.version + 1, committed_step=commit.step, committed_key=commit.key)
             self._leases[commit.run] = lease
-            return _answer(Verdict.OK, lease)
+            return _answer(Outcome.OK, lease)
 
     def history(self, run_id: str) -> list[HistoryEvent]:
         with self._lock:
@@ -153,13 +153,13 @@ class MemoryStore:
     def _heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
         lease = self._leases.get(heartbeat.run)
         if lease is None or not _holds(lease, heartbeat):
-            return Answer(Verdict.FENCED)
+            return Answer(Outcome.FENCED)
         if heartbeat.seq <= lease.seq:
-            return _answer(Verdict.REPEATED, lease)
+            return _answer(Outcome.REPEATED, lease)
         self._leases[heartbeat.run] = replace(lease, version=lease.version + 1, seq=heartbeat.seq, heartbeat_s=now_s, heartbeat=heartbeat)
         if heartbeat.news:
             self._wake(heartbeat.run, now_s)
-        return _answer(Verdict.OK, lease)
+        return _answer(Outcome.OK, lease)
 
     def _wake(self, run_id: str, now_s: int) -> None:
         run = self._runs.get(run_id)
@@ -172,5 +172,5 @@ def _holds(lease: Lease, message: Heartbeat | Commit) -> bool:
     return lease.open and (lease.attempt, lease.identity) == (message.attempt, message.identity)
 
 
-def _answer(verdict: Verdict, lease: Lease) -> Answer:
-    return Answer(verdict, lease.order, lease.order_reason, lease.committed_step)
+def _answer(outcome: Outcome, lease: Lease) -> Answer:
+    return Answer(outcome, lease.order, lease.order_reason, lease.committed_step)

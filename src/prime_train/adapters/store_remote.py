@@ -14,7 +14,7 @@ from prime_train import __version__
 from prime_train.adapters.http import Answer as Answered
 from prime_train.adapters.http import Http, NoSuchHost, failure, is_safe
 from prime_train.clock import MeasuredClock
-from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, CALLS, OPENING, OPENING_GIVES, About, Opening, packed
+from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, OPENING, OPENING_GIVES, STORE_METHODS, About, Opening, packed
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Commit, Heartbeat, operator_key, server_time_s, sign
@@ -130,7 +130,7 @@ class RemoteStore:
         return bool(self._call("save_watch", watch, version))
 
     def _call(self, name: str, *given: object) -> Any:
-        call = CALLS[name]
+        call = STORE_METHODS[name]
         if not call.reads:
             self._check_version()
         body = packed(call.takes, given)

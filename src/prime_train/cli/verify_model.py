@@ -52,7 +52,7 @@ def _show(found: ModelReport) -> None:
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column()
     for check in found.checks:
-        mark, style = _MARKS[check.verdict]
+        mark, style = _MARKS[check.result]
         rows.add_row(Text(mark, style=style), check.name, Text(check.message))
     shape = found.known.shape
     size = f", {large(shape.params)} parameters{', architecture estimated from its size' if shape.guessed else ''}" if shape else ""

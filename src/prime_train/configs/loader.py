@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.loaded import LoadedConfig, is_folder
-from prime_train.configs.parsing import Config, Sheet, read_config, read_sheet
+from prime_train.configs.parsing import Config, TrainerConfigFile, read_config, read_trainer_config
 from prime_train.configs.run_config import TOML, of_config, resumed
 from prime_train.configs.run_secrets import listed
 from prime_train.core.config_tree.merge import with_nulls
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.reports.errors import is_debugging
 from prime_train.rules.detect import is_complete, is_spec, kind_of_toml, kind_of_yaml, looks_like_config
 from prime_train.rules.rule import ConfigFormat, Document, Subject
@@ -74,33 +74,37 @@ def _of_yaml(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str]) 
         return _unread(config, by_name)
     kind = kind_of_yaml(config.root)
     if kind:
-        return _bare(read_sheet(file), kind)
+        return _bare(read_trainer_config(file), kind)
     if not by_name and not is_spec(config.root):
         return LoadedConfig(config.file, None, is_config=False)
     return of_config(config, run_secrets)
 
 
 def _of_toml(file: Path, by_name: bool) -> LoadedConfig:
-    sheet = read_sheet(file)
-    if sheet.root is None:
-        return _unread(sheet, by_name)
-    kind = kind_of_toml(sheet.root)
-    if kind and (by_name or is_complete(sheet.root)):
-        return _bare(sheet, kind)
+    trainer_config = read_trainer_config(file)
+    if trainer_config.root is None:
+        return _unread(trainer_config, by_name)
+    kind = kind_of_toml(trainer_config.root)
+    if kind and (by_name or is_complete(trainer_config.root)):
+        return _bare(trainer_config, kind)
     message = "this is not the config of a known trainer: only its syntax was checked"
-    note = Finding("PT009", message, sheet.file, severity=Severity.NOTE)
-    return LoadedConfig(sheet.file, None, (*sheet.findings, note), {sheet.file: sheet.source}, is_config=by_name)
+    note = Finding("PT009", message, trainer_config.file, severity=Severity.NOTE)
+    return LoadedConfig(
+        trainer_config.file, None, (*trainer_config.findings, note), {trainer_config.file: trainer_config.source}, is_config=by_name
+    )
 
 
-def _unread(file: Config | Sheet, by_name: bool) -> LoadedConfig:
+def _unread(file: Config | TrainerConfigFile, by_name: bool) -> LoadedConfig:
     return LoadedConfig(file.file, None, file.findings, {file.file: file.source}, is_config=by_name or looks_like_config(file.source))
 
 
-def _bare(sheet: Sheet, kind: ConfigFormat) -> LoadedConfig:
-    sources = {sheet.file: sheet.source}
-    if sheet.root is None:
-        return LoadedConfig(sheet.file, None, sheet.findings, sources)
+def _bare(trainer_config: TrainerConfigFile, kind: ConfigFormat) -> LoadedConfig:
+    sources = {trainer_config.file: trainer_config.source}
+    if trainer_config.root is None:
+        return LoadedConfig(trainer_config.file, None, trainer_config.findings, sources)
     null = TRAINERS[kind].null if kind in TRAINERS else ""
-    root = with_nulls(sheet.root, null) if null else sheet.root
-    subject = Subject(trainer=Document(sheet.file, root, sheet.source), kind=kind, files=resumed(sheet.file, root))
-    return LoadedConfig(sheet.file, subject, sheet.findings, sources)
+    root = with_nulls(trainer_config.root, null) if null else trainer_config.root
+    subject = Subject(
+        trainer=Document(trainer_config.file, root, trainer_config.source), kind=kind, files=resumed(trainer_config.file, root)
+    )
+    return LoadedConfig(trainer_config.file, subject, trainer_config.findings, sources)

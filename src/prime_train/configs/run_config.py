@@ -10,14 +10,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from prime_train.configs.loaded import LoadedConfig, is_file, is_folder, mode
-from prime_train.configs.parsing import Config, Sheet, read_sheet
+from prime_train.configs.parsing import Config, TrainerConfigFile, read_trainer_config
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import Scalar, find, place_of
 from prime_train.core.config_tree.merge import merged, nested, with_nulls
 from prime_train.core.offers import Offer, variant_of
-from prime_train.core.plugins.definitions import OwnConfig
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.definitions import OwnConfig
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.rules.command_line import changes, config_named
 from prime_train.rules.detect import kind_of_command, kind_of_toml, kind_of_yaml
 from prime_train.rules.rule import ConfigFormat, Document, Subject
@@ -97,13 +97,13 @@ def resumed(file: str, root: Tree) -> frozenset[str]:
 def _of_own(config: Config, subject: Subject, own: OwnConfig) -> LoadedConfig:
     assert config.spec is not None
     kind = config.spec.trainer.kind
-    sheets = _sheets(_trees(config.file, config.spec.trainer.code.folder), [name for _, name in own.files])
-    found = [(path, sheets[name].root if name in sheets else None) for path, name in own.files]
+    trainer_configs = _trainer_configs(_trees(config.file, config.spec.trainer.code.folder), [name for _, name in own.files])
+    found = [(path, trainer_configs[name].root if name in trainer_configs else None) for path, name in own.files]
     roots = [nested(path, root, root.place) for path, root in found if root is not None]
     if len(roots) < len(own.files):
-        return _loaded_config(config, subject, sheets, None)
+        return _loaded_config(config, subject, trainer_configs, None)
     root = reduce(merged, (*roots, *own.settings))
-    return _loaded_config(config, subject, sheets, with_nulls(root, TRAINERS[kind].null), cast("ConfigFormat", kind))
+    return _loaded_config(config, subject, trainer_configs, with_nulls(root, TRAINERS[kind].null), cast("ConfigFormat", kind))
 
 
 def _of_command(config: Config, subject: Subject) -> LoadedConfig:
@@ -115,12 +115,14 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     if name is None:
         kind = kind_of_command(spec.trainer.command)
         return _loaded_config(config, subject, {}, changes(_with_settings(spec), kind, place) if kind else None, kind)
-    sheets = _sheets(_trees(config.file, spec.trainer.code.folder), [name])
-    root = sheets[name].root if name in sheets else None
+    trainer_configs = _trainer_configs(_trees(config.file, spec.trainer.code.folder), [name])
+    root = trainer_configs[name].root if name in trainer_configs else None
     if root is None:
-        return _loaded_config(config, subject, sheets, None)
+        return _loaded_config(config, subject, trainer_configs, None)
     kind = kind_of_toml(root) if name.endswith(TOML) else kind_of_yaml(root)
-    return _loaded_config(config, subject, sheets, merged(root, changes(_with_settings(spec), kind, place)) if kind else None, kind)
+    return _loaded_config(
+        config, subject, trainer_configs, merged(root, changes(_with_settings(spec), kind, place)) if kind else None, kind
+    )
 
 
 def _with_settings(spec: "RunSpec") -> str:
@@ -204,22 +206,22 @@ def _found(trees: Sequence[Path], name: str) -> Path | None:
     return next((tree / name for tree in trees if is_file(tree / name)), None)
 
 
-def _sheets(trees: Sequence[Path], names: Sequence[str]) -> dict[str, Sheet]:
+def _trainer_configs(trees: Sequence[Path], names: Sequence[str]) -> dict[str, TrainerConfigFile]:
     """Return the files that exist in the working tree, by the names used for them. A file with several names is read once."""
     found = [(name, path) for name, path in ((name, _found(trees, name)) for name in names) if path is not None]
     once = {os.path.realpath(path): path for _, path in reversed(found)}
-    read = {real: read_sheet(path, file=str(path)) for real, path in once.items()}
+    read = {real: read_trainer_config(path, file=str(path)) for real, path in once.items()}
     return {name: read[os.path.realpath(path)] for name, path in found}
 
 
 def _loaded_config(
-    config: Config, subject: Subject, sheets: Mapping[str, Sheet], root: Tree | None, kind: ConfigFormat = ""
+    config: Config, subject: Subject, trainer_configs: Mapping[str, TrainerConfigFile], root: Tree | None, kind: ConfigFormat = ""
 ) -> LoadedConfig:
-    first = next(iter(sheets.values()), None)
+    first = next(iter(trainer_configs.values()), None)
     file, source = (first.file, first.source) if first is not None else (config.file, config.source)
-    sources = {config.file: config.source} | {sheet.file: sheet.source for sheet in sheets.values()}
+    sources = {config.file: config.source} | {trainer_config.file: trainer_config.source for trainer_config in trainer_configs.values()}
     assert subject.spec is not None
-    files = _present(config.file, subject, (*sheets, *(resumed(file, root) if root is not None else ())))
+    files = _present(config.file, subject, (*trainer_configs, *(resumed(file, root) if root is not None else ())))
     combined = replace(
         subject,
         trainer=Document(file, root, source) if root is not None else None,
@@ -229,5 +231,11 @@ def _loaded_config(
         has_code=_has_code(config.file, subject.spec),
         sources=tuple(sources.items()),
     )
-    findings = (*config.findings, *(finding for sheet in sheets.values() for finding in sheet.findings))
-    return LoadedConfig(config.file, combined, findings, sources, frozenset(os.path.realpath(sheet.file) for sheet in sheets.values()))
+    findings = (*config.findings, *(finding for trainer_config in trainer_configs.values() for finding in trainer_config.findings))
+    return LoadedConfig(
+        config.file,
+        combined,
+        findings,
+        sources,
+        frozenset(os.path.realpath(trainer_config.file) for trainer_config in trainer_configs.values()),
+    )

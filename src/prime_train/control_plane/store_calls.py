@@ -26,7 +26,7 @@ _RUN = TypeAdapter(Run)
 
 
 @dataclass(frozen=True)
-class StoreCall:
+class StoreMethod:
     """One method. `reads`: it changes nothing, so that it may be retried."""
 
     takes: TypeAdapter[Any]
@@ -66,34 +66,34 @@ def _fitting(runs: list[Run]) -> list[Run]:
     return [run for run in runs if run.run_id in kept]
 
 
-def _call(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = False) -> StoreCall:
-    return StoreCall(TypeAdapter(takes), TypeAdapter(gives), does, reads)
+def _method(takes: Any, gives: Any, does: Callable[..., Any], *, reads: bool = False) -> StoreMethod:
+    return StoreMethod(TypeAdapter(takes), TypeAdapter(gives), does, reads)
 
 
-CALLS: dict[str, StoreCall] = {
-    "now_s": _call(tuple[()], int, lambda store: store.now_s(), reads=True),
-    "create": _call(tuple[Run], bool, lambda store, run: store.create(run)),
-    "load": _call(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
-    "list_runs": _call(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
-    "save": _call(tuple[Change], bool, lambda store, change: store.save(change)),
-    "wake": _call(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
-    "due": _call(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
-    "lease_statuses": _call(tuple[()], list[LeaseStatus], lambda store: store.lease_statuses(), reads=True),
-    "heartbeats": _call(tuple[list[Heartbeat], int], list[Answer], lambda store, heartbeats, now_s: store.heartbeats(heartbeats, now_s)),
-    "commit": _call(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
-    "history": _call(tuple[str], list[HistoryEvent], lambda store, run_id: store.history(run_id), reads=True),
-    "enqueue_alert": _call(tuple[Alert], None, lambda store, alert: store.enqueue_alert(alert)),
-    "outbox": _call(tuple[int, str | None], list[Alert], lambda store, limit, lacking: store.outbox(limit, lacking=lacking), reads=True),
-    "mark_sent": _call(
+STORE_METHODS: dict[str, StoreMethod] = {
+    "now_s": _method(tuple[()], int, lambda store: store.now_s(), reads=True),
+    "create": _method(tuple[Run], bool, lambda store, run: store.create(run)),
+    "load": _method(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
+    "list_runs": _method(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
+    "save": _method(tuple[Change], bool, lambda store, change: store.save(change)),
+    "wake": _method(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
+    "due": _method(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
+    "lease_statuses": _method(tuple[()], list[LeaseStatus], lambda store: store.lease_statuses(), reads=True),
+    "heartbeats": _method(tuple[list[Heartbeat], int], list[Answer], lambda store, heartbeats, now_s: store.heartbeats(heartbeats, now_s)),
+    "commit": _method(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
+    "history": _method(tuple[str], list[HistoryEvent], lambda store, run_id: store.history(run_id), reads=True),
+    "enqueue_alert": _method(tuple[Alert], None, lambda store, alert: store.enqueue_alert(alert)),
+    "outbox": _method(tuple[int, str | None], list[Alert], lambda store, limit, lacking: store.outbox(limit, lacking=lacking), reads=True),
+    "mark_sent": _method(
         tuple[str, str | None, list[str]], bool, lambda store, key, notifier, among: store.mark_sent(key, notifier, among=among)
     ),
-    "claim": _call(
+    "claim": _method(
         tuple[str, str, str, int, int],
         bool,
         lambda store, key, notifier, owner, now_s, until_s: store.claim(key, notifier, owner, now_s=now_s, until_s=until_s),
     ),
-    "watch": _call(tuple[()], Watch, lambda store: store.watch(), reads=True),
-    "save_watch": _call(tuple[Watch, int], bool, lambda store, watch, version: store.save_watch(watch, version=version)),
+    "watch": _method(tuple[()], Watch, lambda store: store.watch(), reads=True),
+    "save_watch": _method(tuple[Watch, int], bool, lambda store, watch, version: store.save_watch(watch, version=version)),
 }
 ABOUT = "about"
 ABOUT_GIVES = TypeAdapter(About)
@@ -104,7 +104,7 @@ OPENING_GIVES = TypeAdapter(Opening)
 def carry_out(store: Store, name: str, body: bytes) -> bytes:
     """Return the response to one call. Raises pydantic's ValidationError, a ValueError, if the body does not match the method's arguments,
     and whatever the store raises."""
-    call = CALLS[name]
+    call = STORE_METHODS[name]
     return packed(call.gives, call.does(store, *call.takes.validate_json(body)))
 
 

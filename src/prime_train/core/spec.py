@@ -27,9 +27,9 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
-from prime_train.core.plugins.definitions import ProviderKind, TrainerKind
-from prime_train.core.plugins.providers import PROVIDERS
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.definitions import ProviderKind, TrainerKind
+from prime_train.core.registry.providers import PROVIDERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec_choices import Compress, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives

@@ -48,6 +48,7 @@ __all__ = [
     "JobExit",
     "Nonce",
     "Order",
+    "Outcome",
     "Phase",
     "PodKeys",
     "Refusal",
@@ -55,7 +56,6 @@ __all__ = [
     "RunId",
     "Saves",
     "Ticket",
-    "Verdict",
     "Wire",
     "attempt_key",
     "attempt_path",
@@ -111,7 +111,7 @@ class Order(StrEnum):
     EVIDENCE = "evidence"
 
 
-class Verdict(StrEnum):
+class Outcome(StrEnum):
     OK = "ok"
     REPEATED = "repeated"
     FENCED = "fenced"
@@ -214,7 +214,7 @@ class Heartbeat(Wire):
 
 
 class Reply(Answered):
-    verdict: Verdict
+    outcome: Outcome
     order: Order = Order.NONE
     reason: str = ""
     heartbeat_s: int = 30

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
 
-from prime_train.control_plane.pages import RUN_PAGES, PageRequest, PageResponse
+from prime_train.control_plane.dashboard_interface import RUN_PAGES, PageRequest, PageResponse
 from prime_train.core.access.dashboard_token import cookie_name, opens_until_s
 from prime_train.core.advice import Call, Operation
 from prime_train.core.keys import is_run_id

@@ -2,7 +2,7 @@
 it.
 """
 
-from prime_train.control_plane.pages import PageResponse
+from prime_train.control_plane.dashboard_interface import PageResponse
 from prime_train.reports.pages.document import content_policy
 
 HEADERS = (

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from prime_train.control_plane.pages import EVENTS, RUN_PAGES, PageRequest, PageResponse
+from prime_train.control_plane.dashboard_interface import EVENTS, RUN_PAGES, PageRequest, PageResponse
 from prime_train.core.errors import ExternalError
 from prime_train.core.keys import is_run_id
 from prime_train.dashboard.access import screened

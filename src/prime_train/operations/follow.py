@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from prime_train.control_plane.pages import Pages
+from prime_train.control_plane.dashboard_interface import Pages
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.run import HistoryEvent

@@ -13,13 +13,13 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.plugins.providers import LOCAL, advice_for
+from prime_train.core.registry.providers import LOCAL, advice_for
 from prime_train.core.run import Run
 from prime_train.ports import TemporaryError
 
 if TYPE_CHECKING:
     from prime_train.adapters.ssh import Shell
-    from prime_train.control_plane.wiring.providers import Reach
+    from prime_train.control_plane.wiring.providers import SshAccess
 
 NO_FILE = 76
 FETCH_S_MAX = 120.0
@@ -69,7 +69,7 @@ class Login:
     """How to log in to a run's machine with a program of the user's. `is_pinned`: its host key was pinned when the agent was installed;
     otherwise that was done elsewhere, and the key presented first is to be pinned."""
 
-    reach: "Reach"
+    access: "SshAccess"
     is_pinned: bool
 
 
@@ -90,13 +90,13 @@ def login(home: Home, run: Run) -> Login:
         raise UsageError(unknown)
     from prime_train.adapters.ssh import KnownHosts
 
-    reach = home.reach(run)
-    is_pinned = reach is not None and KnownHosts(reach.known_hosts).knows(reach.connection.pod_id)
-    if reach is None or not (is_pinned or is_watched_elsewhere(home, run)):
+    access = home.ssh_access(run)
+    is_pinned = access is not None and KnownHosts(access.known_hosts).knows(access.connection.pod_id)
+    if access is None or not (is_pinned or is_watched_elsewhere(home, run)):
         fix = Advice("try again when ", Call(Operation.STATUS, run.run_id), " says starting or training")
         raise UsageError(f"the machine of {run.run_id} is still booting, or does not accept logins yet", fix=fix, code=Exit.EXTERNAL_FAILED)
-    reach.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Login(reach, is_pinned)
+    access.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Login(access, is_pinned)
 
 
 @contextmanager
@@ -106,17 +106,17 @@ def reached(home: Home, run: Run) -> Iterator[Machine | None]:
 
     Raises TemporaryError if the machine cannot be reached now, and PermanentError if its host key has changed.
     """
-    reach = home.reach(run) if is_elsewhere(run) else None
-    if reach is None:
+    access = home.ssh_access(run) if is_elsewhere(run) else None
+    if access is None:
         yield None
         return
     from prime_train.adapters.ssh import KnownHosts, connect, login_key
 
-    hosts = KnownHosts(reach.known_hosts)
-    if not hosts.knows(reach.connection.pod_id) and not is_watched_elsewhere(home, run):
+    hosts = KnownHosts(access.known_hosts)
+    if not hosts.knows(access.connection.pod_id) and not is_watched_elsewhere(home, run):
         yield None
         return
-    with connect(reach.connection, login_key(reach.key_file.parent, home.master()), hosts) as shell:
+    with connect(access.connection, login_key(access.key_file.parent, home.master()), hosts) as shell:
         yield Machine(shell, f"{run.run_id}-e{run.attempt}")
 
 

@@ -11,7 +11,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.estimate.models import lookup
 from prime_train.estimate.models import registry as registries
 from prime_train.estimate.models.registry import Entry, ModelKind, Registry, Source
-from prime_train.estimate.models.suitability import Check, Known, Verdict, Wanted, checks
+from prime_train.estimate.models.suitability import Check, CheckResult, Known, Wanted, checks
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ModelReport:
 
     @property
     def is_suitable(self) -> bool:
-        return all(check.verdict is not Verdict.NO for check in self.checks)
+        return all(check.result is not CheckResult.NO for check in self.checks)
 
 
 def registry() -> Registry:

@@ -7,7 +7,7 @@ from pathlib import Path
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.run import Attempt
 from prime_train.operations.metrics import Source, of_file, of_run
 from prime_train.operations.run_lookup import find

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_safe
-from prime_train.control_plane.pages import Pages
+from prime_train.control_plane.dashboard_interface import Pages
 from prime_train.control_plane.wiring.embedded import refuse_unheard
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.pod_keys import try_role

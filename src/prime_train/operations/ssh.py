@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import Reach
+from prime_train.control_plane.wiring.providers import SshAccess
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import Run
@@ -39,7 +39,7 @@ def shell_on_machine(home: Home, name: str, line: str | None, *, terminal: bool)
     if shutil.which(PROGRAM) is None:
         raise UsageError("the program ssh is not installed on this machine", fix="install OpenSSH's client", code=Exit.EXTERNAL_REFUSED)
     to = login(home, run)
-    return Program(PROGRAM, tuple(_ssh_words(to.reach, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned)))
+    return Program(PROGRAM, tuple(_ssh_words(to.access, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned)))
 
 
 def _here(home: Home, disk: Path, line: str | None) -> Program:
@@ -54,20 +54,20 @@ def _attempt(run: Run) -> str:
     return f"{run.run_id}-e{run.attempt}"
 
 
-def _ssh_words(reach: Reach, attempt: str, line: str | None, *, terminal: bool, is_pinned: bool) -> list[str]:
+def _ssh_words(access: SshAccess, attempt: str, line: str | None, *, terminal: bool, is_pinned: bool) -> list[str]:
     """Return the ssh command line that logs in and changes to the agent's folder.
 
     Only prime-train's key is offered, and only to a machine whose host key was pinned when the agent was installed. If that was done
     elsewhere (`is_pinned` False), the host key presented first is pinned. The user's ssh settings are ignored, as they are when the control
     plane logs in.
     """
-    to = reach.connection
+    to = access.connection
     settings = {
-        "UserKnownHostsFile": _quoted(reach.known_hosts),
+        "UserKnownHostsFile": _quoted(access.known_hosts),
         "GlobalKnownHostsFile": "none",
         "HostKeyAlias": to.pod_id,
         "StrictHostKeyChecking": "yes" if is_pinned else "accept-new",
-        "IdentityFile": _quoted(reach.key_file),
+        "IdentityFile": _quoted(access.key_file),
         "IdentitiesOnly": "yes",
         "PreferredAuthentications": "publickey",
         "ServerAliveInterval": str(ALIVE_S),

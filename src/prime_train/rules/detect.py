@@ -68,7 +68,7 @@ def kind_of_yaml(root: Mapping) -> ConfigFormat:
         return "areal"
     if keys >= _TRM:
         return "trm"
-    return "hf_trainer" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
+    return "hf" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
 
 
 def kind_of_command(command: str) -> ConfigFormat:

@@ -7,7 +7,7 @@ from prime_train.core.config_tree import Scalar, SourcePosition, line_with, plac
 from prime_train.core.finding import Finding, in_order
 from prime_train.core.prime_rl import KIND
 from prime_train.core.text.redaction import HIDDEN, masked
-from prime_train.rules.ignores import settle
+from prime_train.rules.ignores import apply_ignores
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.table import rules_for
 
@@ -24,7 +24,7 @@ lazily, so further ones are not even searched for."""
 def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
     """Return all findings of a subject, without duplicates and in order, including those `found` while it was read. Findings ignored by
     comments are left out."""
-    return settle((*found, *look(subject, rules=rules)), sources_of(subject))
+    return apply_ignores((*found, *look(subject, rules=rules)), sources_of(subject))
 
 
 def look(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:

@@ -34,7 +34,7 @@ class Ignore:
     column: int
 
 
-def settle(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[Finding, ...]:
+def apply_ignores(findings: Iterable[Finding], sources: Mapping[str, str]) -> tuple[Finding, ...]:
     """Return the findings without the ignored ones, plus a note for each comment that has no effect."""
     found = list(findings)
     comments = [ignore for file, text in sources.items() for ignore in ignores(file, text)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.estimate import gpus
 from prime_train.rules.command_line import flags, words
 from prime_train.rules.rule import Rule, Subject, Violation

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Upstream
     from prime_train.core.spec import RunSpec
 
-ConfigFormat = Literal["", "prime_rl", "areal", "hf_trainer", "trm"]
+ConfigFormat = Literal["", "prime_rl", "areal", "hf", "trm"]
 """The trainer that a config belongs to; empty if it is not a known one."""
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from prime_train.core.access.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.config_tree import Listing, Mapping, Path, Scalar
 from prime_train.core.finding import Severity
-from prime_train.core.plugins.providers import is_rented
 from prime_train.core.prime_rl.arguments import arguments
+from prime_train.core.registry.providers import is_rented
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
 from prime_train.rules.command_line import config_named, words

@@ -17,7 +17,7 @@ _MODULES = {
     "prime_rl": "prime_rl",
     "areal": "areal",
     "hf.trainer": _ALWAYS,
-    "hf.sizes": "hf_trainer",
+    "hf.sizes": "hf",
     "trm": "trm",
     "process_environment": _ALWAYS,
     "resilience.recovery": _ALWAYS,

@@ -1,10 +1,10 @@
-"""The supported kinds of trainer, one package or module each and free of side effects; `core/plugins/trainers.py` lists them."""
+"""The supported kinds of trainer, one package or module each and free of side effects; `core/registry/trainers.py` lists them."""
 
 from functools import cache
 from importlib import import_module
 from typing import cast
 
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.exit_classifier import classify, fired

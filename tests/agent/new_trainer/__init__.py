@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from prime_train.core.causes import Cause
-from prime_train.core.plugins.definitions import Layout, TrainerKind
+from prime_train.core.registry.definitions import Layout, TrainerKind
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_rules import LogRule

@@ -10,9 +10,9 @@ from prime_train.configs.loader import load_configs
 from prime_train.configs.parsing import read_config
 from prime_train.configs.templates import text as init_text
 from prime_train.configs.templates.own_script import TEMPLATES
-from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle
+from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settings_for
 from prime_train.core.errors import UsageError
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, known_preset, preset
 from prime_train.estimate.models.lookup import resolve_model
@@ -38,7 +38,7 @@ def wanted(model: str = "Qwen/Qwen3-4B", hardware: str = "h100-80gb", gpus: int 
 
 
 def settled(one: Wanted) -> Settings:
-    found = settle(one)
+    found = settings_for(one)
     assert isinstance(found, Settings), found
     return found
 
@@ -192,7 +192,7 @@ def test_without_a_terminal_it_does_not_wait_for_answers(shell: Shell) -> None:
 @pytest.mark.parametrize("hardware", [known.name for known in PRESETS])
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-4B", "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"])
 def test_what_is_written_for_any_hardware_can_be_read_and_fits(model: str, hardware: str, gpus: int, tmp_path: Path) -> None:
-    found = settle(wanted(model, hardware, gpus))
+    found = settings_for(wanted(model, hardware, gpus))
     if isinstance(found, str):
         assert "needs up to" in found
         return
@@ -229,7 +229,7 @@ def test_a_folder_with_an_unusual_name_is_still_one(shell: Shell) -> None:
 
 
 def test_what_does_not_fit_is_reported_with_its_numbers() -> None:
-    found = settle(wanted("Qwen/Qwen3-32B", "rtx4090"))
+    found = settings_for(wanted("Qwen/Qwen3-32B", "rtx4090"))
     assert isinstance(found, str)
     assert "2 x RTX4090_24GB have 24 GB each" in found
 

@@ -15,7 +15,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.advice import Call, Operation, Option
-from prime_train.core.plugins.providers import PROVIDERS
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import Run, RunState
 from prime_train.operations.aws import doctor
 from tests.cli import new_provider

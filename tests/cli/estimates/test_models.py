@@ -63,7 +63,7 @@ def test_a_model_of_the_registry_is_checked_without_any_network(shell: Shell) ->
 def test_a_model_that_cannot_be_served_there_leaves_with_1(shell: Shell) -> None:
     done = shell.run("verify-model", "Qwen/Qwen3-32B", "--gpu", "rtx4090", "--json")
     check("verify-model", json.loads(done.stdout))
-    rows = {row["name"]: row["verdict"] for row in json.loads(done.stdout)["checks"]}
+    rows = {row["name"]: row["result"] for row in json.loads(done.stdout)["checks"]}
     assert (done.returncode, rows["memory, serving"]) == (1, "no")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.plugins.definitions import ProviderKind
+from prime_train.core.registry.definitions import ProviderKind
 from prime_train.ports import Account, PermanentError, Provider, ProviderContext
 
 NAME = "meadow"

@@ -45,7 +45,7 @@ class CachedPackage:
 
 
 @dataclass(frozen=True)
-class Draft:
+class PackageDraft:
     """A package being built; `scratch` is deleted afterwards."""
 
     scratch: Path
@@ -76,16 +76,16 @@ class Cache:
         return usable[0] if len(usable) == 1 else None
 
     @contextmanager
-    def building(self) -> Iterator[Draft]:
+    def building(self) -> Iterator[PackageDraft]:
         self.root.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=self.root))
         try:
             (folder / "whole").mkdir()
-            yield Draft(folder, folder / "whole")
+            yield PackageDraft(folder, folder / "whole")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def keep(self, draft: Draft, commit: str) -> CachedPackage:
+    def keep(self, draft: PackageDraft, commit: str) -> CachedPackage:
         """Move the draft to its final place, unless another process was faster. Return the cached package."""
         if self.find(commit) is None:
             shutil.rmtree(self.root / commit, ignore_errors=True)

@@ -32,10 +32,10 @@ _AWAKE = (f"{_HEARTBEAT} ADD lease_version :one, run_version :one", f"next_check
 
 
 class HeartbeatResult(NamedTuple):
-    """The result of a heartbeat or a commit. `verdict` and `order` are values of the wire's enums. `pace_s` is the number of seconds
+    """The result of a heartbeat or a commit. `outcome` and `order` are values of the wire's enums. `pace_s` is the number of seconds
     between heartbeats in the run's spec; None if the item does not hold it."""
 
-    verdict: str
+    outcome: str
     order: str = "none"
     reason: str = ""
     committed_step: int = 0
@@ -85,5 +85,5 @@ def _is_current(item: dict[str, Any], attempt: int, identity: str) -> bool:
     return bool(item["is_open"]) and (item["attempt"], item.get("attempt_id", "")) == (attempt, identity)
 
 
-def _result(verdict: str, item: dict[str, Any]) -> HeartbeatResult:
-    return HeartbeatResult(verdict, item["asked"], item["asked_why"], item["committed_step"], item.get("pace_s"))
+def _result(outcome: str, item: dict[str, Any]) -> HeartbeatResult:
+    return HeartbeatResult(outcome, item["asked"], item["asked_why"], item["committed_step"], item.get("pace_s"))

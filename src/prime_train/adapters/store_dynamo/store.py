@@ -18,7 +18,7 @@ from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table
 from prime_train.adapters.stored_json import dump, first_problem, load
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.core.wire import Commit, Heartbeat, Order, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Order, Outcome
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
 
 SENT_BY = "sent_by"
@@ -268,4 +268,4 @@ def _is_as_read(item: dict[str, Any], change: Change) -> bool:
 
 
 def _answer(put_actions: hot.HeartbeatResult) -> Answer:
-    return Answer(Verdict(put_actions.verdict), Order(put_actions.order), put_actions.reason, put_actions.committed_step)
+    return Answer(Outcome(put_actions.outcome), Order(put_actions.order), put_actions.reason, put_actions.committed_step)

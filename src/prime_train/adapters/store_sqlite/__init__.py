@@ -34,7 +34,7 @@ from prime_train.adapters.stored_json import dump, first_problem, load
 from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.core.wire import Commit, Heartbeat, Order, Verdict
+from prime_train.core.wire import Commit, Heartbeat, Order, Outcome
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord
 
 _CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created_s, run) VALUES (?, ?, ?, ?, ?, ?)
@@ -273,17 +273,17 @@ def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
 
 def _answer(is_new: bool, row: Sequence[Any] | None) -> Answer:
     if row is None:
-        return Answer(Verdict.FENCED)
+        return Answer(Outcome.FENCED)
     order, reason, committed_step = row
-    return Answer(Verdict.OK if is_new else Verdict.REPEATED, Order(order), reason, committed_step)
+    return Answer(Outcome.OK if is_new else Outcome.REPEATED, Order(order), reason, committed_step)
 
 
 def _conditional(sql: sqlite3.Connection, write: str, look: str, row: tuple[str | int, ...]) -> Answer:
     """Execute one conditional write. Only if it matched no row, a read separates a repeated call from a fenced attempt."""
-    verdict, rows = Verdict.OK, sql.execute(write, row).fetchall()
+    outcome, rows = Outcome.OK, sql.execute(write, row).fetchall()
     if not rows:
-        verdict, rows = Verdict.REPEATED, sql.execute(look, row).fetchall()
+        outcome, rows = Outcome.REPEATED, sql.execute(look, row).fetchall()
     if not rows:
-        return Answer(Verdict.FENCED)
+        return Answer(Outcome.FENCED)
     order, reason, committed_step = rows[0]
-    return Answer(verdict, Order(order), reason, committed_step)
+    return Answer(outcome, Order(order), reason, committed_step)

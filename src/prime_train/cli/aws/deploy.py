@@ -12,7 +12,7 @@ from prime_train.cli.aws import plan as aws_plan
 from prime_train.cli.aws.stack import Region, StackName, selected
 from prime_train.cli.confirm import Yes, confirm
 from prime_train.core.advice import Call, Operation, Option, Setting
-from prime_train.core.plugins.providers import PROVIDERS, is_rented
+from prime_train.core.registry.providers import PROVIDERS, is_rented
 from prime_train.core.text.commands import command, worded
 from prime_train.core.text.formatting import alternatives
 from prime_train.operations.aws import settings

@@ -11,7 +11,7 @@ from prime_train.cli.checkpoints.progress_bar import bar
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.formatting import size
-from prime_train.operations.checkpoints.verify import Verdict, verify_all
+from prime_train.operations.checkpoints.verify import VerifiedCheckpoint, verify_all
 from prime_train.operations.checkpoints.verify import verify as verify_one
 
 FLAWS_SHOWN_MAX = 50
@@ -31,20 +31,20 @@ def verify(
     """
     if all_ and step is not None:
         raise UsageError("--all and --step cannot be combined", fix="keep one")
-    found, verdicts = found_run(run, bucket), []
-    for verdict in verify_all(found, bar) if all_ else verify_one(found, step, bar):
-        verdicts.append(verdict)
+    found, results = found_run(run, bucket), []
+    for result in verify_all(found, bar) if all_ else verify_one(found, step, bar):
+        results.append(result)
         if not as_json:
-            _print(verdict)
+            _print(result)
     if as_json:
-        print(json.dumps([_row(verdict) for verdict in verdicts], indent=2))
-    return Exit.OK if all(verdict.intact for verdict in verdicts) else Exit.FINDINGS
+        print(json.dumps([_row(result) for result in results], indent=2))
+    return Exit.OK if all(result.intact for result in results) else Exit.FINDINGS
 
 
-def _print(verdict: Verdict) -> None:
-    one, flaws = verdict.manifest, verdict.flaws
+def _print(result: VerifiedCheckpoint) -> None:
+    one, flaws = result.manifest, result.flaws
     if one is None:
-        typer.echo(f"{verdict.key}: the manifest cannot be read")
+        typer.echo(f"{result.key}: the manifest cannot be read")
         return
     count = f"{len(one.files)} files, {size(one.size)}"
     typer.echo(f"step {one.step} of attempt {one.attempt}: {'DAMAGED' if flaws else 'intact'} ({count})")
@@ -54,13 +54,13 @@ def _print(verdict: Verdict) -> None:
         typer.echo(f"  and {len(flaws) - FLAWS_SHOWN_MAX} more; --json lists them")
 
 
-def _row(verdict: Verdict) -> dict[str, object]:
-    one = verdict.manifest
+def _row(result: VerifiedCheckpoint) -> dict[str, object]:
+    one = result.manifest
     return {
         "step": one.step if one is not None else None,
         "attempt": one.attempt if one is not None else None,
-        "key": verdict.key,
+        "key": result.key,
         "size_bytes": one.size if one is not None else 0,
-        "intact": verdict.intact,
-        "flaws": [asdict(flaw) for flaw in verdict.flaws],
+        "intact": result.intact,
+        "flaws": [asdict(flaw) for flaw in result.flaws],
     }

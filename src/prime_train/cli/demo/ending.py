@@ -11,7 +11,7 @@ from prime_train.control_plane.wiring.home import wall_s
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import RunState
 from prime_train.core.run_figures import figures
-from prime_train.operations.demo.ending import outcome, write_page
+from prime_train.operations.demo.ending import result_of, write_page
 from prime_train.operations.demo.stage import Stage
 from prime_train.operations.demo.story import Story
 from prime_train.operations.run_logs.log_tail import stored_log
@@ -23,7 +23,7 @@ LOG_LINES = 20
 def show_end(here: Stage, story: Story, console: Console, *, out: Path, killed: bool) -> Exit:
     """Print the results and write the page. Return OK only if the outcome is good."""
     run = story.run
-    found = outcome(here, story, killed=killed)
+    found = result_of(here, story, killed=killed)
     _print_tables(story, console)
     console.print(f"final weights\n  {found.weights or 'none'}", soft_wrap=True, highlight=False)
     console.print(f"uninterrupted run\n  {found.reference or 'none'}\n", soft_wrap=True, highlight=False)

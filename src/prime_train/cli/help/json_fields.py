@@ -265,7 +265,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "model": "id of the model",
         "from": "source of the facts",
         "checks[].name": "what was checked",
-        "checks[].verdict": "outcome",
+        "checks[].result": "outcome",
         "checks[].message": "in words",
         "works[].**": "trainers that it is known to work with",
         "issues[].**": "known issues",

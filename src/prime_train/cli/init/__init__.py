@@ -13,7 +13,7 @@ from prime_train.configs.templates.own_script import Own, checked_command, check
 from prime_train.configs.templates.plan import Settings
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.formatting import alternatives
 from prime_train.operations.configs.new_config import (
     DEFAULT_USD,

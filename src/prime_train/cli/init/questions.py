@@ -6,7 +6,7 @@ from collections.abc import Callable
 import typer
 
 from prime_train.core.errors import UsageError
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.estimate.models.hardware_presets import DEFAULT, PRESETS, known_preset
 from prime_train.operations.configs.new_config import DEFAULT_USD, Answers, checked_environment, checked_gpus, checked_model, checked_usd
 

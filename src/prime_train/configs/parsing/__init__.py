@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from prime_train.configs.parsing import secrets
 from prime_train.configs.parsing.files import BYTES_MAX, read_source
-from prime_train.configs.parsing.nodes import Draft, Mapping, ParseAborted, finding, plain
-from prime_train.configs.parsing.trainer_files import Sheet, read_sheet
+from prime_train.configs.parsing.nodes import FindingDraft, Mapping, ParseAborted, finding, plain
+from prime_train.configs.parsing.trainer_files import TrainerConfigFile, read_trainer_config
 from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.core.fast_parsing import spec as spec_parser
 from prime_train.core.finding import Finding, has_errors, in_order
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prime_train.configs.parsing.settings import Setting
     from prime_train.core.spec import RunSpec
 
-__all__ = ["BYTES_MAX", "Config", "Sheet", "masked", "read_config", "read_sheet", "read_text"]
+__all__ = ["BYTES_MAX", "Config", "TrainerConfigFile", "masked", "read_config", "read_text", "read_trainer_config"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def read_text(source: str, file: str, *, fast: bool = False, settings: "Sequence
     return Config(file, spec, in_order(found), source, root)
 
 
-def _spec(root: Mapping, *, fast: bool) -> "tuple[RunSpec | None, list[Draft]]":
+def _spec(root: Mapping, *, fast: bool) -> "tuple[RunSpec | None, list[FindingDraft]]":
     found = spec_parser.read(plain(root)) if fast else None
     if found is not None:
         return found, []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from prime_train.configs.parsing import suggestions
-from prime_train.configs.parsing.nodes import Draft, Entry, Listing, Mapping, Node, Scalar, SourcePosition
+from prime_train.configs.parsing.nodes import Entry, FindingDraft, Listing, Mapping, Node, Scalar, SourcePosition
 from prime_train.core.config_tree import find
 from prime_train.core.text.nearest import POSSIBLE, nearest
 from prime_train.core.text.redaction import masked
@@ -67,14 +67,14 @@ class SpecError:
         return tuple(step for step in self.path if isinstance(step, str))
 
 
-def drafts(errors: Sequence[SpecError], root: Mapping) -> list[Draft]:
+def drafts(errors: Sequence[SpecError], root: Mapping) -> list[FindingDraft]:
     """Return a draft for each mistake. A required key that is only misspelt is reported once, not as unknown and missing."""
     unknown = {error.path for error in errors if error.kind == "extra_forbidden"}
     corrected = {(*path[:-1], suggestions.key(SpecError(path, "", "").keys[:-1], str(path[-1]))) for path in unknown}
     return [_draft_of(error, root) for error in errors if not (error.kind == "missing" and error.path in corrected)]
 
 
-def _draft_of(error: SpecError, root: Mapping) -> Draft:
+def _draft_of(error: SpecError, root: Mapping) -> FindingDraft:
     """Return the draft of one mistake, placed at its key (unknown keys), its value (wrong values) or its parent's key (missing keys)."""
     entry, node = _find(root, error.path)
     match error.kind:
@@ -147,11 +147,11 @@ def _is_empty(node: Node) -> bool:
 # ------------------------------------------------------------------------------------------------------------------ the words
 
 
-def _draft(code: str, error: SpecError, place: SourcePosition, text: str, *, fix: str = "", seen: str = "") -> Draft:
-    return Draft(code, place, f"{_name(error.path)}: {text}" if error.path else text, fix=fix, value=seen[:SEEN_CHARS_MAX])
+def _draft(code: str, error: SpecError, place: SourcePosition, text: str, *, fix: str = "", seen: str = "") -> FindingDraft:
+    return FindingDraft(code, place, f"{_name(error.path)}: {text}" if error.path else text, fix=fix, value=seen[:SEEN_CHARS_MAX])
 
 
-def _unknown(error: SpecError, entry: Entry | None) -> Draft:
+def _unknown(error: SpecError, entry: Entry | None) -> FindingDraft:
     key, section = error.keys[-1], error.keys[:-1]
     where = f" in {'.'.join(section)}" if section else ""
     guess = suggestions.key(section, key)
@@ -159,22 +159,24 @@ def _unknown(error: SpecError, entry: Entry | None) -> Draft:
     if guess:
         # A known key at the wrong depth.
         fix = f"it is a top-level key: write {key} without indentation" if section and guess == key else f"did you mean {guess}?"
-    return Draft("PT010", entry.place if entry else SourcePosition(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key)
+    return FindingDraft(
+        "PT010", entry.place if entry else SourcePosition(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key
+    )
 
 
-def _missing(error: SpecError, place: SourcePosition) -> Draft:
+def _missing(error: SpecError, place: SourcePosition) -> FindingDraft:
     example = suggestions.EXAMPLES.get(".".join(error.keys), "")
-    return Draft("PT011", place, f"{_name(error.path)} is missing", fix=f"add it, such as {example}" if example else "add it")
+    return FindingDraft("PT011", place, f"{_name(error.path)} is missing", fix=f"add it, such as {example}" if example else "add it")
 
 
-def _impossible(error: SpecError, node: Node) -> Draft:
+def _impossible(error: SpecError, node: Node) -> FindingDraft:
     text = str(error.context.get("error", error.text))
     # The message of a section's own check begins with the name of the key that it is about.
     about = find(node, text.split(" ", 1)[0].rstrip(":").split(".")) or node
     return _draft("PT013", error, about.place, text, seen=_seen_text(about))
 
 
-def _wrong(error: SpecError, node: Node, place: SourcePosition) -> Draft:
+def _wrong(error: SpecError, node: Node, place: SourcePosition) -> FindingDraft:
     seen, raw = _seen(node), _seen_text(node)
     kind = error.kind
     if kind in ("literal_error", "enum"):
@@ -198,7 +200,7 @@ def _spoken_of(keys: Sequence[str]) -> list[str]:
     return [".".join(keys[:count]) for count in range(len(keys), 0, -1)]
 
 
-def _of_another_kind(error: SpecError, node: Node, place: SourcePosition, wanted: str) -> Draft:
+def _of_another_kind(error: SpecError, node: Node, place: SourcePosition, wanted: str) -> FindingDraft:
     is_word = isinstance(node, Scalar) and isinstance(node.value, bool | int | float)
     code = "PT014" if wanted == "text" and is_word else "PT012"
     text = f"expected {wanted}, got {_seen(node)}"
@@ -222,7 +224,7 @@ def _remedy(error: SpecError, node: Node, wanted: str) -> str:
     return f"its keys are {', '.join(keys)}" if keys and wanted == "keys with values" else ""
 
 
-def _not_one_of(error: SpecError, node: Node, place: SourcePosition) -> Draft:
+def _not_one_of(error: SpecError, node: Node, place: SourcePosition) -> FindingDraft:
     expected = str(error.context.get("expected", "")).replace(" or ", ", ").replace("'", "")
     words = expected.split(", ")
     is_switch = isinstance(node, Scalar) and isinstance(node.value, bool)

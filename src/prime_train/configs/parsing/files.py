@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from prime_train.configs.parsing.nodes import Draft, ParseAborted, SourcePosition
+from prime_train.configs.parsing.nodes import FindingDraft, ParseAborted, SourcePosition
 
 BYTES_MAX = 1024 * 1024
 
@@ -13,19 +13,19 @@ def read_source(path: Path) -> str:
     try:
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):
-            raise ParseAborted(Draft("PT001", SourcePosition(), f"{path} is a folder", fix="write the path of the file inside it"))
+            raise ParseAborted(FindingDraft("PT001", SourcePosition(), f"{path} is a folder", fix="write the path of the file inside it"))
         if not stat.S_ISREG(kind):
-            raise ParseAborted(Draft("PT001", SourcePosition(), f"{path} is not a regular file"))
+            raise ParseAborted(FindingDraft("PT001", SourcePosition(), f"{path} is not a regular file"))
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except FileNotFoundError as error:
-        raise ParseAborted(Draft("PT001", SourcePosition(), f"there is no file {path}", fix="check the path")) from error
+        raise ParseAborted(FindingDraft("PT001", SourcePosition(), f"there is no file {path}", fix="check the path")) from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ParseAborted(Draft("PT001", SourcePosition(), f"{path} cannot be read: {why}")) from error
+        raise ParseAborted(FindingDraft("PT001", SourcePosition(), f"{path} cannot be read: {why}")) from error
     if len(data) > BYTES_MAX:
         raise ParseAborted(
-            Draft(
+            FindingDraft(
                 "PT002",
                 SourcePosition(),
                 f"{path} is larger than 1 MiB, so it is not a config",
@@ -41,10 +41,12 @@ def _decoded(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start]
         place = SourcePosition(before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1)
-        raise ParseAborted(Draft("PT003", place, f"{path} is not UTF-8 text", fix="save it as UTF-8, or choose another file")) from error
+        raise ParseAborted(
+            FindingDraft("PT003", place, f"{path} is not UTF-8 text", fix="save it as UTF-8, or choose another file")
+        ) from error
     if "\0" in text:
         raise ParseAborted(
-            Draft(
+            FindingDraft(
                 "PT003", SourcePosition(text[: text.index("\0")].count("\n") + 1), f"{path} is binary, not text", fix="choose another file"
             )
         )

@@ -7,8 +7,8 @@ from prime_train.core.finding import Finding
 from prime_train.core.text.redaction import masked
 
 __all__ = [
-    "Draft",
     "Entry",
+    "FindingDraft",
     "Listing",
     "Mapping",
     "Node",
@@ -27,7 +27,7 @@ DRAFTS_MAX = 50
 
 
 @dataclass(frozen=True)
-class Draft:
+class FindingDraft:
     """A finding without its file name."""
 
     code: str
@@ -40,12 +40,12 @@ class Draft:
 class ParseAborted(Exception):
     """Parsing cannot continue after this mistake."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: FindingDraft) -> None:
         super().__init__(draft.message)
         self.draft = draft
 
 
-def finding(file: str, draft: Draft) -> Finding:
+def finding(file: str, draft: FindingDraft) -> Finding:
     """Return the draft as a finding of `file`, with anything that looks like a secret masked."""
     message, fix, value = (masked(text) for text in (draft.message, draft.fix, draft.value))
     return Finding(draft.code, message, draft.place.file or file, draft.place.line, draft.place.column, fix=fix, value=value)

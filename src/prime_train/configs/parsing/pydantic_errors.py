@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from prime_train.configs.parsing import error_messages
-from prime_train.configs.parsing.nodes import DRAFTS_MAX, Draft, Mapping, plain
+from prime_train.configs.parsing.nodes import DRAFTS_MAX, FindingDraft, Mapping, plain
 from prime_train.core.spec import RunSpec
 
 
-def checked(root: Mapping) -> tuple[RunSpec | None, list[Draft]]:
+def checked(root: Mapping) -> tuple[RunSpec | None, list[FindingDraft]]:
     """Return the spec, or None and its mistakes. An invalid spec is validated a second time without its unknown keys, which may hide errors
     of an entire section."""
     spec, errors = _attempt(root)

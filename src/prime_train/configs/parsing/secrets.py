@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from prime_train.configs.parsing.nodes import DRAFTS_MAX, Draft, Entry, Listing, Mapping, Node, Scalar, scalars
+from prime_train.configs.parsing.nodes import DRAFTS_MAX, Entry, FindingDraft, Listing, Mapping, Node, Scalar, scalars
 from prime_train.core.config_tree import line_with
 from prime_train.core.finding import SECRET
 from prime_train.core.text.redaction import LOOKS
@@ -21,13 +21,13 @@ _ENVIRONMENTS = frozenset(("environment", "env_vars"))
 """Keys below which configs set environment variables: prime-train's and prime-rl's."""
 
 
-def spelled_out(root: Mapping, source: str) -> Iterator[Draft]:
+def spelled_out(root: Mapping, source: str) -> Iterator[FindingDraft]:
     """Yield a draft for each value that looks like a secret, and for each variable whose name marks it as one. `source` is the text of
     `root`."""
     return islice(_drafts(root, source), DRAFTS_MAX)
 
 
-def _drafts(root: Mapping, source: str) -> Iterator[Draft]:
+def _drafts(root: Mapping, source: str) -> Iterator[FindingDraft]:
     named = [(name, entry) for name, entry in _variables(root) if _names_a_secret(entry)]
     yield from (_draft(entry.value, name) for name, entry in named if isinstance(entry.value, Scalar))
     reported = {id(entry.value) for _, entry in named}
@@ -70,8 +70,8 @@ def _names_a_secret(entry: Entry) -> bool:
     return enough and " " not in text and not _NO_SECRET.fullmatch(text)
 
 
-def _draft(value: Scalar, name: str | None) -> Draft:
+def _draft(value: Scalar, name: str | None) -> FindingDraft:
     what = f"{name} contains a secret" if name else "a value that looks like a secret"
     listed = f"write secrets: [{name.rpartition('.')[2]}]" if name else "put the name of its variable under secrets"
     fix = f"{listed} and set it where the control plane runs; replace the value that was here, which is now exposed"
-    return Draft(SECRET, value.place, what, fix=fix)
+    return FindingDraft(SECRET, value.place, what, fix=fix)

@@ -10,7 +10,7 @@ import tomllib
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from prime_train.configs.parsing.nodes import Draft, ParseAborted, SourcePosition
+from prime_train.configs.parsing.nodes import FindingDraft, ParseAborted, SourcePosition
 from prime_train.configs.parsing.yaml_tree import DEPTH_MAX, VALUES_MAX
 
 BARE_CHARS_MAX = 1000
@@ -75,7 +75,7 @@ class Scanner:
         self._text, self._file = source, file
         self._starts = [0, *(found.end() for found in re.finditer("\n", source))]
         self._values = 0
-        self.doubled: Draft | None = None
+        self.doubled: FindingDraft | None = None
 
     def place(self, at: int) -> SourcePosition:
         line = bisect_right(self._starts, at)
@@ -90,7 +90,9 @@ class Scanner:
         """Return the structure of the text: its tables, keys and values with their positions. Raises Lost if it cannot be followed,
         ParseAborted if a limit is exceeded."""
         if len(self._starts) > LINES_MAX:
-            raise ParseAborted(Draft("PT008", SourcePosition(file=self._file), f"more than {LINES_MAX:,} lines, which no config has"))
+            raise ParseAborted(
+                FindingDraft("PT008", SourcePosition(file=self._file), f"more than {LINES_MAX:,} lines, which no config has")
+            )
         root = Table(SourcePosition(file=self._file))
         table, at = root, self._gap(0)
         while at < len(self._text):
@@ -163,7 +165,7 @@ class Scanner:
     def _once(self, is_double: bool, name: str, place: SourcePosition, there: tuple[SourcePosition, Outline] | None) -> None:
         if is_double and there is not None and self.doubled is None:
             message = f"the key {name[:60]!r} is written twice, first in line {there[0].line}"
-            self.doubled = Draft("PT006", place, message, fix="keep one of them")
+            self.doubled = FindingDraft("PT006", place, message, fix="keep one of them")
 
     # ------------------------------------------------------------------------------------------------------- keys and values
 
@@ -174,10 +176,12 @@ class Scanner:
             if found is None:
                 raise Lost(at)
             if len(found[0]) > BARE_CHARS_MAX:
-                raise ParseAborted(Draft("PT008", self.place(at), f"a key of more than {BARE_CHARS_MAX:,} characters, which no config has"))
+                raise ParseAborted(
+                    FindingDraft("PT008", self.place(at), f"a key of more than {BARE_CHARS_MAX:,} characters, which no config has")
+                )
             key.append((_word(found[0], at), self.place(at)))
             if len(key) > DEPTH_MAX:
-                raise ParseAborted(Draft("PT008", self.place(at), f"more than {DEPTH_MAX} levels of nesting, which no config has"))
+                raise ParseAborted(FindingDraft("PT008", self.place(at), f"more than {DEPTH_MAX} levels of nesting, which no config has"))
             at = self._space(found.end())
             if not self._text.startswith(".", at):
                 return key, at
@@ -187,7 +191,7 @@ class Scanner:
         place = self.place(at)
         self._count(place)
         if depth > DEPTH_MAX:
-            raise ParseAborted(Draft("PT008", place, f"more than {DEPTH_MAX} levels of nesting, which no config has"))
+            raise ParseAborted(FindingDraft("PT008", place, f"more than {DEPTH_MAX} levels of nesting, which no config has"))
         match self._text[at : at + 1]:
             case "[":
                 return self._array(at, depth)
@@ -201,7 +205,9 @@ class Scanner:
             raise Lost(at)
         if found[0][0] not in "'\"" and len(found[0]) > BARE_CHARS_MAX:
             raise ParseAborted(
-                Draft("PT008", place, f"more than {BARE_CHARS_MAX} characters without quotes: a bare value this long cannot be valid TOML")
+                FindingDraft(
+                    "PT008", place, f"more than {BARE_CHARS_MAX} characters without quotes: a bare value this long cannot be valid TOML"
+                )
             )
         return Leaf(place, found[0]), found.end()
 
@@ -234,7 +240,7 @@ class Scanner:
     def _count(self, place: SourcePosition) -> None:
         self._values += 1
         if self._values > VALUES_MAX:
-            raise ParseAborted(Draft("PT008", place, f"more than {VALUES_MAX:,} values, which no config has"))
+            raise ParseAborted(FindingDraft("PT008", place, f"more than {VALUES_MAX:,} values, which no config has"))
 
     def _expect(self, sign: str, at: int) -> int:
         at = self._space(at)

@@ -4,7 +4,7 @@ import re
 import tomllib
 from typing import Any
 
-from prime_train.configs.parsing.nodes import Draft, Entry, Listing, Mapping, Node, ParseAborted, Scalar, SourcePosition, Value
+from prime_train.configs.parsing.nodes import Entry, FindingDraft, Listing, Mapping, Node, ParseAborted, Scalar, SourcePosition, Value
 from prime_train.configs.parsing.toml_scan import Array, Leaf, Lost, Outline, Scanner, Table
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -35,23 +35,23 @@ def read_code(source: str, file: str = "") -> Mapping:
     return _mapping(outline, values)
 
 
-def _wrong(text: str, scanner: Scanner, lost: Lost) -> Draft:
+def _wrong(text: str, scanner: Scanner, lost: Lost) -> FindingDraft:
     """Return the library's error for the text up to the line at which the scanner stopped."""
     try:
         tomllib.loads(text[: scanner.line_end(lost.at)])
     except (ValueError, RecursionError) as error:
         return _draft(error, scanner.place(lost.at))
-    return Draft("PT004", scanner.place(lost.at), "not TOML from here on")
+    return FindingDraft("PT004", scanner.place(lost.at), "not TOML from here on")
 
 
-def _draft(error: Exception, end: SourcePosition) -> Draft:
+def _draft(error: Exception, end: SourcePosition) -> FindingDraft:
     """Return a draft for the library's error. `end` is the place to use if the error names none."""
     message = str(error)
     found = _WHERE.search(message)
     place = SourcePosition(int(found[1]), int(found[2])) if found and found[1] else end
     problem = _WHERE.sub("", message)[:200]
     text, fix = next((corrected for start, corrected in _CORRECTIONS.items() if problem.startswith(start)), (problem, ""))
-    return Draft("PT004", place, f"not TOML: {text}", fix=fix)
+    return FindingDraft("PT004", place, f"not TOML: {text}", fix=fix)
 
 
 # ------------------------------------------------------------------------------------------------------------------- the tree

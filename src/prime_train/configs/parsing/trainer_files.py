@@ -12,7 +12,7 @@ TOML = ".toml"
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TrainerConfigFile:
     """A trainer's config. `root` is None if the file cannot be read, or uses YAML that only its trainer can read (tags or merge keys)."""
 
     file: str
@@ -21,7 +21,7 @@ class Sheet:
     source: str = field(default="", repr=False)
 
 
-def read_sheet(path: Path, *, file: str = "") -> Sheet:
+def read_trainer_config(path: Path, *, file: str = "") -> TrainerConfigFile:
     """Read one file; mistakes become findings and are never raised. `file` is its name in findings and in every place of the tree."""
     name = file or str(path)
     source = ""
@@ -29,10 +29,12 @@ def read_sheet(path: Path, *, file: str = "") -> Sheet:
         source = read_source(path)
         root, drafts = (_toml(source, file), []) if path.suffix == TOML else yaml_tree.read_code(source)
     except ParseAborted as halt:
-        return Sheet(name, None, (finding(name, halt.draft),), source)
+        return TrainerConfigFile(name, None, (finding(name, halt.draft),), source)
     if any(draft.code == "PT007" for draft in drafts):
-        return Sheet(name, None, (), source)
-    return Sheet(name, root, in_order([finding(name, draft) for draft in (*drafts, *secrets.spelled_out(root, source))]), source)
+        return TrainerConfigFile(name, None, (), source)
+    return TrainerConfigFile(
+        name, root, in_order([finding(name, draft) for draft in (*drafts, *secrets.spelled_out(root, source))]), source
+    )
 
 
 def _toml(source: str, file: str) -> Mapping:

@@ -13,8 +13,8 @@ import yaml
 
 from prime_train.configs.parsing.nodes import (
     DRAFTS_MAX,
-    Draft,
     Entry,
+    FindingDraft,
     Listing,
     Mapping,
     Node,
@@ -45,7 +45,7 @@ _BLOCK_BEGINS = re.compile(r"expected <block end>, but found '(?:<block (?:mappi
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
-def read_code(source: str) -> tuple[Mapping, list[Draft]]:
+def read_code(source: str) -> tuple[Mapping, list[FindingDraft]]:
     """Return the tree of the mapping that `source` consists of, and the mistakes that do not prevent parsing.
 
     Raises ParseAborted if the text cannot be parsed, or is not one mapping.
@@ -55,12 +55,12 @@ def read_code(source: str) -> tuple[Mapping, list[Draft]]:
     root = builder.root
     if root is None or (isinstance(root, Scalar) and root.value is None):
         raise ParseAborted(
-            Draft("PT005", SourcePosition(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd")
+            FindingDraft("PT005", SourcePosition(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd")
         )
     if not isinstance(root, Mapping):
         seen = "a list" if isinstance(root, Listing) else "a single value"
         raise ParseAborted(
-            Draft("PT005", root.place, f"the file holds {seen}, not keys with values", fix="start with a line such as name: my-run")
+            FindingDraft("PT005", root.place, f"the file holds {seen}, not keys with values", fix="start with a line such as name: my-run")
         )
     return root, builder.drafts
 
@@ -115,7 +115,7 @@ def _events(loader: type, source: str, builder: "_Builder") -> Iterator[yaml.Eve
         raise _NotYaml(_no_text(source, error, in_bytes=loader is _FAST)) from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         # The library does not catch the error of an escape such as "\UFFFFFFFF".
-        raise _NotYaml(Draft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
+        raise _NotYaml(FindingDraft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
 
 
 def _refuse_unusual_breaks(source: str) -> None:
@@ -124,7 +124,7 @@ def _refuse_unusual_breaks(source: str) -> None:
     if found is not None:
         message = f"the character U+{ord(found[0]):04X}, which is invisible, ends a line in YAML"
         raise ParseAborted(
-            Draft("PT003", _place_at(source, found.start()), message, fix="delete it, or save the file with normal line endings")
+            FindingDraft("PT003", _place_at(source, found.start()), message, fix="delete it, or save the file with normal line endings")
         )
 
 
@@ -132,21 +132,21 @@ def _place_at(source: str, at: int) -> SourcePosition:
     return SourcePosition(source.count("\n", 0, at) + 1, at - (source.rfind("\n", 0, at) + 1) + 1)
 
 
-def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> Draft:
+def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> FindingDraft:
     before = source.encode()[: error.position].decode(errors="ignore") if in_bytes else source[: error.position]
     place = _place_at(source, len(before))
     char_code = ord(source[min(len(before), len(source) - 1)])
-    return Draft("PT003", place, f"the character U+{char_code:04X} is not allowed in text")
+    return FindingDraft("PT003", place, f"the character U+{char_code:04X} is not allowed in text")
 
 
-def _not_yaml(error: yaml.MarkedYAMLError) -> Draft:
+def _not_yaml(error: yaml.MarkedYAMLError) -> FindingDraft:
     mark = error.problem_mark or error.context_mark
     place = _place(mark)
     problem = error.problem or "cannot be read"
     if r"'\t'" in problem:
-        return Draft("PT004", place, "a tab character: YAML allows only spaces for indentation", fix="replace the tab with spaces")
+        return FindingDraft("PT004", place, "a tab character: YAML allows only spaces for indentation", fix="replace the tab with spaces")
     if "mapping values are not allowed" in problem:
-        return Draft(
+        return FindingDraft(
             "PT004",
             place,
             "not YAML: a colon in a place where none is allowed",
@@ -156,11 +156,11 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> Draft:
         like = error.context_mark
         message = f"not YAML: this line is indented by {mark.column if mark is not None else 0} spaces, which matches no section above it"
         fix = f"indent it like the line above, or by {like.column} spaces like line {like.line + 1}"
-        return Draft("PT004", place, message, fix=fix)
+        return FindingDraft("PT004", place, message, fix=fix)
     known = {"found undefined alias": "an alias without an anchor", "found duplicate anchor": "an anchor name that is already used"}
     text = next((known[key] for key in known if problem.startswith(key)), problem)
     context = f" {error.context}" if error.context else ""
-    return Draft("PT004", place, f"not YAML: {text}{context}"[:300])
+    return FindingDraft("PT004", place, f"not YAML: {text}{context}"[:300])
 
 
 def _place(mark: "yaml.Mark | yaml._yaml.Mark | None") -> SourcePosition:
@@ -190,7 +190,7 @@ class _Open:
 @dataclass
 class _Builder:
     root: Node | None = None
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[FindingDraft] = field(default_factory=list)
     place: SourcePosition = field(default_factory=SourcePosition)
     _open: list[_Open] = field(default_factory=list)
     _anchors: dict[str, Node | None] = field(default_factory=dict)
@@ -203,7 +203,9 @@ class _Builder:
         match event:
             case yaml.DocumentStartEvent() if self.root is not None:
                 raise ParseAborted(
-                    Draft("PT005", self.place, "a second document: a file may hold only one config", fix="move it into a file of its own")
+                    FindingDraft(
+                        "PT005", self.place, "a second document: a file may hold only one config", fix="move it into a file of its own"
+                    )
                 )
             case yaml.ScalarEvent():
                 self._add(self._scalar(event), event.anchor)
@@ -219,10 +221,10 @@ class _Builder:
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         if len(self._open) >= DEPTH_MAX:
-            raise ParseAborted(Draft("PT008", self.place, f"more than {DEPTH_MAX} levels of nesting, which no config has"))
+            raise ParseAborted(FindingDraft("PT008", self.place, f"more than {DEPTH_MAX} levels of nesting, which no config has"))
         if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
             raise ParseAborted(
-                Draft("PT007", self.place, "a key must be one word", fix="put quotes around text that contains braces or brackets")
+                FindingDraft("PT007", self.place, "a key must be one word", fix="put quotes around text that contains braces or brackets")
             )
         self._refuse_tag(event.tag)
         if event.anchor:
@@ -233,26 +235,28 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         self._refuse_tag(event.tag)
         if any(0xD800 <= ord(char) <= 0xDFFF or char == "\0" for char in event.value):
-            raise ParseAborted(Draft("PT003", self.place, "an escape that is not a valid character", fix="remove the escape"))
+            raise ParseAborted(FindingDraft("PT003", self.place, "an escape that is not a valid character", fix="remove the escape"))
         value = read_scalar(event.value) if not event.style and event.tag is None else event.value
         return Scalar(self.place, event.value, value)
 
     def _refuse_tag(self, tag: str | None) -> None:
         if tag is not None:
             short = tag.replace("tag:yaml.org,2002:", "!!")[:60]
-            self._report(Draft("PT007", self.place, f"the tag {short} is not supported", fix="remove it; quote the value to keep it text"))
+            self._report(
+                FindingDraft("PT007", self.place, f"the tag {short} is not supported", fix="remove it; quote the value to keep it text")
+            )
 
-    def _report(self, draft: Draft) -> None:
+    def _report(self, draft: FindingDraft) -> None:
         if sum(reported.code == draft.code for reported in self.drafts) < DRAFTS_MAX:
             self.drafts.append(draft)
 
     def _aliased(self, anchor: str) -> Node:
         self._aliases += 1
         if self._aliases > ALIASES_MAX:
-            raise ParseAborted(Draft("PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"))
+            raise ParseAborted(FindingDraft("PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"))
         if anchor not in self._anchors:
             raise ParseAborted(
-                Draft(
+                FindingDraft(
                     "PT004",
                     self.place,
                     f"the alias *{anchor[:60]} has no anchor before it",
@@ -261,18 +265,20 @@ class _Builder:
             )
         node = self._anchors[anchor]
         if node is None:
-            raise ParseAborted(Draft("PT008", self.place, f"*{anchor[:60]} contains itself", fix="write the values out"))
+            raise ParseAborted(FindingDraft("PT008", self.place, f"*{anchor[:60]} contains itself", fix="write the values out"))
         self._aliased_chars += _chars(node)
         if self._aliased_chars > ALIASED_CHARS_MAX:
             raise ParseAborted(
-                Draft("PT008", self.place, f"aliases that expand to more than {ALIASED_CHARS_MAX:,} characters, which no config has")
+                FindingDraft("PT008", self.place, f"aliases that expand to more than {ALIASED_CHARS_MAX:,} characters, which no config has")
             )
         return node
 
     def _count(self, values: int) -> None:
         self._values += values
         if self._values > VALUES_MAX:
-            raise ParseAborted(Draft("PT008", self.place, f"more than {VALUES_MAX:,} values with aliases expanded, which no config has"))
+            raise ParseAborted(
+                FindingDraft("PT008", self.place, f"more than {VALUES_MAX:,} values with aliases expanded, which no config has")
+            )
 
     def _add(self, node: Node, anchor: str | None, *, counted: bool = False) -> None:
         if not counted:
@@ -295,14 +301,14 @@ class _Builder:
     def _key(self, node: Node, top: _Open) -> Scalar:
         if not isinstance(node, Scalar):
             raise ParseAborted(
-                Draft("PT007", self.place, "a key must be one word", fix="put quotes around text that contains braces or brackets")
+                FindingDraft("PT007", self.place, "a key must be one word", fix="put quotes around text that contains braces or brackets")
             )
         first = top.first.setdefault(node.text, self.place)
         if first != self.place:
             message = f"the key {node.text[:60]!r} is written twice, first in line {first.line}"
-            self._report(Draft("PT006", self.place, message, fix="keep one of them"))
+            self._report(FindingDraft("PT006", self.place, message, fix="keep one of them"))
         if node.text == "<<":
-            self._report(Draft("PT007", self.place, "the merge key << is not supported", fix="write the keys out"))
+            self._report(FindingDraft("PT007", self.place, "the merge key << is not supported", fix="write the keys out"))
         # An alias used as a key has the place of its use.
         return Scalar(self.place, node.text, node.value)
 

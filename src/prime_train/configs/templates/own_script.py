@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prime_train.core.errors import UsageError
 from prime_train.core.layouts.command_settings import is_script
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.trainers import TRAINERS
 
 NAME_CHARS_MAX = 32
 SAVE_EVERY = 50

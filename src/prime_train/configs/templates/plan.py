@@ -89,7 +89,7 @@ class Settings:
         return self.wanted.model_id not in renderers()
 
 
-def settle(wanted: Wanted) -> Settings | str:
+def settings_for(wanted: Wanted) -> Settings | str:
     """Return the settings, or the reason why none fit."""
     train = rl_trainers(wanted.gpus)
     infer = wanted.gpus - train

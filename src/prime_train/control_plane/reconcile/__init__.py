@@ -12,7 +12,7 @@ from prime_train.control_plane.reconcile.execute import carry_out
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
 from prime_train.control_plane.reconcile.observe import gather, hears_since, look, see
 from prime_train.control_plane.reconcile.outbox import ALERT_S_MAX, deliver
-from prime_train.control_plane.reconcile.steps import STEPS_A_RUN_MAX, describe, reconcile, settle
+from prime_train.control_plane.reconcile.steps import STEPS_A_RUN_MAX, describe, reconcile, reconcile_fully
 from prime_train.control_plane.reconcile.sweeps import DUE_MAX, sweep
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "parse_manifest",
     "read_manifests",
     "reconcile",
+    "reconcile_fully",
     "see",
-    "settle",
     "sweep",
 ]

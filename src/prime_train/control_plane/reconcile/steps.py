@@ -74,7 +74,7 @@ def describe(decision: d.Decision) -> str:
             return ""
 
 
-def settle(
+def reconcile_fully(
     context: Context, run_id: str, now_s: int | None = None, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
 ) -> int:
     """Reconcile one run until nothing is left to do, at most `STEPS_A_RUN_MAX` steps; return the number of steps.

@@ -7,7 +7,7 @@ from prime_train.control_plane.reconcile.context import Context, Failures, Snaps
 from prime_train.control_plane.reconcile.execute import terminate
 from prime_train.control_plane.reconcile.observe import fresh, see
 from prime_train.control_plane.reconcile.outbox import deliver, enqueue, refresh
-from prime_train.control_plane.reconcile.steps import settle
+from prime_train.control_plane.reconcile.steps import reconcile_fully
 from prime_train.control_plane.reconcile.tracker_sync import follow, mark
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -66,7 +66,7 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
         with failures.collected(run_id):
             if clock is not None:
                 snapshot = fresh(context, snapshot, clock())
-            steps += settle(context, run_id, now_s, snapshot, clock=clock)
+            steps += reconcile_fully(context, run_id, now_s, snapshot, clock=clock)
             snapshot = _with_burn(context, snapshot, run_id, now_s, failures)
     with failures.collected():
         _book(context, now_s, failures)

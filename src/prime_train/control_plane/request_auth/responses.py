@@ -17,17 +17,17 @@ DELAY_S_MAX = 600
 
 
 @lru_cache(REPLIES_CACHED_MAX)
-def reply(verdict: str, order: str, reason: str, pace_s: int, committed_step: int, now_s: int, wakes: bool = False) -> Response:
+def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: int, now_s: int, wakes: bool = False) -> Response:
     """Return the response to a heartbeat or a commit. Cached, because most heartbeats of one second get the same response."""
     content = {
-        "verdict": verdict,
+        "outcome": outcome,
         "order": order,
         "reason": reason,
         "heartbeat_s": pace_s,
         "committed_step": committed_step,
         "now_s": now_s,
     }
-    return Response(409 if verdict == FENCED else 200, _json(content), wakes)
+    return Response(409 if outcome == FENCED else 200, _json(content), wakes)
 
 
 def refuse(status: int, why: str, now_s: int, headers: Headers = ()) -> Response:

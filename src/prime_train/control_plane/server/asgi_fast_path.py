@@ -2,9 +2,9 @@
 
 from starlette.types import ASGIApp
 
-from prime_train.control_plane.pages import is_page
+from prime_train.control_plane.dashboard_interface import is_page
 from prime_train.control_plane.server.body import Receive, Scope
-from prime_train.control_plane.server.pages import PageServer
+from prime_train.control_plane.server.page_server import PageServer
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.responder import Send, send_response
 

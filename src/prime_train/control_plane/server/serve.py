@@ -15,14 +15,14 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
-from prime_train.control_plane.pages import Pages
+from prime_train.control_plane.dashboard_interface import Pages
 from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.server.app import create_app
 from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
 from prime_train.control_plane.server.connection import Connection
 from prime_train.control_plane.server.connection_limiter import ConnectionLimiter
 from prime_train.control_plane.server.open_files import connection_limits, raise_file_limit
-from prime_train.control_plane.server.pages import PageServer
+from prime_train.control_plane.server.page_server import PageServer
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.suspension import SuspensionDetector
 from prime_train.control_plane.server.watcher import INTERVAL_S, Watcher

@@ -20,7 +20,7 @@ from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
 from prime_train.core.run import Run
 from prime_train.core.tracker.urls import origin_url
-from prime_train.core.wire import Bootstrap, Nonce, Order, PodKeys, Verdict
+from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys
 from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
 
 WAKING = frozenset({"create", "save", "wake"})
@@ -64,15 +64,15 @@ def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) 
     """Store the heartbeats in one transaction; return the responses in order. Raises the store's errors; then none counts as stored."""
     answers = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [
-        answer(call, one, pace_s=HEARTBEAT_S if one.verdict is Verdict.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
+        answer(call, one, pace_s=HEARTBEAT_S if one.outcome is Outcome.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
         for call, one in zip(calls, answers, strict=True)
     ]
 
 
 def answer(call: HeartbeatCall | CommitCall, result: Answer, *, pace_s: int, now_s: int) -> Response:
     """Return the response for the store's answer: 409 for `fenced`, else 200."""
-    wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and result.verdict is Verdict.OK
-    return reply(result.verdict, result.order, result.order_reason, pace_s, result.committed_step, now_s, wakes)
+    wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and result.outcome is Outcome.OK
+    return reply(result.outcome, result.order, result.order_reason, pace_s, result.committed_step, now_s, wakes)
 
 
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
@@ -86,7 +86,7 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
     if name == store_calls.OPENING:
         opening = store_calls.Opening(webhook.bucket_keys, _operators(webhook))
         return Response(200, store_calls.packed(store_calls.OPENING_GIVES, opening))
-    if name not in store_calls.CALLS:
+    if name not in store_calls.STORE_METHODS:
         return refuse(404, "the store has no such method", now_s)
     try:
         return Response(200, store_calls.carry_out(webhook.store, name, body), wakes=name in WAKING)
@@ -111,7 +111,7 @@ def _is_current(record: RunRecord | None, call: BootstrapCall | KeysCall) -> Typ
 
 def _bootstrap(webhook: WebhookContext, record: RunRecord | None, call: BootstrapCall, now_s: int) -> Response:
     if not _is_current(record, call):
-        return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
+        return reply(Outcome.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
     missing = [name for name in record.run.spec.secrets if name not in webhook.secrets]
     if missing:
         message = f"the control plane does not provide {', '.join(missing)}: not set there, or not listed in {VARIABLE}"
@@ -126,7 +126,7 @@ def _bootstrap(webhook: WebhookContext, record: RunRecord | None, call: Bootstra
 def _keys(webhook: WebhookContext, record: RunRecord | None, call: KeysCall, now_s: int) -> Response:
     """Return new temporary keys for the current attempt; a fenced attempt gets none."""
     if not _is_current(record, call):
-        return reply(Verdict.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
+        return reply(Outcome.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
     if webhook.issue_credentials is None:
         return refuse(404, "this control plane's keys for machines do not expire, so there are no new ones", now_s)
     try:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from prime_train.control_plane.reconcile import Context, describe, settle
+from prime_train.control_plane.reconcile import Context, describe, reconcile_fully
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -44,5 +44,5 @@ def _leave_machine(context: Context, failure: "Failure") -> None:
             return  # its agent is there by now, or the machine belongs to the run no more
         if context.store.save(c.change(record.run, record.lease, recover, context.store.now_s())):
             context.watched(failure.run_id, "Recover", describe(recover))
-            settle(context, failure.run_id)
+            reconcile_fully(context, failure.run_id)
             return

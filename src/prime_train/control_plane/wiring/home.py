@@ -26,13 +26,13 @@ from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
 from prime_train.control_plane.wiring.github_auth import client, speaks, speaks_only_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, Reach, default_provider
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_provider
 from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
-from prime_train.core.plugins.providers import LOCAL, PROVIDERS
+from prime_train.core.registry.providers import LOCAL, PROVIDERS
 from prime_train.core.run import Run
 from prime_train.ports import Bucket, ExternalError, Notifier, NoTracker, PermanentError, RunRecord, Store, Tracker, Watched
 
@@ -205,12 +205,12 @@ class Home:
         self._make()
         return self.providers().local
 
-    def reach(self, run: Run) -> Reach | None:
+    def ssh_access(self, run: Run) -> SshAccess | None:
         """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
         attempt = run.current_attempt
         if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
             return None
-        return self.providers().reach(attempt.pod_id, run.run_id, attempt.number)
+        return self.providers().ssh_access(attempt.pod_id, run.run_id, attempt.number)
 
     def public_url(self, url: str) -> str:
         """Return the URL that remote machines call, for a webhook that listens at `url`. If it is not set, the last one for this address is

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
 from prime_train.core.errors import UsageError
 from prime_train.core.offers import Offer
-from prime_train.core.plugins.providers import LOCAL, PROVIDERS
+from prime_train.core.registry.providers import LOCAL, PROVIDERS
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
@@ -30,7 +30,7 @@ POD_PYTHON = "PRIME_TRAIN_POD_PYTHON"
 
 
 @dataclass(frozen=True)
-class Reach:
+class SshAccess:
     """How to log in to a machine by SSH: `known_hosts` was pinned under the pod's id when the agent was installed there."""
 
     connection: SshAddress
@@ -79,13 +79,13 @@ class Providers:
         found = next((account for account in accounts if account is not None), None)
         return AccountOfOne(found) if found is not None else None
 
-    def reach(self, pod_id: str, run_id: str, attempt: int) -> Reach | None:
+    def ssh_access(self, pod_id: str, run_id: str, attempt: int) -> SshAccess | None:
         """Return how to log in; None: the pod has no SSH, is gone, or does not report yet how to reach it."""
         name, own_id = provider_of(pod_id)
         connection = self.of(name).connection(own_id) if name in names_set_up(self.environment) else None
         if connection is None:
             return None
-        return Reach(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts")
+        return SshAccess(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts")
 
     def unreachable_reason(self) -> str:
         """Return why a machine that is elsewhere could not work with this control plane; empty if it could."""

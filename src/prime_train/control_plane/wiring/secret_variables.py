@@ -11,7 +11,7 @@ from prime_train.control_plane.wiring.github_auth import APP_KEY
 from prime_train.control_plane.wiring.github_auth import TOKEN as GITHUB_TOKEN
 from prime_train.control_plane.wiring.home import ALERT_URL, MASTER
 from prime_train.core.access.run_secrets import DEFAULT, for_runs
-from prime_train.core.plugins.providers import credentials
+from prime_train.core.registry.providers import credentials
 
 _BUCKET = ("AWS_SESSION_TOKEN", *dict.fromkeys(place.keys[1] for place in PLACES.values()))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from prime_train.core.plugins.providers import credentials
+from prime_train.core.registry.providers import credentials
 
 VARIABLE = "PRIME_TRAIN_RUN_SECRETS"
 """The variable with the operator's list: names and globs, separated by commas or spaces."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
 from prime_train.core.fast_parsing.spec_fields import FIELDS
-from prime_train.core.plugins.providers import PROVIDERS
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.providers import PROVIDERS
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec_choices import Compress, Spot
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder

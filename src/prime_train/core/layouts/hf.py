@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from prime_train.core.plugins.definitions import Layout
+from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from prime_train.core.plugins.definitions import Layout
+from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

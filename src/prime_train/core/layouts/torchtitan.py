@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from prime_train.core.plugins.definitions import Layout
+from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

@@ -6,7 +6,7 @@ would generate a new one each time, find no checkpoint there, and silently start
 
 from typing import TYPE_CHECKING
 
-from prime_train.core.plugins.definitions import Layout
+from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

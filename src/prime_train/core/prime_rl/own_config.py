@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prime_train.core.config_tree import Listing, Mapping, Scalar, find
-from prime_train.core.plugins.definitions import OwnConfig
 from prime_train.core.prime_rl.arguments import arguments, ours
+from prime_train.core.registry.definitions import OwnConfig
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

@@ -26,7 +26,7 @@ DECODING_SHARE = 0.4
 
 
 @dataclass(frozen=True)
-class Reach:
+class PeakShares:
     """The shares of a GPU's peak values that a server reaches: of the operations while prompts are processed, for dense models and for
     mixtures of experts, and of the memory bandwidth."""
 
@@ -35,8 +35,13 @@ class Reach:
     bandwidth: float = 0.70
 
 
-REACH = {"A100": Reach(0.71, 0.39), "H100": Reach(0.37, 0.27), "H200": Reach(0.37, 0.27), "H20": Reach(0.50, 0.30, 0.40)}
-OTHERS = Reach(0.50, 0.30)
+PEAK_SHARES = {
+    "A100": PeakShares(0.71, 0.39),
+    "H100": PeakShares(0.37, 0.27),
+    "H200": PeakShares(0.37, 0.27),
+    "H20": PeakShares(0.50, 0.30, 0.40),
+}
+OTHERS = PeakShares(0.50, 0.30)
 """The shares for GPUs without published speeds."""
 
 
@@ -56,16 +61,16 @@ class Requests:
 
 def seconds(model: Model, serving: Serving, gpu: Gpu, gpus: int, requests: Requests, *, gpu_bytes: float, utilization: float) -> float:
     """Return the seconds until all requests are answered, the middle of the range."""
-    reach, peak, bytes_per_s = REACH.get(gpu.family, OTHERS), gpu.tflops * 10**12 * gpus, gpu.gb_per_s * 10**9
+    shares, peak, bytes_per_s = PEAK_SHARES.get(gpu.family, OTHERS), gpu.tflops * 10**12 * gpus, gpu.gb_per_s * 10**9
     together = gpus > 1
     prompts = requests.count * requests.prompt
     operations = prompts * (2 * model.active + 2 * model.layers * model.attention_width * requests.prompt)
-    reading_s = operations / (peak * (reach.experts if model.is_moe else reach.dense) * (TOGETHER_SHARE if together else 1.0))
+    reading_s = operations / (peak * (shares.experts if model.is_moe else shares.dense) * (TOGETHER_SHARE if together else 1.0))
     length = requests.prompt + requests.new / 2
     memory = share(model, serving, gpus, utilization=utilization, gpu_bytes=gpu_bytes)
     batch = max(1.0, min(requests.at_once, requests.count, memory.kv_tokens / length))
     read = memory.parts.weights * _share_read(model, batch) + batch * length * kv_bytes(model, serving, gpus)
-    step_s = read / (bytes_per_s * reach.bandwidth) + batch * 2 * model.active / (peak * DECODING_SHARE)
+    step_s = read / (bytes_per_s * shares.bandwidth) + batch * 2 * model.active / (peak * DECODING_SHARE)
     step_s += TOGETHER_STEP_S if together else STEP_S
     request_s = TOGETHER_REQUEST_S if together else REQUEST_S
     return reading_s + requests.count * requests.new / batch * step_s + requests.count * request_s

@@ -32,7 +32,7 @@ UNLINKED_SHARE = 0.6
 
 
 @dataclass(frozen=True)
-class Reach:
+class PeakShares:
     """The shares of a GPU's peak that training reaches. `narrow` is the width of the hidden states at which matrices reach half of their
     share."""
 
@@ -41,17 +41,17 @@ class Reach:
     narrow: float
 
 
-REACH = {
-    "A100": Reach(0.68, 0.24, 150),
-    "H100": Reach(0.55, 0.16, 300),
-    "H200": Reach(0.60, 0.40, 500),
-    "GH200": Reach(0.60, 0.40, 500),
-    "B200": Reach(0.42, 0.25, 1000),
-    "B300": Reach(0.42, 0.25, 1000),
-    "GB200": Reach(0.42, 0.25, 1000),
-    "GB300": Reach(0.42, 0.25, 1000),
+PEAK_SHARES = {
+    "A100": PeakShares(0.68, 0.24, 150),
+    "H100": PeakShares(0.55, 0.16, 300),
+    "H200": PeakShares(0.60, 0.40, 500),
+    "GH200": PeakShares(0.60, 0.40, 500),
+    "B200": PeakShares(0.42, 0.25, 1000),
+    "B300": PeakShares(0.42, 0.25, 1000),
+    "GB200": PeakShares(0.42, 0.25, 1000),
+    "GB300": PeakShares(0.42, 0.25, 1000),
 }
-OTHERS = Reach(0.60, 0.24, 150)
+OTHERS = PeakShares(0.60, 0.24, 150)
 """The shares for GPUs without published speeds; the range covers nine in ten of all published speeds."""
 
 
@@ -69,12 +69,12 @@ class Pass:
 def token_s(model: Model, done: Pass, gpu: Gpu, gpus: int) -> float:
     """Return the GPU-seconds per token, the middle of the range."""
     again = {Recompute.FULL: 1.0, Recompute.SELECTIVE: 0.35, Recompute.NONE: 0.0}[done.recompute]
-    reach, peak = REACH.get(gpu.family, OTHERS), gpu.tflops * 10**12
-    share = reach.matrices * model.hidden / (model.hidden + reach.narrow) * (MOE_SHARE if model.is_moe else 1.0)
+    shares, peak = PEAK_SHARES.get(gpu.family, OTHERS), gpu.tflops * 10**12
+    share = shares.matrices * model.hidden / (model.hidden + shares.narrow) * (MOE_SHARE if model.is_moe else 1.0)
     matrices = matrix_operations(model, done.method) + 2 * again * model.active
     attention = 6 * model.layers * model.attention_width * done.seq_len * (1 + again / 3)
     kernels_s = KERNELS_S * model.layers * (1 + again / 3) / (done.seq_len * done.micro_batch)
-    seconds = matrices / (peak * share) + attention / (peak * reach.attention) + kernels_s
+    seconds = matrices / (peak * share) + attention / (peak * shares.attention) + kernels_s
     together = 1.0 if gpus == 1 or gpu.linked else UNLINKED_SHARE
     return seconds / together * (RL_TIMES if done.rl else 1.0)
 

@@ -40,7 +40,7 @@ class Trainer:
 
 
 UNKNOWN = Trainer("none", 0)
-TRAINERS: dict[str, Trainer] = {
+FITTED: dict[str, Trainer] = {
     "prime-rl": Trainer("prime-rl@559b4477 benchmarks/baselines", 27, {"wide": 1.07, "reserved": 1.11}),
     "torchtitan": Trainer("torchtitan@b5bcd76c benchmarks", 9, {"wide": 0.96, "compiled": 1.19, "reserved": 1.04, "compiled_share": 1.05}),
     "torchtune": Trainer(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prime_train.estimate.memory.learned import SHARED, TRAINERS, UNKNOWN
+from prime_train.estimate.memory.learned import FITTED, SHARED, UNKNOWN
 
 UNKNOWN_MARGIN = 1.08
 """The factor on estimated parts for a trainer without published peaks: with each source left out in turn, one peak in twenty is then more
@@ -56,7 +56,7 @@ class Learned:
         return self.shared[constant] * self.times.get(trainer, {}).get(constant, 1.0)
 
 
-LEARNED = Learned(SHARED, {name: trainer.times for name, trainer in TRAINERS.items()})
+LEARNED = Learned(SHARED, {name: trainer.times for name, trainer in FITTED.items()})
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Software:
 
 def software(made: MadeWith, learned: Learned = LEARNED) -> Software:
     """Return the memory constants of a trainer, whether it has published peaks or not."""
-    name, facts = made.trainer, TRAINERS.get(made.trainer, UNKNOWN)
+    name, facts = made.trainer, FITTED.get(made.trainer, UNKNOWN)
     margin = 1.0 if name in learned.times else UNKNOWN_MARGIN
     cached = made.ragged and made.measure is not Measure.ALLOCATED
     return Software(

@@ -15,7 +15,7 @@ LORA_SEQ_LEN = 4096
 _NOT_GENERATING = ("ForSequenceClassification", "ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
 
 
-class Verdict(StrEnum):
+class CheckResult(StrEnum):
     YES = "yes"
     NOTE = "note"
     """Something worth knowing, or something that could not be determined."""
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 @dataclass(frozen=True)
 class Check:
     name: str
-    verdict: Verdict
+    result: CheckResult
     message: str
 
 
@@ -67,52 +67,52 @@ def checks(known: Known, wanted: Wanted, vllm: Vllm) -> tuple[Check, ...]:
 def _access(known: Known) -> Check:
     if known.readable is False:
         how = "agree to its terms" if known.gated == "auto" else "ask for access"
-        return Check("access", Verdict.NO, f"gated, and your account has no access: {how} on its page, and set HF_TOKEN")
+        return Check("access", CheckResult.NO, f"gated, and your account has no access: {how} on its page, and set HF_TOKEN")
     if known.gated == "no":
-        return Check("access", Verdict.YES, "open to everyone")
+        return Check("access", CheckResult.YES, "open to everyone")
     if known.readable:
-        return Check("access", Verdict.YES, f"gated ({known.gated}); your token has access")
-    return Check("access", Verdict.NOTE, f"gated ({known.gated}): HF_TOKEN must belong to an account with access")
+        return Check("access", CheckResult.YES, f"gated ({known.gated}); your token has access")
+    return Check("access", CheckResult.NOTE, f"gated ({known.gated}): HF_TOKEN must belong to an account with access")
 
 
 def _kind(known: Known, vllm: Vllm) -> Check:
     kind = known.kind or vllm.kind_of(known.architecture)
     if kind is ModelKind.VISION_LANGUAGE:
         message = "vision-language: text trainers reject it or need extra settings; use a text model unless you need images"
-        return Check("kind", Verdict.NOTE, message)
-    return Check("kind", Verdict.YES, "text") if kind else Check("kind", Verdict.NOTE, "unknown")
+        return Check("kind", CheckResult.NOTE, message)
+    return Check("kind", CheckResult.YES, "text") if kind else Check("kind", CheckResult.NOTE, "unknown")
 
 
 def _served(known: Known, vllm: Vllm) -> Check:
     name = known.architecture
     if not name:
-        return Check("vLLM", Verdict.NOTE, "the architecture is unknown")
+        return Check("vLLM", CheckResult.NOTE, "the architecture is unknown")
     if name in vllm.dropped:
-        return Check("vLLM", Verdict.NO, f"{name} was supported up to vLLM {vllm.dropped[name]}, but no longer")
+        return Check("vLLM", CheckResult.NO, f"{name} was supported up to vLLM {vllm.dropped[name]}, but no longer")
     if vllm.kind_of(name) is not None:
-        return Check("vLLM", Verdict.YES, f"{name}" + (f", from vLLM {known.vllm} on" if known.vllm else ""))
+        return Check("vLLM", CheckResult.YES, f"{name}" + (f", from vLLM {known.vllm} on" if known.vllm else ""))
     if name.endswith(_NOT_GENERATING):
-        return Check("vLLM", Verdict.NO, f"{name} does not generate text")
-    return Check("vLLM", Verdict.NOTE, f"{name} is not in the list of vLLM {vllm.version}; newer ones may serve it")
+        return Check("vLLM", CheckResult.NO, f"{name} does not generate text")
+    return Check("vLLM", CheckResult.NOTE, f"{name} is not in the list of vLLM {vllm.version}; newer ones may serve it")
 
 
 def _tools(known: Known, wanted: Wanted) -> Check:
     match known.tools:
         case True:
-            return Check("tools", Verdict.YES, "its chat template supports tools")
+            return Check("tools", CheckResult.YES, "its chat template supports tools")
         case False:
-            return Check("tools", Verdict.NO if wanted.tools else Verdict.NOTE, "its chat template does not support tools")
+            return Check("tools", CheckResult.NO if wanted.tools else CheckResult.NOTE, "its chat template does not support tools")
         case None:
-            return Check("tools", Verdict.NOTE, "it is unknown whether its chat template supports tools")
+            return Check("tools", CheckResult.NOTE, "it is unknown whether its chat template supports tools")
 
 
 def _context(known: Known, wanted: Wanted) -> Check:
     if known.context is None:
-        return Check("context", Verdict.NOTE, "unknown")
+        return Check("context", CheckResult.NOTE, "unknown")
     if wanted.seq_len > known.context:
         message = f"{known.context:,} tokens, less than the requested {wanted.seq_len:,}; request {known.context} or less"
-        return Check("context", Verdict.NO, message)
-    return Check("context", Verdict.YES, f"{known.context:,} tokens")
+        return Check("context", CheckResult.NO, message)
+    return Check("context", CheckResult.YES, f"{known.context:,} tokens")
 
 
 def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
@@ -120,7 +120,7 @@ def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
     if wanted.preset is None:
         return
     if known.shape is None:
-        yield Check("memory", Verdict.NOTE, "its architecture is unknown, so memory cannot be estimated")
+        yield Check("memory", CheckResult.NOTE, "its architecture is unknown, so memory cannot be estimated")
         return
     seq_len = wanted.seq_len or min(LORA_SEQ_LEN, known.context or LORA_SEQ_LEN)
     needs = (
@@ -143,8 +143,8 @@ def _fitting(name: str, need: Need, wanted: Wanted, *, must: bool) -> Check:
     needed = f"{need.low / GIB:.1f} to {need.high / GIB:.1f} GiB on each of {wanted.gpus} x {wanted.preset.gb} GB"
     match found:
         case Fit.YES:
-            return Check(name, Verdict.YES, needed)
+            return Check(name, CheckResult.YES, needed)
         case Fit.TIGHT:
-            return Check(name, Verdict.NOTE, f"{needed}: tight")
+            return Check(name, CheckResult.NOTE, f"{needed}: tight")
         case Fit.NO:
-            return Check(name, Verdict.NO if must else Verdict.NOTE, f"{needed}: does not fit")
+            return Check(name, CheckResult.NO if must else CheckResult.NOTE, f"{needed}: does not fit")

@@ -11,7 +11,7 @@ from prime_train.operations.checkpoints.progress import Progress
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerifiedCheckpoint:
     """The result for one checkpoint. `manifest`: None if it cannot be read; then only its key is known."""
 
     key: str
@@ -23,21 +23,21 @@ class Verdict:
         return self.manifest is not None and not self.flaws
 
 
-def verify(found: Found, step: int | None, progress: Progress) -> Iterator[Verdict]:
+def verify(found: Found, step: int | None, progress: Progress) -> Iterator[VerifiedCheckpoint]:
     """Verify the checkpoint of `step`, by default the newest complete one. Raises UsageError if there is none."""
-    yield _verdict(found, of_step(found, step) if step is not None else newest(found), progress)
+    yield _verified(found, of_step(found, step) if step is not None else newest(found), progress)
 
 
-def verify_all(found: Found, progress: Progress) -> Iterator[Verdict]:
+def verify_all(found: Found, progress: Progress) -> Iterator[VerifiedCheckpoint]:
     """Verify every checkpoint in the bucket, then name those whose manifest cannot be read. Raises UsageError if there is no checkpoint."""
     wanted = found.catalog.manifests
     if not wanted and not found.catalog.unread:
         wanted = (newest(found),)
     for manifest in wanted:
-        yield _verdict(found, manifest, progress)
-    yield from (Verdict(key, None) for key in found.catalog.unread)
+        yield _verified(found, manifest, progress)
+    yield from (VerifiedCheckpoint(key, None) for key in found.catalog.unread)
 
 
-def _verdict(found: Found, manifest: Manifest, progress: Progress) -> Verdict:
+def _verified(found: Found, manifest: Manifest, progress: Progress) -> VerifiedCheckpoint:
     with progress(f"step {manifest.step}", manifest.size) as report:
-        return Verdict(manifest.key, manifest, tuple(flaws_of(found.bucket, manifest, progress=report)))
+        return VerifiedCheckpoint(manifest.key, manifest, tuple(flaws_of(found.bucket, manifest, progress=report)))

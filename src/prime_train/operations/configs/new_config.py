@@ -7,7 +7,7 @@ from pathlib import Path
 from prime_train.configs.parsing import read_text
 from prime_train.configs.templates import text as templates
 from prime_train.configs.templates.own_script import Own, config, default_command, name_of
-from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settle
+from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settings_for
 from prime_train.configs.templates.text import INCLUDED, KNOWN_REF
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
@@ -84,7 +84,7 @@ def prime_rl_settings(given: Answers, *, lora: bool | None, steps: int, ref: str
     hardware, and adapters otherwise. Raises UsageError for an answer that is not possible, and if the model does not fit the hardware."""
     how = How.AUTO if lora is None else How.LORA if lora else How.FULL
     wanted = _wanted(given, how, steps=steps, ref=ref, name=name)
-    settings = settle(wanted)
+    settings = settings_for(wanted)
     if isinstance(settings, str):
         raise UsageError(settings, fix=_larger(wanted), code=Exit.FINDINGS)
     _check_name(settings.name)
@@ -197,8 +197,8 @@ def _check_name(name: str) -> None:
 
 def _larger(wanted: Wanted) -> Advice:
     for count in GPUS:
-        if count > wanted.gpus and not isinstance(settle(replace(wanted, gpus=count)), str):
+        if count > wanted.gpus and not isinstance(settings_for(replace(wanted, gpus=count)), str):
             return Advice("use ", Option(Setting.GPUS, str(count)))
-    if wanted.how is How.FULL and not isinstance(settle(replace(wanted, how=How.LORA)), str):
+    if wanted.how is How.FULL and not isinstance(settings_for(replace(wanted, how=How.LORA)), str):
         return Advice("train only LoRA adapters: ", Option(Setting.LORA))
     return Advice("use larger GPUs, such as ", Option(Setting.PRESET, "h200-141gb"), ", or a smaller model")

@@ -8,7 +8,7 @@ from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, provider_to_rent_from
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking, rank, variant_of
-from prime_train.core.plugins.providers import PROVIDERS
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import RunSpec
 from prime_train.operations.cost import machine_at_most
 from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers

@@ -10,9 +10,9 @@ from prime_train.configs.parsing import Config
 from prime_train.configs.run_config import of_config
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.finding import Finding, Severity, has_errors
-from prime_train.core.plugins.providers import is_own_machine
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.reports.errors import is_debugging
-from prime_train.rules import Subject, look, rules_for, settle
+from prime_train.rules import Subject, apply_ignores, look, rules_for
 
 SLOW = frozenset(("memory",))
 """Families of rules that `lint` leaves out."""
@@ -73,7 +73,7 @@ def check_configs(read: Sequence[LoadedConfig], *, fast: bool = False, debug: bo
     sources = {file: text for loaded in read for file, text in loaded.sources.items()}
     loaded_findings = [finding for loaded in read for finding in loaded.findings]
     judged = [finding for loaded in read for finding in _judged_alone(loaded, fast=fast, debug=debug)]
-    return settle((*loaded_findings, *judged), sources), sources
+    return apply_ignores((*loaded_findings, *judged), sources), sources
 
 
 def passes(found: Iterable[Finding], fail_on: str) -> bool:
@@ -90,7 +90,7 @@ def check_run_config(
     """
     loaded = of_config(config, run_secrets)
     ruled = _judged_of(loaded, fast=False)
-    return settle((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
+    return apply_ignores((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
 
 
 def _judged_alone(loaded: LoadedConfig, *, fast: bool, debug: bool) -> tuple[Finding, ...]:

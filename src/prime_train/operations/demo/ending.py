@@ -19,7 +19,7 @@ from prime_train.reports.pages import page_html
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoResult:
     """The result of the demo. `weights` and `reference`: the hash of the final weights of the run and of the uninterrupted training; None
     if there are none. `checks`: what should be true at the end, and whether it is."""
 
@@ -32,16 +32,16 @@ class Outcome:
         return all(good for good, _ in self.checks)
 
 
-def outcome(here: Stage, story: Story, *, killed: bool) -> Outcome:
+def result_of(here: Stage, story: Story, *, killed: bool) -> DemoResult:
     """Return the outcome: whether the run succeeded, resumed from a durable step if its machine was preempted (`killed`), and has the same
     final weights as the uninterrupted training. Raises PermanentError if the last checkpoint cannot be read."""
     run = story.run
     weights = _final_weights(here.home.bucket(), run.run_id, run.spec.trainer.steps or 0)
     reference = _reference_weights(here)
-    return Outcome(weights, reference, tuple(_checks(story, weights, reference, killed=killed)))
+    return DemoResult(weights, reference, tuple(_checks(story, weights, reference, killed=killed)))
 
 
-def write_page(story: Story, found: Outcome, out: Path) -> Path:
+def write_page(story: Story, found: DemoResult, out: Path) -> Path:
     """Write the page and the chart into the folder, and return the page's path."""
     out.mkdir(parents=True, exist_ok=True)
     page = out / "demo.html"

@@ -23,7 +23,7 @@ from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
 from prime_train.control_plane.wiring.providers import PROVIDER
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.plugins.providers import LOCAL, credentials
+from prime_train.core.registry.providers import LOCAL, credentials
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launching.launch import Plan, launch
 from prime_train.ports import ExternalError

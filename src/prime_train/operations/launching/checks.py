@@ -11,7 +11,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
 from prime_train.core.finding import Finding
 from prime_train.core.offers import rank
-from prime_train.core.plugins.providers import PROVIDERS, is_own_machine, is_rented
+from prime_train.core.registry.providers import PROVIDERS, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.rules.spec_rules import named_files, only_installs

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.plugins.providers import is_own_machine, is_rented
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.providers import is_own_machine, is_rented
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.nearest import nearest
 from prime_train.estimate import gpus
 from prime_train.rules.hardware.host_bytes import disk_bytes, host_bytes

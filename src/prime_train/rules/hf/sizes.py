@@ -7,7 +7,7 @@ host memory need less; if a config mentions them, or refers to a file for them, 
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.plugins.providers import is_own_machine
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.estimate import gpus
 from prime_train.rules.command_line import flags
 from prime_train.rules.rule import Document, Rule, Subject, Violation
@@ -80,7 +80,7 @@ RULES = (
         "set a larger hardware.disk_gib",
         "hardware",
         _disk,
-        "hf_trainer",
+        "hf",
     ),
     Rule(
         "ME206",
@@ -90,6 +90,6 @@ RULES = (
         "use more GPUs, a larger kind, or LoRA",
         "memory",
         _memory,
-        "hf_trainer",
+        "hf",
     ),
 )

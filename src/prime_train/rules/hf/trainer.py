@@ -218,7 +218,7 @@ def _trl_pins(setup: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
-    return Rule(code, severity, title, why, fix, FAMILY, check, "hf_trainer")
+    return Rule(code, severity, title, why, fix, FAMILY, check, "hf")
 
 
 RULES = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.plugins.providers import is_own_machine
+from prime_train.core.registry.providers import is_own_machine
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Violation

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
-from prime_train.core.plugins.providers import is_own_machine
-from prime_train.core.plugins.trainers import TRAINERS
+from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.rules.command_line import COMMAND_CHARS_MAX
 from prime_train.rules.rule import Rule, Subject, Violation
 

@@ -1,6 +1,6 @@
 """The providers of machines: one row each, and one package below `prime_train.adapters` that implements it."""
 
-from prime_train.core.plugins.definitions import ProviderKind
+from prime_train.core.registry.definitions import ProviderKind
 
 LOCAL = "local"
 """Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's name."""

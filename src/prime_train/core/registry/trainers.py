@@ -2,8 +2,8 @@
 
 from prime_train.core import prime_rl
 from prime_train.core.layouts import areal, hf, lightning, torchtitan, trm, verl
-from prime_train.core.plugins.definitions import TrainerKind
 from prime_train.core.prime_rl.own_config import own_config
+from prime_train.core.registry.definitions import TrainerKind
 
 TRAINERS: dict[str, TrainerKind] = {
     "command": TrainerKind("prime_train.trainers.command:CommandTrainer", "runs `command`"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from prime_train.control_plane.pages import EVENTS, RUN_PAGES, PageRequest, PageResponse, Pages
+from prime_train.control_plane.dashboard_interface import EVENTS, RUN_PAGES, PageRequest, PageResponse, Pages
 from prime_train.control_plane.server.body import Overloaded, Receive, Scope
 from prime_train.control_plane.server.responder import Send
 from prime_train.ports import ExternalError
