@@ -131,6 +131,21 @@ TABLE = {
     "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "fastapi", "pydantic")),
 }
 
+
+def imports_markdown() -> str:
+    """Return the table for docs/architecture.md, without adapters whose rows have only the SDKs."""
+    rows = ["| part | may import | third party | pure |", "|---|---|---|---|"]
+    for part, row in TABLE.items():
+        if row.ours != adapter().ours:
+            cells = [", ".join(f"`{_short(name)}`" for name in names) for names in ((part,), row.ours, row.third_party)]
+            rows.append(f"| {' | '.join(cells)} | {'yes' if row.pure else ''} |")
+    return "\n".join(rows)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("prime_train.").replace(".", "/")
+
+
 DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}
 DENIED_TO_PURE |= {"tempfile", "shutil", "sqlite3", "logging", "random", "time"}
 CLOCK_READINGS = {"now", "utcnow", "today"}

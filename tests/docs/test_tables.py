@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from prime_train.core.markdown_tables import policy_markdown, transitions_markdown
+from tests.test_dependency_table import imports_markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
-TABLES = {"transitions": transitions_markdown, "policy": policy_markdown}
+TABLES = {"imports": imports_markdown, "transitions": transitions_markdown, "policy": policy_markdown}
 
 
 def filled(text: str) -> str:
@@ -19,7 +20,7 @@ def filled(text: str) -> str:
 
 def test_the_tables_of_the_architecture_page_are_those_of_the_code() -> None:
     text = PAGE.read_text()
-    assert text == filled(text), "run: .venv/bin/python tests/docs/test_tables.py"
+    assert text == filled(text), "run: .venv/bin/python -m tests.docs.test_tables"
 
 
 if __name__ == "__main__":

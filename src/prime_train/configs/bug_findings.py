@@ -1,5 +1,4 @@
-"""Turns a bug in prime-train that shows when one config is checked into a finding about that file, so that all other files are still
-checked."""
+"""Reports an unexpected exception in the check of one config as a finding about that file, so that all other files are still checked."""
 
 import traceback
 from collections.abc import Iterable

@@ -35,8 +35,8 @@ SILENT_SHARE_MAX = 0.5
 ACTIVE_MIN = 3
 """Minimum number of active runs that count as a fleet."""
 TOGETHER_S = 300
-"""Seconds within which several last heartbeats count as stopped by the same reason. It is so rare that a machine falls silent while the
-provider calls it active that two such machines within minutes are no coincidence, in any fleet that one control plane watches."""
+"""Seconds within which several last heartbeats count as stopped by the same reason. A machine that falls silent while the provider reports
+it as active is so rare that two of them within minutes are no coincidence, in any fleet that one control plane watches."""
 QUIET_S = 90
 """Seconds of silence after which a run counts towards a cohort of others, even if its own silence limit is longer."""
 FELL_KEPT_S = 900

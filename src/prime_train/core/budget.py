@@ -98,7 +98,7 @@ def hours_text(hours: float) -> str:
 
 
 def least(run: Run, limit: Limit, now_s: int) -> float:
-    """Return the value that the limit must exceed for the run to continue: dollars, hours, or a Unix time in seconds."""
+    """Return the value that a new limit must exceed for the run to continue: dollars, hours, or a Unix time in seconds."""
     match limit:
         case Limit.USD:
             return ledger.spent(run, now_s).usd / (1 - RESERVED_SHARE)

@@ -134,7 +134,7 @@ class Attempt:
     tracked: TrackedStep | None = None
     resumed_step: int = 0
     best_step_before: int = 0
-    """Highest step of all earlier attempts: steps up to it are recomputed."""
+    """Highest step of all earlier attempts. Steps up to it count as recomputed."""
     last_step: int = 0
     durable_step: int = 0
     evidence_requested_s: int | None = None

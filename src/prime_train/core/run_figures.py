@@ -85,7 +85,7 @@ class RunFigures:
 
     @cached_property
     def lost(self) -> tuple[Attempt, ...]:
-        """Return the attempts that another attempt followed or will follow; the attempt with which the run ended is not one of them."""
+        """Return the attempts that were or will be followed by another attempt. The attempt with which the run ended is not one of them."""
         return tuple(a for a in self.run.attempts if a.fenced_s is not None and not (self.run.is_over and a is self.run.current_attempt))
 
     @property

@@ -125,7 +125,7 @@ class JobExit(Wire):
     code: int | None = None
     """The trainer's exit code; negative is the signal that ended it."""
     saved_step: Count = 0
-    """The newest step of which the trainer had begun a checkpoint; the run has not succeeded until that checkpoint is committed."""
+    """The newest step of which the trainer had begun a checkpoint. The run has succeeded only once that checkpoint is committed."""
     log_tail: Lines = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
 

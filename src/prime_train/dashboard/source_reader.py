@@ -16,8 +16,7 @@ THREADS = 2
 KEPT_S = 5.0
 """Minimum seconds between two reads for the same run."""
 REST_TIMES = 20
-"""Factor on the duration of the last read: the next one starts at the earliest after this many times as long, so that it hardly loads the
-machine it logs in to."""
+"""The pause before the next read, as a multiple of the time that the last read took, so that reads hardly load the machine."""
 AT_REST_S = 300.0
 """Minimum seconds between two reads for a run at rest that has not changed since the last read."""
 FIRST_WAIT_S = 2.0

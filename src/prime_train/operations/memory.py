@@ -88,7 +88,7 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
         raise UsageError("no config and no model was given", fix=fix)
     ways = [Option(one) for one in (Setting.MODEL, Setting.GPUS, Setting.SEQ_LEN, Setting.LORA)]
     fix = Advice("set it with ", ways[0], ", ", ways[1], ", ", ways[2], " and ", ways[3])
-    raise UsageError(f"{config} does not contain which model is trained, and how", fix=fix)
+    raise UsageError(f"{config} does not say which model is trained, and how", fix=fix)
 
 
 def check_range(setting: Setting, value: float | None, low: float, high: float) -> None:

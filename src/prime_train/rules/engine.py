@@ -52,8 +52,8 @@ def _corrected(subject: Subject) -> Subject | None:
 
 
 def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterable[Violation]:
-    """Return the rule's violations. A violation that a corrected name would resolve is left out, as the misspelt name is reported itself;
-    one that only the correction brings up is reported after it."""
+    """Return the rule's violations. Those that disappear when misspelt names are corrected are left out, because the misspelt names are
+    reported themselves. Those that appear only after the correction follow at the end."""
     if corrected is None:
         return rule.check(subject)
     still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(corrected), FLAWS_MAX)}

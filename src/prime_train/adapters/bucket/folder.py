@@ -190,7 +190,7 @@ class FolderBucket:
         self._temp.mkdir(exist_ok=True)
 
     def _walk(self, folder: str, start: str) -> Iterator[Stat]:
-        """Yield the objects under `folder` ("" or ending in /) whose next part begins with `start`, in the order of keys."""
+        """Yield the objects below `folder` ("" or ending in /) whose path from there begins with `start`, in the order of keys."""
         for name, entry in self._entries(folder, start):
             try:
                 seen = None if name.endswith("/") else entry.stat()
@@ -204,8 +204,8 @@ class FolderBucket:
                 yield Stat(folder + name, seen.st_size, int(seen.st_mtime))
 
     def _entries(self, folder: str, start: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
-        """Return the folder's entries in the order of keys: a folder is sorted with its slash, so that `a-b` comes before what lies in
-        `a/`."""
+        """Return the folder's entries in the order of keys. A folder is sorted by its name with a slash, so that `a-b` comes before the
+        content of `a/`."""
         path = self._root / folder
         try:
             with os.scandir(path) as entries:

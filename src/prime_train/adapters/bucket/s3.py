@@ -42,8 +42,8 @@ READ_S_MAX = 60
 RETRIES_MAX = 8
 RETRY_S_MAX = 240
 BACKOFF_BASE = 4
-"""Growth factor of the pauses between retries. Each pause is random, at most this many times the previous one and at most 15 s. Eight of
-them take half a minute; with the library's default of 2 they take 2 s."""
+"""Base of the exponential back-off between retries. Each pause is random, at most this many times the previous one and at most 15 s. With
+this base, eight retries take half a minute; with the library's default of 2 they would take 2 s."""
 IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4

@@ -30,7 +30,7 @@ FILES_MAX = 50_000
 DEPTH_MAX = 64
 NAMED_MAX = 5
 WEIGHS = 100
-"""Divisor for findings about the total size: they name each file with at least 1/100 of all bytes."""
+"""A finding about the total size names each file that has at least one part in this many of all bytes."""
 LEVEL = 1
 """Compression level of gzip: the fastest one, because code is small and a launch should not wait."""
 

@@ -32,7 +32,7 @@ def translate(error: OSError, path: Path) -> PermanentError | TemporaryError:
 
 
 def await_true(question: Callable[[], bool], limit_s: float, complaint: str) -> None:
-    """Poll until `question` returns True. Raises TemporaryError with the complaint after `limit_s` seconds."""
+    """Poll until `question` returns True. Raises TemporaryError with `complaint` as its message after `limit_s` seconds."""
     end_s = time.monotonic() + limit_s
     while not question():
         if time.monotonic() > end_s:

@@ -1,8 +1,8 @@
 """Finds the place of every key and value in a TOML text, without interpreting the values.
 
 The standard library reads TOML but keeps no places. This scanner reads the text's outline in one pass, with limits on levels and values, so
-that no input on which the library would be slow reaches it. It is lenient: the library decides what is valid TOML, and `Lost` only reports
-how far the outline could be followed.
+that texts on which the library would be slow are refused before they reach it. It is lenient: the library decides what is valid TOML, and
+`Lost` only reports how far the outline could be followed.
 """
 
 import re

@@ -42,8 +42,8 @@ def _funds(context: Context) -> Funds | None:
 
 
 def see(context: Context, now_s: int) -> Snapshot:
-    """Return the facts for a single step outside a sweep. They include what may be concluded from missing heartbeats; without that, a
-    snapshot allows no conclusion from them."""
+    """Return the facts for a single step outside a sweep. They include what may be concluded from missing heartbeats; a snapshot without
+    that allows no conclusion from them."""
     snapshot = look(context, now_s)
     hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
     return replace(snapshot, hearing=hearing, listened_s=now_s)

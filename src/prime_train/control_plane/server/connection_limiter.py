@@ -12,8 +12,8 @@ from typing import Protocol
 from prime_train.control_plane.server.open_files import ConnectionLimits
 
 SHED_SHARE = 16
-"""The share of connections closed at a time is one in this many, so that a flood does not cause a search through all connections for each
-new one."""
+"""When connections have to be closed, one in this many is closed at a time, so that in a flood not every new connection causes a search
+through all connections."""
 LOG_S = 10.0
 
 log = logging.getLogger(__name__)

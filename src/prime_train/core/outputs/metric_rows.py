@@ -1,4 +1,4 @@
-"""The metrics that an agent stores as CSV, read back. A machine wrote them, so rows that are not understood are left out."""
+"""Reads the metrics that an agent stores as CSV. The file was written on a rented machine, so rows that cannot be parsed are left out."""
 
 import csv
 import math

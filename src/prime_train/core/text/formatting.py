@@ -18,8 +18,8 @@ def span(seconds: float) -> str:
 
 
 def usd(amount: float) -> str:
-    """Return the amount in dollars and cents; with four places below ten cents, and more for tiny amounts until two digits are not zero, so
-    that only 0 is shown as $0.00."""
+    """Return the amount in dollars and cents. Amounts below ten cents have four decimals; still smaller ones have more, up to the second
+    digit that is not zero, so that only 0 is shown as $0.00."""
     return _dollars(_cents(amount, places := _places(amount)), places)
 
 

@@ -23,7 +23,7 @@ def parts_of(pattern: str) -> tuple[str, ...]:
 
 
 def initial_positions(pattern: Sequence[str]) -> frozenset[int]:
-    """Return the positions in the pattern, which `parts_of` returned, before the first name of a path was matched."""
+    """Return the positions in a pattern, as returned by `parts_of`, before any name of a path is matched."""
     return _open({0}, pattern)
 
 
@@ -77,7 +77,7 @@ def _is_checkpoint(part: str, checkpoint: str) -> bool:
 
 
 def _open(reached: set[int], pattern: Sequence[str]) -> frozenset[int]:
-    """Return the positions, with those after a `**`, which may also stand for no folder at all."""
+    """Return the positions and, for each one at a `**`, also the next one, because `**` may match no folder at all."""
     return frozenset(reached | {at + 1 for at in reached if at < len(pattern) and pattern[at] == ACROSS})
 
 

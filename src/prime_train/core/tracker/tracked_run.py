@@ -7,8 +7,8 @@ RUNNING, FAILED = "running", "failed"
 
 @dataclass(frozen=True)
 class TrackerRun:
-    """The report of a run. `received_s`: time of its last report, by W&B's clock; 0: never. `step`: the step of its history, as W&B counts
-    it; None: not requested."""
+    """A run as the tracker reports it. `received_s`: time of the last data that the tracker received, by W&B's clock; 0: never. `step`: the
+    step of its history, as W&B counts it; None: not requested."""
 
     entity: str
     project: str

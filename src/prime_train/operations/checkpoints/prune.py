@@ -1,4 +1,4 @@
-"""Remove the checkpoints that need not be kept, by the run's retention policy or a changed one."""
+"""Delete the checkpoints that need not be kept, by the run's retention policy or by a policy that changes parts of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

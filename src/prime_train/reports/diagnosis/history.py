@@ -19,8 +19,8 @@ _SAVE = "Save more often if that is too much: after a machine is lost, only chec
 
 
 def ended_before(facts: Facts) -> Iterator[Diagnosis]:
-    """Yield a diagnosis of the steps that were lost, and why: with the current attempt if its machine is gone or silent, otherwise with the
-    newest attempt that ended badly."""
+    """Yield a diagnosis of the steps that were lost, and why. If the machine of the current attempt is gone or silent, the diagnosis is
+    about that attempt, otherwise about the newest attempt that ended badly."""
     run = facts.figures.run
     if isinstance(facts.verdict, Gone | Silent) and run.current_attempt is not None:
         kept = max(run.current_attempt.durable_step, run.current_attempt.resumed_step)

@@ -31,7 +31,7 @@ def advice(placement: Placement, job: Job, constraints: MachineConstraints, *, l
 
 
 def left_out(placement: Placement) -> Counter[str]:
-    """Return the number of excluded machines for each first reason."""
+    """Return how many machines were excluded, by the first reason for each."""
     return Counter(one.against[0].why for one in placement.left_out)
 
 

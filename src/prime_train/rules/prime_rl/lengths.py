@@ -27,8 +27,8 @@ def _completion_limits(settings: Settings, side: str) -> Iterator[tuple[Where, i
 
 
 def _served_is_wrong(settings: Settings) -> bool:
-    """Return whether the served length is below the trained one and is the mistake: completions fit into the trained length or into
-    both."""
+    """Return whether the served length is below the trained one and is probably the wrong one of the two: completions fit into the trained
+    length, or into both."""
     seq, served = settings.integer(_SEQ), settings.integer(_SERVED)
     if seq is None or served is None or served >= seq:
         return False
