@@ -414,7 +414,7 @@ def _loan(context: Context, disk: Path) -> KeyLoan | None:
 
 
 def _credentials_issued(keys: KeyRing | None, loan: KeyLoan | None) -> list[Source]:
-    """Return the sources of the lent keys, whose values must be redacted."""
+    """Return functions that read the temporary keys, whose values must be redacted."""
     return [source.secrets for source in (keys, loan) if source is not None]
 
 

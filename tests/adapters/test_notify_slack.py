@@ -685,7 +685,7 @@ def test_a_token_and_a_channel_make_threads(slack: FakeSlack) -> None:
         ({"PRIME_TRAIN_SLACK_TOKEN": "xapp-s3cr3t", "PRIME_TRAIN_SLACK_CHANNEL": CHANNEL}, "not a bot token"),
         ({"SLACK_WEBHOOK_URL": "https://hooks.slack.com/s3cr3t\nx"}, "not an http or https URL"),
         ({"SLACK_WEBHOOK_URL": "hooks.slack.com/services/s3cr3t"}, "not an http or https URL"),
-        ({"SLACK_WEBHOOK_URL": "https://x", "PRIME_TRAIN_SLACK_MENTION": "ann"}, "'ann' is not here"),
+        ({"SLACK_WEBHOOK_URL": "https://x", "PRIME_TRAIN_SLACK_MENTION": "ann"}, "not 'ann'"),
     ],
 )
 def test_a_setting_that_is_not_possible_is_reported(settings: dict[str, str], text: str) -> None:

@@ -106,7 +106,7 @@ def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
 
 
 def _unaskable(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
-    """Return the GPUs that could be queried at their first reading, and cannot be now."""
+    """Return the GPUs that could be queried at their first reading, but not now."""
     known = {load.index for load in health.first if not load.problem}
     return [load for load in snapshot.loads if load.problem and load.index in known]
 

@@ -63,7 +63,7 @@ class Job:
         )
 
     def trigger(self) -> Trigger:
-        """Return what has started the job. Raises UsageError as `read_event` does."""
+        """Return the event that started the job. Raises UsageError as `read_event` does."""
         return Trigger(self.repository, self.commit, self.run_id, read_event(self.event_name, self.event_file))
 
     @property

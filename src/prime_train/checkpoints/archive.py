@@ -38,7 +38,8 @@ def stem_of(name: str) -> str:
 
 @contextmanager
 def stage(into: Path, name: str) -> Iterator[Path]:
-    """Yield a hidden folder in `into` for files in transit, removed at the end, as is `into` if it was created here and stayed empty."""
+    """Yield a hidden folder in `into` for files in transit. At the end it is removed, and so is `into` if it was created here and is
+    empty."""
     made = not into.exists()
     into.mkdir(parents=True, exist_ok=True)
     hidden = into / f".prime-train-unpack-{name}"

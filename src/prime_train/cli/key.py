@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.control_plane.wiring.home import MASTER, Home
+from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import STORE
 
 

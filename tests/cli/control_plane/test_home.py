@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.wiring.home import PORT, Home, Serving, _loader_of
+from prime_train.control_plane.wiring.home import PORT, Home, Serving
+from prime_train.control_plane.wiring.notifiers import loader_of
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from tests import builders as b
@@ -88,7 +89,7 @@ def test_slack_is_notified_of_what_has_no_run_and_of_a_run_that_cannot_be_read(t
     here.store().create(Run("odd-1", b.spec(), created_s=1))
     with sqlite3.connect(here.root / "control.sqlite") as sql:
         sql.execute("UPDATE runs SET run = '{}'")
-    held = _loader_of(here.store())
+    held = loader_of(here.store())
     assert held("") is None
     assert held("odd-1") is None
     assert "run odd-1 is reported without its record" in caplog.text

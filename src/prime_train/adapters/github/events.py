@@ -62,7 +62,7 @@ Event = PullRequest | Comment | Dispatch | Other
 
 @dataclass(frozen=True)
 class Trigger:
-    """What has started a job. `commit`: the commit that the event is about; `job_id`: stays the same when the job is rerun."""
+    """The event that started a job. `commit`: the commit that the event is about; `job_id`: stays the same when the job is rerun."""
 
     repository: str
     commit: str

@@ -1,6 +1,7 @@
 """Authenticates requests and resolves their paths before the body is parsed. Reads no store, never raises.
 
-Checks in this order: size, path, method, form of the headers, clock, signature. The body, and the body against the path, are checked later.
+Checks in this order: size, path, method, form of the headers, clock, signature. Whether the body is valid, and belongs to the path, is
+checked later.
 """
 
 import hmac

@@ -4,9 +4,8 @@ import fcntl
 import json
 import logging
 import os
-import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,15 +15,14 @@ from urllib.parse import unquote, urlsplit
 
 from prime_train.adapters.bucket import address, open_bucket
 from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, other_bucket
-from prime_train.adapters.notify_log import LogNotifier
-from prime_train.adapters.notify_slack import slack_from
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import tracker_from
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
-from prime_train.control_plane.wiring.github_auth import client, speaks, speaks_only_of
+from prime_train.control_plane.wiring.master_key import key_in, key_in_file
+from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_provider
 from prime_train.core.access.run_secrets import for_runs
@@ -34,7 +32,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
 from prime_train.core.registry.providers import LOCAL, PROVIDERS
 from prime_train.core.run import Run
-from prime_train.ports import Bucket, ExternalError, Notifier, NoTracker, PermanentError, RunRecord, Store, Tracker, Watched
+from prime_train.ports import Bucket, ExternalError, NoTracker, Store, Tracker, Watched
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
@@ -44,14 +42,7 @@ if TYPE_CHECKING:
 
 HOME = "PRIME_TRAIN_HOME"
 BUCKET = "PRIME_TRAIN_BUCKET"
-ALERT_URL = "PRIME_TRAIN_ALERT_URL"
-MASTER = "PRIME_TRAIN_MASTER_KEY"
 DYNAMO = "dynamodb://"
-SLACK = "PRIME_TRAIN_SLACK_"
-MASTER_BYTES = 32
-FIX_MASTER = Advice(
-    Call(Operation.SHOW_KEY), " prints it on the machine that serves the control plane; on AWS, use ", Call(Operation.SHOW_DEPLOYED_KEY)
-)
 FILE = "file:"
 FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
@@ -221,21 +212,11 @@ class Home:
 
     def master(self) -> bytes:
         """Return the master key, from which all agents' keys are derived: the environment's, or the home's own, created on first use."""
-        named = self.environment.get(MASTER, "")
-        if named:
-            return _unhexed(named)
-        if self.environment.get(STORE):
-            raise UsageError(f"{STORE} is set, {MASTER} is not", fix=FIX_MASTER, code=Exit.USAGE)
+        key = key_in(self.environment)
+        if key is not None:
+            return key
         self._make()
-        path = self.root / "master.key"
-        if not path.exists():
-            _create_once(path, secrets.token_bytes(MASTER_BYTES))
-        key = path.read_bytes()
-        if len(key) != MASTER_BYTES:
-            raise UsageError(
-                f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running machines use its old value"
-            )
-        return key
+        return key_in_file(self.root / "master.key")
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -290,7 +271,7 @@ class Home:
             pods=pods,
             master=master,
             webhook_url=webhook_url,
-            notifiers=self._notifiers(),
+            notifiers=notifiers_of(self.environment, self.store),
             tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
             # For a remote control plane it is unknown here which secrets it can provide.
@@ -380,28 +361,6 @@ class Home:
 
         return tracker_from(self.environment) or NoTracker()
 
-    def _notifiers(self) -> tuple[Notifier, ...]:
-        """Return the notifiers. Raises PermanentError for invalid settings of one."""
-        from prime_train.adapters.notify_webhook import webhooks_from
-
-        webhooks = webhooks_from(self.environment, self.environment.get(ALERT_URL) or None)
-        return LogNotifier(), *webhooks, *self._on_slack(), *self._on_github()
-
-    def _on_slack(self) -> Iterator[Notifier]:
-        if not any(name.startswith(SLACK) for name in self.environment) and not self.environment.get("SLACK_WEBHOOK_URL"):
-            return
-
-        slack = slack_from(self.environment, _loader_of(self.store()))
-        if slack is not None:
-            yield slack
-
-    def _on_github(self) -> Iterator[Notifier]:
-        if speaks(self.environment):
-            from prime_train.adapters.github import GitHubNotifier
-
-            web_url = self.environment.get("GITHUB_SERVER_URL") or "https://github.com"
-            yield GitHubNotifier(client(self.environment), _loader_of(self.store()), web_url=web_url, only=speaks_only_of(self.environment))
-
     def _make(self) -> None:
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -421,45 +380,3 @@ def _refuse_empty(store: Store, bucket: Bucket, url: str) -> None:
 
 def _watched_by(context: "Context", watched: Watched) -> "Context":
     return replace(context, watched=watched)
-
-
-def _unhexed(text: str) -> bytes:
-    """Return the key. Errors are not chained and do not show the text, because it is a secret."""
-    try:
-        key = bytes.fromhex(text.strip())
-    except ValueError:
-        key = b""
-    if len(key) != MASTER_BYTES:
-        raise UsageError(f"{MASTER} is not {2 * MASTER_BYTES} hex digits", fix=FIX_MASTER, code=Exit.USAGE)
-    return key
-
-
-def _create_once(path: Path, content: bytes) -> None:
-    """Create the file completely or not at all; an existing file stays."""
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return
-    finally:
-        draft.unlink()
-
-
-def _loader_of(store: Store) -> Callable[[str], RunRecord | None]:
-    """Return a function that loads the current run for notifiers. It returns None also for an unreadable record, and for an alert of no
-    run; the alert is then sent without it."""
-
-    def record(run_id: str) -> RunRecord | None:
-        try:
-            return store.load(run_id) if run_id else None
-        except PermanentError as error:
-            logging.getLogger("prime_train.alerts").warning("run %s is reported without its record: %s", run_id, error)
-            return None
-
-    return record

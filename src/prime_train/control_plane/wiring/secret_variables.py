@@ -9,7 +9,8 @@ from prime_train.adapters.tracker_wandb import KEY as WANDB_KEY
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.wiring.github_auth import APP_KEY
 from prime_train.control_plane.wiring.github_auth import TOKEN as GITHUB_TOKEN
-from prime_train.control_plane.wiring.home import ALERT_URL, MASTER
+from prime_train.control_plane.wiring.master_key import MASTER
+from prime_train.control_plane.wiring.notifiers import ALERT_URL
 from prime_train.core.access.run_secrets import DEFAULT, for_runs
 from prime_train.core.registry.providers import credentials
 

@@ -21,7 +21,7 @@ _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Return the names and arguments of a run of the Trainer."""
+    """Return the checkpoint names of the Trainer, and the arguments with which this command resumes."""
     return Layout(None, PATTERN, files=(STATE,), resume=resume_of(spec.trainer.command))
 
 

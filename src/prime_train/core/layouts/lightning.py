@@ -15,7 +15,7 @@ LOGS = "lightning_logs"
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Return the names and arguments of a run of Lightning's Trainer."""
+    """Return the checkpoint names, progress file and resume arguments of a run of Lightning's Trainer."""
     # A regular expression may be for the output.
     file = None if spec.trainer.progress.kind == "regex" else f"{LOGS}/version_0/metrics.csv"
     return Layout(None, "step_{step}", progress_file=file, resume=f"--ckpt_path {{checkpoint}}/{CHECKPOINT}")

@@ -12,7 +12,7 @@ _CHOICE = re.compile(r"--checkpoint\.(no_)?(enable|load_only|load_step|folder|la
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Return the names and arguments of a run of torchtitan."""
+    """Return the checkpoint names and resume arguments of a run of torchtitan."""
     return Layout(None, "step-{step}", sentinel=".metadata", resume="--checkpoint.load_step {step}")
 
 

@@ -13,7 +13,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Return the names and arguments of a run of TRM's published code."""
+    """Return the checkpoint names and resume arguments of a run of TRM's published code."""
     return Layout(None, "weights_{step}", files=(CHECKPOINT,), resume=f"++load_checkpoint={{checkpoint}}/{CHECKPOINT}")
 
 

@@ -15,7 +15,7 @@ _CONFIG = ("config-name", "config-path", "config-dir")
 
 
 def layout(spec: "RunSpec") -> Layout:
-    """Return the names and arguments of a run of verl."""
+    """Return the checkpoint names and resume arguments of a run of verl."""
     # A path with anything behind the number is refused by verl.
     return Layout(None, "global_step_{step}", resume=f"{MODE}=resume_path {_PATH}={{checkpoint}}")
 

@@ -10,7 +10,8 @@ from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
 from prime_train.adapters.tracker_wandb.client import WandbClient
-from prime_train.control_plane.wiring.home import MASTER, wall_s
+from prime_train.control_plane.wiring.home import wall_s
+from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.operations.aws.deployment import Deployment

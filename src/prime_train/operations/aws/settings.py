@@ -22,7 +22,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 LOCAL = ("127.0.0.1", "::1", "localhost")
 SETTINGS = frozenset({"AlarmEmail", "Architecture", "Provider", "PublicUrl", "Runtime"})
-"""Stack parameters that are given by settings of their own."""
+"""Stack parameters that have a setting of their own, by which they must be given."""
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 PYTHON = "python"
 """The prefix of the version in the names of Lambda runtimes."""

@@ -52,7 +52,7 @@ def review_for(
 
 
 def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig]) -> list[str]:
-    """Return the paths of the configs that define a run. Raises UsageError if what has started the job would launch too many."""
+    """Return the paths of the configs that define a run. Raises UsageError if the job's event would launch too many."""
     runs = runs_among(read)
     if launches(trigger):
         check_launches(runs)

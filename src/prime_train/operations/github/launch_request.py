@@ -35,7 +35,8 @@ def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: b
 
 
 def launches(trigger: Trigger) -> bool:
-    """Return whether what has started the job is a pull request event that launches the pull request's configs, if its sender may."""
+    """Return whether the job was started by a pull request event that launches the pull request's configs. Whether its sender may do that
+    is checked elsewhere."""
     return isinstance(trigger.event, PullRequest) and not _why_not(trigger, trigger.event)
 
 

@@ -46,7 +46,8 @@ def _alone(settings: Settings) -> Iterator[Violation]:
 
 
 def _alone_by_default(settings: Settings) -> Iterator[Violation]:
-    """Yield notes for groups of one by default; a config without a spec may be completed by another one or by arguments."""
+    """Yield notes for groups of one by default. A config that no run names is only noted, because another config or arguments may set the
+    group size."""
     for where, algo in _lonely(settings).items():
         if settings.spec is None and not settings.has(where):
             yield violation(
