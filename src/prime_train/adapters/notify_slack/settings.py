@@ -71,4 +71,6 @@ def _mention(name: str) -> str:
         return f"<@{name}>"
     if _GROUP.fullmatch(name):
         return f"<!subteam^{name}>"
-    raise PermanentError(f"{MENTION} must name here, channel, everyone, a member's id (U0123ABCD) or a group's id (S0123ABCD), not {name!r}")
+    raise PermanentError(
+        f"{MENTION} must name here, channel, everyone, a member's id (U0123ABCD) or a group's id (S0123ABCD), not {name!r}"
+    )
