@@ -630,16 +630,6 @@ def test_a_key_tells_whose_it_is_and_what_it_may(fake: FakePrime) -> None:
     assert (person.scope["instances"].read, person.scope["instances"].write) == (True, False)
 
 
-def test_a_disk_is_made_listed_and_deleted(fake: FakePrime) -> None:
-    client = client_of(fake)
-    disk = client.create_disk("cache", 100, provider="runpod", data_center="US-KS-2")
-
-    assert [(each.id, each.name, each.size) for each in client.disks()] == [(disk.id, "cache", 100)]
-    client.delete_disk(disk.id)
-    client.delete_disk(disk.id)
-    assert client.disks() == []
-
-
 @pytest.mark.parametrize(
     ("body", "log"),
     [(b'"a\\nb"', "a\nb"), (b'{"logs": ["a", "b"]}', "a\nb"), (b'{"logs": "a\\nb"}', "a\nb"), (b"a\nb", "a\nb"), (b'{"x": 1}', '{"x": 1}')],

@@ -19,7 +19,6 @@ from prime_train.estimate.checkpoint_interval import (
     advise,
     best_interval_s,
     daly_s,
-    durable_lag_s,
     loss_s,
     loss_share,
     mtbf_s,
@@ -214,11 +213,6 @@ def test_one_more_preemption_never_makes_a_machine_look_safer(paid_s: float, pre
 def test_negative_time_or_preemptions_are_refused(paid_s: float, preemptions: int) -> None:
     with pytest.raises(ValueError, match="negative"):
         mtbf_s(paid_s, preemptions)
-
-
-@pytest.mark.parametrize(("saved_s", "lag_s"), [(None, None), (900, 100), (1000, 0), (1003, 0)])
-def test_the_lag_is_the_age_of_the_newest_committed_step_and_never_negative(saved_s: int | None, lag_s: int | None) -> None:
-    assert durable_lag_s(saved_s, 1000) == lag_s
 
 
 # --------------------------------------------------------------------------------------------------------------------- advice

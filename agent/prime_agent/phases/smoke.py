@@ -36,7 +36,7 @@ class _Reached:
             self.step = max(self.step, seen.step if seen is not None else 0)
 
     def ignore(self, lines: list[str]) -> None:
-        """Read lines from before the test, of which only a header counts."""
+        """Read lines that were written before the test; only a header among them counts."""
         for line in lines:
             self._reader.read(line)
 

@@ -58,7 +58,7 @@ def _inside(folder: Path) -> Iterator[Path]:
                 yield Path(here) / name
 
 
-# ------------------------------------------------------------------------------------------------------------------- one file
+# ------------------------------------------------------------------------------------------------------------------- parsed file
 
 
 def _read_alone(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
@@ -81,30 +81,26 @@ def _of_yaml(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str]) 
 
 
 def _of_toml(file: Path, by_name: bool) -> LoadedConfig:
-    trainer_config = read_trainer_config(file)
-    if trainer_config.root is None:
-        return _unread(trainer_config, by_name)
-    kind = kind_of_toml(trainer_config.root)
-    if kind and (by_name or is_complete(trainer_config.root)):
-        return _bare(trainer_config, kind)
+    parsed = read_trainer_config(file)
+    if parsed.root is None:
+        return _unread(parsed, by_name)
+    kind = kind_of_toml(parsed.root)
+    if kind and (by_name or is_complete(parsed.root)):
+        return _bare(parsed, kind)
     message = "this is not the config of a known trainer: only its syntax was checked"
-    note = Finding("PT009", message, trainer_config.file, severity=Severity.NOTE)
-    return LoadedConfig(
-        trainer_config.file, None, (*trainer_config.findings, note), {trainer_config.file: trainer_config.source}, is_config=by_name
-    )
+    note = Finding("PT009", message, parsed.file, severity=Severity.NOTE)
+    return LoadedConfig(parsed.file, None, (*parsed.findings, note), {parsed.file: parsed.source}, is_config=by_name)
 
 
 def _unread(file: Config | TrainerConfigFile, by_name: bool) -> LoadedConfig:
     return LoadedConfig(file.file, None, file.findings, {file.file: file.source}, is_config=by_name or looks_like_config(file.source))
 
 
-def _bare(trainer_config: TrainerConfigFile, kind: ConfigFormat) -> LoadedConfig:
-    sources = {trainer_config.file: trainer_config.source}
-    if trainer_config.root is None:
-        return LoadedConfig(trainer_config.file, None, trainer_config.findings, sources)
+def _bare(parsed: TrainerConfigFile, kind: ConfigFormat) -> LoadedConfig:
+    sources = {parsed.file: parsed.source}
+    if parsed.root is None:
+        return LoadedConfig(parsed.file, None, parsed.findings, sources)
     null = TRAINERS[kind].null if kind in TRAINERS else ""
-    root = with_nulls(trainer_config.root, null) if null else trainer_config.root
-    subject = Subject(
-        trainer=Document(trainer_config.file, root, trainer_config.source), kind=kind, files=resumed(trainer_config.file, root)
-    )
-    return LoadedConfig(trainer_config.file, subject, trainer_config.findings, sources)
+    root = with_nulls(parsed.root, null) if null else parsed.root
+    subject = Subject(trainer=Document(parsed.file, root, parsed.source), kind=kind, files=resumed(parsed.file, root))
+    return LoadedConfig(parsed.file, subject, parsed.findings, sources)

@@ -97,13 +97,13 @@ def resumed(file: str, root: Tree) -> frozenset[str]:
 def _of_own(config: Config, subject: Subject, own: OwnConfig) -> LoadedConfig:
     assert config.spec is not None
     kind = config.spec.trainer.kind
-    trainer_configs = _trainer_configs(_trees(config.file, config.spec.trainer.code.folder), [name for _, name in own.files])
-    found = [(path, trainer_configs[name].root if name in trainer_configs else None) for path, name in own.files]
+    parsed = _trainer_configs(_trees(config.file, config.spec.trainer.code.folder), [name for _, name in own.files])
+    found = [(path, parsed[name].root if name in parsed else None) for path, name in own.files]
     roots = [nested(path, root, root.place) for path, root in found if root is not None]
     if len(roots) < len(own.files):
-        return _loaded_config(config, subject, trainer_configs, None)
+        return _loaded_config(config, subject, parsed, None)
     root = reduce(merged, (*roots, *own.settings))
-    return _loaded_config(config, subject, trainer_configs, with_nulls(root, TRAINERS[kind].null), cast("ConfigFormat", kind))
+    return _loaded_config(config, subject, parsed, with_nulls(root, TRAINERS[kind].null), cast("ConfigFormat", kind))
 
 
 def _of_command(config: Config, subject: Subject) -> LoadedConfig:
@@ -115,14 +115,12 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     if name is None:
         kind = kind_of_command(spec.trainer.command)
         return _loaded_config(config, subject, {}, changes(_with_settings(spec), kind, place) if kind else None, kind)
-    trainer_configs = _trainer_configs(_trees(config.file, spec.trainer.code.folder), [name])
-    root = trainer_configs[name].root if name in trainer_configs else None
+    parsed = _trainer_configs(_trees(config.file, spec.trainer.code.folder), [name])
+    root = parsed[name].root if name in parsed else None
     if root is None:
-        return _loaded_config(config, subject, trainer_configs, None)
+        return _loaded_config(config, subject, parsed, None)
     kind = kind_of_toml(root) if name.endswith(TOML) else kind_of_yaml(root)
-    return _loaded_config(
-        config, subject, trainer_configs, merged(root, changes(_with_settings(spec), kind, place)) if kind else None, kind
-    )
+    return _loaded_config(config, subject, parsed, merged(root, changes(_with_settings(spec), kind, place)) if kind else None, kind)
 
 
 def _with_settings(spec: "RunSpec") -> str:
@@ -215,13 +213,13 @@ def _trainer_configs(trees: Sequence[Path], names: Sequence[str]) -> dict[str, T
 
 
 def _loaded_config(
-    config: Config, subject: Subject, trainer_configs: Mapping[str, TrainerConfigFile], root: Tree | None, kind: ConfigFormat = ""
+    config: Config, subject: Subject, parsed: Mapping[str, TrainerConfigFile], root: Tree | None, kind: ConfigFormat = ""
 ) -> LoadedConfig:
-    first = next(iter(trainer_configs.values()), None)
+    first = next(iter(parsed.values()), None)
     file, source = (first.file, first.source) if first is not None else (config.file, config.source)
-    sources = {config.file: config.source} | {trainer_config.file: trainer_config.source for trainer_config in trainer_configs.values()}
+    sources = {config.file: config.source} | {one.file: one.source for one in parsed.values()}
     assert subject.spec is not None
-    files = _present(config.file, subject, (*trainer_configs, *(resumed(file, root) if root is not None else ())))
+    files = _present(config.file, subject, (*parsed, *(resumed(file, root) if root is not None else ())))
     combined = replace(
         subject,
         trainer=Document(file, root, source) if root is not None else None,
@@ -231,11 +229,11 @@ def _loaded_config(
         has_code=_has_code(config.file, subject.spec),
         sources=tuple(sources.items()),
     )
-    findings = (*config.findings, *(finding for trainer_config in trainer_configs.values() for finding in trainer_config.findings))
+    findings = (*config.findings, *(finding for one in parsed.values() for finding in one.findings))
     return LoadedConfig(
         config.file,
         combined,
         findings,
         sources,
-        frozenset(os.path.realpath(trainer_config.file) for trainer_config in trainer_configs.values()),
+        frozenset(os.path.realpath(one.file) for one in parsed.values()),
     )

@@ -87,12 +87,6 @@ class Advice:
     text: str | None
 
 
-def durable_lag_s(saved_s: int | None, now_s: int) -> int | None:
-    """Return the seconds of training lost if the machine is lost now: the age of the newest committed step, which was saved at
-    `saved_s`."""
-    return None if saved_s is None else max(0, now_s - saved_s)
-
-
 def mtbf_s(paid_s: float, preemptions: int) -> float:
     """Return the mean paid seconds between preemptions.
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.pods_prime import errors
-from prime_train.adapters.pods_prime.models import Billed, Disk, Part, Person, Rented, SshKey, Wallet
+from prime_train.adapters.pods_prime.models import Billed, Part, Person, Rented, SshKey, Wallet
 from prime_train.adapters.pods_prime.rate_limit import RateLimitPause
 from prime_train.adapters.pods_prime.settings import API, Settings
 from prime_train.ports import TemporaryError
@@ -131,21 +131,6 @@ class PrimeClient:
             if _material(key.public_key or "") == _material(public_key):
                 return key.id
         return parsed(SshKey, *self._post("/ssh_keys/", {"name": name, "publicKey": public_key.strip()})).id
-
-    def disks(self) -> list[Disk]:
-        return list(self.listed(Disk, "/disks/"))
-
-    def create_disk(self, name: str, size_gb: int, *, provider: str, data_center: str) -> Disk:
-        """Create a network disk. It outlives its pods, is paid for until it is deleted, and can be attached only in this data centre."""
-        body: dict[str, object] = {
-            "disk": {"name": name, "size": size_gb, "dataCenterId": data_center},
-            "provider": {"type": provider},
-        }
-        return parsed(Disk, *self._post("/disks/", body | self.paid_by()))
-
-    def delete_disk(self, disk_id: str) -> None:
-        """Delete the disk; if it does not exist, that is no error."""
-        self._delete(f"/disks/{disk_id}")
 
     def wallet(self) -> Wallet:
         """Return the team's wallet if a team pays, else the person's. At a balance of 0, Prime deletes every pod at once."""

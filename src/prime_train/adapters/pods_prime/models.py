@@ -117,16 +117,6 @@ class SshKey(Part):
     public_key: str | None = None
 
 
-class Disk(Part):
-    id: str
-    name: str | None = None
-    status: str | None = None
-    provider_type: str | None = None
-    size: float | None = None
-    """Size in GB."""
-    price_hr: float | None = None
-
-
 class Wallet(Part):
     balance_usd: float
     wallet_id: TextOrNone = None

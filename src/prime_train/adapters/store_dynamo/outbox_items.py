@@ -1,4 +1,4 @@
-"""Actions that write a save's history lines, and put its alerts into the outbox, each key once."""
+"""Actions that write the history lines of a save, and put its alerts into the outbox, none of them twice."""
 
 import time
 from collections.abc import Sequence

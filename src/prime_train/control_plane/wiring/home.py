@@ -282,7 +282,7 @@ class Home:
             is_guest=bool(self.elsewhere),
             delivers=not (self.elsewhere and self.about.watches),
         )
-        return context if watched is None else _watched_by(context, watched)
+        return context if watched is None else replace(context, watched=watched)
 
     def serving(self) -> Serving | None:
         """Return the control plane that serves this home now, or None."""
@@ -376,7 +376,3 @@ def _refuse_empty(store: Store, bucket: Bucket, url: str) -> None:
     if going_on and not any(True for _ in bucket.list(RUNS)):
         message = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
         raise UsageError(message, fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)
-
-
-def _watched_by(context: "Context", watched: Watched) -> "Context":
-    return replace(context, watched=watched)

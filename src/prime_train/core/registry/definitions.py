@@ -33,7 +33,7 @@ class Layout:
 @dataclass(frozen=True)
 class OwnConfig:
     """A trainer's own config, as a run has it. `files`: the paths of its files in the working tree, the config itself first, each with the
-    keys under which it is merged; `settings`: trees that are merged over them, those of the user before those of prime-train."""
+    keys under which it is merged; `settings`: trees that are merged over the files, first the user's, then prime-train's."""
 
     files: "tuple[tuple[tuple[str, ...], str], ...]"
     settings: "tuple[Tree, ...]"
