@@ -58,7 +58,7 @@ def _inside(folder: Path) -> Iterator[Path]:
                 yield Path(here) / name
 
 
-# -------------------------------------------------------------------------------------------------------------------- one file
+# ------------------------------------------------------------------------------------------------------------------- one file
 
 
 def _read_alone(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
