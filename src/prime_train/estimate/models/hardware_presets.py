@@ -21,15 +21,15 @@ class Preset:
 
 
 PRESETS = (
-    Preset("h100-80gb", "H100_80GB", 80, "the usual choice: trains all weights of a 4B model on 2, of an 8B model on 4"),
+    Preset("h100-80gb", "H100_80GB", 80, "the usual choice: trains 4B models on 2, 8B on 4"),
     Preset("h200-141gb", "H200_141GB", 141, "as fast as an H100, with more memory"),
     Preset("b200-180gb", "B200_180GB", 180, "the fastest, if the software is new enough to support it"),
     Preset("a100-80gb", "A100_80GB", 80, "a third of an H100's speed, often at a similar cost"),
-    Preset("a100-40gb", "A100_40GB", 40, "LoRA for models up to 8B, all weights of small models"),
-    Preset("l40s-48gb", "L40S_48GB", 48, "LoRA for models up to 8B; no NVLink, so best used singly"),
-    Preset("a6000-48gb", "A6000_48GB", 48, "LoRA for models up to 8B, slowly and cheaply"),
-    Preset("rtx5090", "RTX5090_32GB", 32, "LoRA for models up to 4B"),
-    Preset("rtx4090", "RTX4090_24GB", 24, "LoRA for models up to 4B, all weights below 1B"),
+    Preset("a100-40gb", "A100_40GB", 40, "LoRA of models up to 8B, all weights of small models"),
+    Preset("l40s-48gb", "L40S_48GB", 48, "LoRA of models up to 8B; no NVLink, best used singly"),
+    Preset("a6000-48gb", "A6000_48GB", 48, "LoRA of models up to 8B, slowly and cheaply"),
+    Preset("rtx5090", "RTX5090_32GB", 32, "LoRA of models up to 4B"),
+    Preset("rtx4090", "RTX4090_24GB", 24, "LoRA of models up to 4B, all weights below 1B"),
     Preset("rtx3090", "RTX3090_24GB", 24, "for experiments"),
 )
 DEFAULT = PRESETS[0]
