@@ -25,6 +25,7 @@ OTHER_PROGRAMS = {
     "agent/prime_agent/main.py": {"--disk"},  # the agent's own
     "src/prime_train/adapters/aws_deploy/package.py": {"--quiet"},  # pip
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
+    "src/prime_train/configs/templates/own_script.py": {"--config", "--out"},  # trainers
     "src/prime_train/adapters/pods_local/__init__.py": {"--disk"},  # the agent's own
     "src/prime_train/adapters/provisioning/bring_up.sh": {"--disk", "--python", "--quiet", "--version"},  # the agent's own, uv, pip, Python
     "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format"},  # git

@@ -35,7 +35,7 @@ ASKS: Mapping[str, Ask] = {
 }
 
 ANSWERS: Mapping[str, tuple[Response, type[ExternalError], str]] = {
-    "no-right": (ACCESS_DENIED, PermanentError, "lacks permission; it needs the permissions to get, put, list and delete"),
+    "no-right": (ACCESS_DENIED, PermanentError, "lacks permission; the keys need the permissions to get, put, list and delete"),
     "no-bucket": (NO_SUCH_BUCKET, PermanentError, "no bucket with that name; create it"),
     "clock": (TIME_TOO_SKEWED, PermanentError, "clock is wrong; set it"),
     "redirect": (PERMANENT_REDIRECT, PermanentError, "another region; write ?region="),

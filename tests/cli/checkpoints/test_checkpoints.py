@@ -302,7 +302,7 @@ def test_a_bucket_or_run_that_is_not_there_is_reported(shell: Shell, url: str) -
     assert "there is no checkpoint of a run other" in refused(shell, "other", url)
     shell.ok("status")  # which makes a store without a run
     output = refused(shell, "other", url)
-    assert "write the whole id" in output
+    assert "write the complete id" in output
     assert "no runs yet" not in output
     assert "there is no bucket at file:///none" in refused(shell, RUN_ID, "--bucket", "file:///none")
     assert not Path("/none").exists()
