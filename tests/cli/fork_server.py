@@ -93,6 +93,7 @@ if __name__ == "__main__":
     # Ctrl-C is for the tests, and this process leaves when they do; the processes between it and the commands are waited for by nobody.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.disable()
     for verbs in VERBS.values():
         for each in verbs:
             preload(each)
@@ -100,5 +101,6 @@ if __name__ == "__main__":
         import_module(module)
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a process with threads cannot be forked safely"
     gc.freeze()
+    gc.enable()
     serve(socket.socket(fileno=int(sys.argv[1])))
     run()
