@@ -1,29 +1,34 @@
 """A control plane that issues keys by a role assumes that role once before it serves."""
 
+from tests.buckets import url_of
 from tests.cli.shell import Shell
 from tests.fakes.http import Response, ScriptedServer
+from tests.fakes.s3_servers import S3Server
 
-ROLE = {
-    "PRIME_TRAIN_BUCKET": "s3://training",
-    "PRIME_TRAIN_POD_ROLE": "arn:aws:iam::123456789012:role/pods",
-    "AWS_REGION": "eu-central-1",
-    "AWS_ACCESS_KEY_ID": "id",
-    "AWS_SECRET_ACCESS_KEY": "the-secret",
-}
 DENIED = b"<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
 SERVE = ("serve", "--port", "0", "--no-watch")
 
 
-def test_a_role_that_cannot_be_taken_is_reported_before_anything_is_served(shell: Shell) -> None:
+def role(server: S3Server) -> dict[str, str]:
+    """Return the variables that name a role and a bucket that can be reached, for nobody here may ask a server of Amazon's."""
+    return {
+        "PRIME_TRAIN_BUCKET": url_of(server, "pod-credentials"),
+        "PRIME_TRAIN_POD_ROLE": "arn:aws:iam::123456789012:role/pods",
+        "AWS_ACCESS_KEY_ID": "id",
+        "AWS_SECRET_ACCESS_KEY": "the-secret",
+    }
+
+
+def test_a_role_that_cannot_be_taken_is_reported_before_anything_is_served(shell: Shell, ministack: S3Server) -> None:
     with ScriptedServer(Response(403, DENIED)) as sts:
-        done = shell.run(*SERVE, **ROLE, AWS_ENDPOINT_URL_STS=sts.url)
+        done = shell.run(*SERVE, **role(ministack), AWS_ENDPOINT_URL_STS=sts.url)
     assert done.returncode == 4, done.stderr
     assert "the role in PRIME_TRAIN_POD_ROLE cannot be assumed: sts: AccessDenied" in done.stderr
     assert "fix: " in done.stderr
     assert "serving" not in done.stdout
 
 
-def test_where_it_is_not_known_it_is_served(shell: Shell) -> None:
-    with shell.started(*SERVE, until="serving ", **ROLE, AWS_ENDPOINT_URL_STS="http://127.0.0.1:9"):
+def test_where_it_is_not_known_it_is_served(shell: Shell, ministack: S3Server) -> None:
+    with shell.started(*SERVE, until="serving ", **role(ministack), AWS_ENDPOINT_URL_STS="http://127.0.0.1:9"):
         assert "it is not known whether the role in PRIME_TRAIN_POD_ROLE can be assumed: sts: EndpointConnectionError" in shell.output
         assert "the-secret" not in shell.output
