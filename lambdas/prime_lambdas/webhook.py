@@ -25,7 +25,7 @@ from prime_train.control_plane.request_auth.authenticate import admit
 from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response
 from prime_train.control_plane.request_auth.heartbeats import PlainHeartbeat, plain_heartbeat
 from prime_train.control_plane.request_auth.keyring import Keyring
-from prime_train.control_plane.request_auth.responses import FENCED, HEARTBEAT_S, OK, refuse, reply, too_large, unavailable
+from prime_train.control_plane.request_auth.responses import answer_to, refuse, too_large, unavailable
 from prime_train.core.access.signing import body_bytes_max
 from prime_train.core.errors import ExternalError
 
@@ -120,12 +120,18 @@ class Webhook:
                 now_s=now_s,
                 identity=heartbeat.identity,
             )
-            pace_s = HEARTBEAT_S if result.outcome == FENCED else result.pace_s or self._full_context(event).pace_s(heartbeat.run)
+            return answer_to(
+                result.outcome,
+                result.order,
+                result.reason,
+                committed_step=result.committed_step,
+                pace_s=lambda: result.pace_s or self._full_context(event).pace_s(heartbeat.run),
+                is_news=heartbeat.news,
+                now_s=now_s,
+            )
         except ExternalError as error:
             log.warning("a heartbeat of run %s could not be stored: %s", heartbeat.run, error)
             return unavailable(error, now_s)
-        wakes = heartbeat.news and result.outcome == OK
-        return reply(result.outcome, result.order, result.reason, pace_s, result.committed_step, now_s, wakes)
 
     def _current(self) -> Keyring:
         values = self._secret.values()

@@ -49,9 +49,9 @@ def _money(found: ConfigReview) -> list[str]:
         return [*lines, *_rates(found.machines), "", note]
     head = ("machine", "an hour", "time", "full run", "smoke run")
     lines += [*table(head, [_priced(one) for one in cost.priced]), "", *_words(cost, cost.cheapest)]
-    known = {*cost.unknown, *(one.machine.name for one in cost.priced)}
-    others = [machine for machine in found.machines if machine.name not in known]
-    return [*lines, "", f"Time and cost are those of {plain(found.variant)}. Other machines:", "", *_rates(others)] if others else lines
+    if not found.unpriced:
+        return lines
+    return [*lines, "", f"Time and cost are those of {plain(found.variant)}. Other machines:", "", *_rates(found.unpriced)]
 
 
 def _rates(machines: Sequence[Machine]) -> list[str]:

@@ -12,14 +12,14 @@ from prime_train.actions.job import Job, annotated, hide
 from prime_train.actions.run_block import block
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event, PullRequest, Trigger
-from prime_train.configs.bug_findings import bug_as_finding, has_bug
+from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.github_auth import client
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
 from prime_train.operations.configs.review import reviewable
-from prime_train.operations.configs.validate import FAIL_ON, check_configs, passes
+from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.config_check import configs_of, launched_configs, may_comment, put_comment, review_for
 from prime_train.output import print_command
@@ -67,9 +67,7 @@ def validate(
         _write_sarif(sarif, found)
     valid = passes(found, fail_on)
     _answer(job, launched_configs(trigger, read), len(read), found, valid=valid, sarif=sarif, url=url)
-    if has_bug(found):
-        return Exit.BUG
-    return Exit.OK if valid else Exit.FINDINGS
+    return exit_for(found, valid=valid)
 
 
 def _report(
@@ -93,6 +91,7 @@ def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, 
     try:
         return block(loaded.file, review_for(loaded, event, github, os.environ, job.warning))
     except Exception as error:
+        # Whether the offers, the review or its text fails: the other configs are reviewed all the same.
         bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))
         return [bugs[-1].message]
 

@@ -58,8 +58,7 @@ def watch(
         job.warning(f"missing heartbeats prove nothing now: {result.blind}; no machine was terminated")
     if result.provider_error is not None:
         job.warning(f"the provider cannot be queried: {result.provider_error}")
-        return Exit.EXTERNAL_FAILED
-    return Exit.OK
+    return result.exit
 
 
 def _report_silent_runs(job: Job, home: Home, where: str) -> None:

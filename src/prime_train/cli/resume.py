@@ -8,8 +8,10 @@ import typer
 
 from prime_train.cli.arguments import Quiet
 from prime_train.cli.findings import terminal as findings
+from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
+from prime_train.core.text.commands import worded
 from prime_train.operations.launching.launch import Unfit
 from prime_train.operations.resume import limits_of
 from prime_train.operations.resume import resume as resume_run
@@ -41,7 +43,7 @@ def resume(
     start = f"step {point.step}" if point is not None else "its newest checkpoint, if there is one"
     typer.echo(f"{record.run.run_id} is queued again and will resume from {start}")
     if not home.is_served:
-        typer.echo("no control plane serves this run: start one (prime-train serve)")
+        typer.echo(worded(UNSERVED))
     return Exit.OK
 
 

@@ -15,9 +15,11 @@ from prime_train.cli.findings import terminal as findings
 from prime_train.cli.follow import follow as follow_run
 from prime_train.configs.parsing.settings import Setting, read_setting, setting_of, text_setting
 from prime_train.console import print_rows
+from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.text.commands import worded
 from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launching import dry_run
@@ -102,7 +104,7 @@ def run(
     if follow:
         return follow_run(home, started.run_id)
     if not home.is_served:
-        typer.echo("no control plane serves this run yet. Start one, and leave it running:\n  prime-train serve")
+        typer.echo(worded(UNSERVED))
     else:
         typer.echo(f"  prime-train status {started.run_id} --watch")
     return Exit.OK

@@ -55,7 +55,7 @@ CODE_PREFIXES: dict[str, str] = {
     "RE5": "resilience",
     "TO6": "tools",
 }
-"""Topics of codes by their first three characters; two digits follow."""
+"""Families of codes by their first three characters; two digits follow."""
 
 _CODE = re.compile(f"({'|'.join(CODE_PREFIXES)})[0-9]{{2}}")
 

@@ -30,7 +30,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec_choices import Compress, Spot
+from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
@@ -219,7 +219,7 @@ class TrainerSpec(Part):
     prime_rl: PrimeRlSpec | None = None
     workers: int = Field(default=1, ge=1, le=64, description=f"Kinds that start them: {', '.join(_STARTS_WORKERS)}.")
     """Processes on the node, for kinds of trainers that start them."""
-    resume: str = "--resume-step {step}"
+    resume: str = RESUME_ARGUMENTS
     """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` are replaced by its step and its folder. Kinds of
     trainers that know how theirs resumes have another default."""
     steps: int | None = Field(default=None, ge=1)

@@ -1,6 +1,9 @@
-"""The enumerations of a run's spec, in a module of their own so that they load without pydantic."""
+"""The enumerations of a run's spec and a default that others repeat, in a module of their own so that they load without pydantic."""
 
 from enum import StrEnum
+
+RESUME_ARGUMENTS = "--resume-step {step}"
+"""What a script is told at a resume, unless its config or the kind of its trainer says otherwise."""
 
 
 class Spot(StrEnum):

@@ -10,7 +10,7 @@ from prime_train.estimate import gpus
 from prime_train.rules.command_line import words
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
-FAMILY = "AReaL"
+TOPIC = "AReaL"
 
 _ON, _OFF = frozenset(("on", "auto")), frozenset(("off", "disabled"))
 _FREQUENCIES = ("freq_epochs", "freq_steps", "freq_secs")
@@ -214,7 +214,7 @@ def _no_epochs(subject: Subject) -> Iterator[Violation]:
 
 
 def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
-    return Rule(code, severity, title, why, fix, FAMILY, check, "areal")
+    return Rule(code, severity, title, why, fix, TOPIC, check, "areal")
 
 
 RULES = (

@@ -53,7 +53,7 @@ def _corrected(subject: Subject) -> Subject | None:
 
 def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterable[Violation]:
     """Return the rule's violations. Those that disappear when misspelt names are corrected are left out, because the misspelt names are
-    reported themselves. Those that appear only after the correction follow at the end."""
+    reported themselves."""
     if corrected is None:
         return rule.check(subject)
     still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(corrected), FLAWS_MAX)}

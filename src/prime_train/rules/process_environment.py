@@ -8,7 +8,7 @@ from prime_train.estimate import gpus
 from prime_train.rules.command_line import flags, words
 from prime_train.rules.rule import Rule, Subject, Violation
 
-FAMILY = "starting processes"
+TOPIC = "starting processes"
 WORKERS_GET_S = 30
 """The seconds between torchrun's SIGTERM and its SIGKILL."""
 _OFF = frozenset(("false", "0", "no", "off"))
@@ -116,7 +116,7 @@ RULES = (
         "W&B disabled by a value such as false",
         "Setting the variable disables W&B whatever its value is, so the run is not tracked.",
         "delete WANDB_DISABLED",
-        FAMILY,
+        TOPIC,
         _still_disabled,
         "spec",
     ),
@@ -126,7 +126,7 @@ RULES = (
         "more processes than GPUs",
         "Two processes on one GPU fail in NCCL's first call, on a machine that is already paid for.",
         "start as many processes as there are GPUs",
-        FAMILY,
+        TOPIC,
         _more_processes,
         "spec",
     ),
@@ -136,7 +136,7 @@ RULES = (
         "restarts within an attempt",
         "Workers that torchrun restarts do not receive the checkpoint to resume from, and their logs hide the first failure.",
         "delete --max-restarts: after a crash, prime-train starts another attempt, which resumes",
-        FAMILY,
+        TOPIC,
         _own_restarts,
         "spec",
     ),
@@ -146,7 +146,7 @@ RULES = (
         "a grace period longer than torchrun's",
         "A checkpoint that is saved on SIGTERM must be complete within torchrun's own 30 s.",
         "save more often instead",
-        FAMILY,
+        TOPIC,
         _killed_sooner,
         "spec",
     ),
@@ -156,7 +156,7 @@ RULES = (
         "GPUs that communicate over PCIe",
         "NCCL may hang at the first collective call when it looks for InfiniBand or peer access that the machine does not have.",
         "write environment: {NCCL_IB_DISABLE: '1'}, and add NCCL_P2P_DISABLE: '1' if NCCL still hangs",
-        FAMILY,
+        TOPIC,
         _card_to_card,
         "spec",
     ),
@@ -166,7 +166,7 @@ RULES = (
         "a command in place of a script",
         "The agent runs `torchrun ... COMMAND`, or `python3 COMMAND` with one worker, so COMMAND must begin with a Python file.",
         "begin the command with the script",
-        FAMILY,
+        TOPIC,
         _no_script,
         "spec",
     ),
@@ -176,7 +176,7 @@ RULES = (
         "an unknown W&B mode",
         "wandb rejects the value when the run begins.",
         "write online or offline",
-        FAMILY,
+        TOPIC,
         _no_mode,
         "spec",
     ),
@@ -186,7 +186,7 @@ RULES = (
         "InfiniBand on machines without it",
         "NCCL fails to start, or waits at the first collective call for a device that does not exist.",
         "write environment: {NCCL_IB_DISABLE: '1'}",
-        FAMILY,
+        TOPIC,
         _over_infiniband,
         "spec",
     ),
@@ -196,7 +196,7 @@ RULES = (
         "arguments with which the trainer saves nothing or starts over",
         "The trainer would begin at step 0 without an error, on each machine anew.",
         "delete the argument",
-        FAMILY,
+        TOPIC,
         _conflicting,
         "spec",
     ),

@@ -6,7 +6,7 @@ from prime_train.core.config_tree import Listing
 from prime_train.core.finding import Severity
 from prime_train.rules.rule import Rule, Subject, Violation
 
-FAMILY = "tools"
+TOPIC = "tools"
 REMOTE = frozenset(("prime", "modal", "daytona", "e2b", "morph"))
 """The names in prime-rl of sandboxes on remote servers."""
 
@@ -28,7 +28,7 @@ RULES = (
         "A call takes about 1.5 s, nearly all of it network time. A rollout with ten calls in sequence is 10 to 15 times slower, and the "
         "GPUs wait. It looks like an inference bottleneck, but is not.",
         'write runtime = {type = "subprocess"} if the tools are harmless, or keep more rollouts in flight',
-        FAMILY,
+        TOPIC,
         _remote,
         "prime_rl",
     ),

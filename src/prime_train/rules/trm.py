@@ -6,7 +6,7 @@ from prime_train.core.finding import Severity
 from prime_train.rules.command_line import words
 from prime_train.rules.rule import Rule, Subject, Violation
 
-FAMILY = "TRM"
+TOPIC = "TRM"
 _NEW_KEYS = ("run_name", "project_name", "checkpoint_path", "load_checkpoint")
 """Keys that no config file of TRM has, so hydra requires a + before them."""
 
@@ -63,7 +63,7 @@ def _starts_over(subject: Subject) -> Iterator[Violation]:
 
 
 def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
-    return Rule(code, severity, title, why, fix, FAMILY, check, "trm")
+    return Rule(code, severity, title, why, fix, TOPIC, check, "trm")
 
 
 RULES = (

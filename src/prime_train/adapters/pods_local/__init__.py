@@ -40,6 +40,7 @@ from prime_train.adapters.pods_local.files import (
 from prime_train.adapters.pods_local.processes import POD_VARIABLE, marked, own_environment, start_machine, victims
 from prime_train.adapters.pods_local.registry import Record, Registry, is_pod_id
 from prime_train.core.offers import Offer
+from prime_train.core.registry.providers import LOCAL
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
@@ -48,9 +49,9 @@ from prime_train.ports import PermanentError, TemporaryError
 __all__ = ["DEFAULT_OFFERS", "POD_VARIABLE", "LocalPods"]
 
 DEFAULT_OFFERS = (
-    Offer("local", "local-spot", 0.60, spot=True),
-    Offer("local", "local-spot-b", 0.80, spot=True),
-    Offer("local", "local-on-demand", 1.90, spot=False),
+    Offer(LOCAL, "local-spot", 0.60, spot=True),
+    Offer(LOCAL, "local-spot-b", 0.80, spot=True),
+    Offer(LOCAL, "local-on-demand", 1.90, spot=False),
 )
 """The offers of this machine, with prices of small rented machines, so that the ledger of a local run is realistic. `disk_gib` 0 stands for
 the free space where the pods are stored."""

@@ -9,11 +9,11 @@ from prime_train.cli import quantities
 from prime_train.cli.find import show as find_show
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.find import DISK_GIB_MAX, SEQ_LEN, FindRequest, find_machines
+from prime_train.operations.find import DISK_GIB_MAX, SEQ_LEN, TOKENS, FindRequest, find_machines
 from prime_train.operations.memory import SEQ_LEN_MAX
 from prime_train.reports.find import as_json as find_json
 
-TOKENS = "100M"
+WORDS_OF_TOKENS = f"{TOKENS / 1e6:g}M"
 ROWS = 10
 
 
@@ -32,7 +32,7 @@ def find(
     bf16: Annotated[
         bool, typer.Option("--bf16", help="Weights, gradients and AdamW in 16 bits; by default in 32 bits, as prime-rl does.")
     ] = False,
-    tokens: Annotated[str, typer.Option(help="Number of tokens to train on, such as 500k, 100M, 1.5B.")] = TOKENS,
+    tokens: Annotated[str, typer.Option(help="Number of tokens to train on, such as 500k, 100M, 1.5B.")] = WORDS_OF_TOKENS,
     seq_len: Annotated[
         int, typer.Option(min=1, max=SEQ_LEN_MAX, help="Tokens per sequence; each GPU trains one sequence at a time.")
     ] = SEQ_LEN,

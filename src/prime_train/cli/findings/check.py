@@ -19,9 +19,7 @@ def check(paths: Sequence[Path], form: Format, *, fast: bool = False, extend: Ex
     `validate` for `fast` and `extend`."""
     done = validate(paths, os.environ, fast=fast, extend=extend)
     _print(done.findings, done.files, {} if fast else done.sources, form)
-    if done.has_bug:
-        return Exit.BUG
-    return Exit.FINDINGS if done.has_errors else Exit.OK
+    return done.exit
 
 
 def _print(found: Sequence[Finding], files: Sequence[str], sources: dict[str, str], form: Format) -> None:

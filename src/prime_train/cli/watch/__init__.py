@@ -66,5 +66,4 @@ def _printed(result: SweepResult) -> Exit:
         typer.echo(f"missing heartbeats prove nothing now: {result.blind}")
     if result.provider_error is not None:
         typer.echo(f"provider: {result.provider_error}", err=True)
-        return Exit.EXTERNAL_FAILED
-    return Exit.OK
+    return result.exit

@@ -9,6 +9,7 @@ from pathlib import Path
 from prime_train.core.errors import UsageError
 from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.spec_choices import RESUME_ARGUMENTS
 
 NAME_CHARS_MAX = 32
 SAVE_EVERY = 50
@@ -81,8 +82,8 @@ verification:
   - {path: "data/arc2concept-aug-1000/*/*.npy", at_least: 10, size_min: 100}
 """
 TEMPLATES: dict[str, Template] = {
-    "command": Template("python train.py", _OWN_FORMAT, resume="--resume-step {step}", saves="the script", checkpoints=_STEP_DIRECTORIES),
-    "torchrun": Template("train.py", _OWN_FORMAT, resume="--resume-step {step}", saves="the script", checkpoints=_STEP_DIRECTORIES),
+    "command": Template("python train.py", _OWN_FORMAT, resume=RESUME_ARGUMENTS, saves="the script", checkpoints=_STEP_DIRECTORIES),
+    "torchrun": Template("train.py", _OWN_FORMAT, resume=RESUME_ARGUMENTS, saves="the script", checkpoints=_STEP_DIRECTORIES),
     "hf": Template(
         "train.py --output_dir {checkpoints} --max_steps {steps} --save_steps {every} --save_total_limit 3",
         (

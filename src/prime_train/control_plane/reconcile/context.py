@@ -8,6 +8,7 @@ from secrets import token_hex
 
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing
+from prime_train.core.exit_codes import Exit
 from prime_train.core.funds import Funds
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.verdict import Pod
@@ -156,3 +157,8 @@ class SweepResult:
     steps: int
     blind: str | None
     provider_error: str | None
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a process that was started for this sweep alone."""
+        return Exit.OK if self.provider_error is None else Exit.EXTERNAL_FAILED

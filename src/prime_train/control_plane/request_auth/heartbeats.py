@@ -19,6 +19,12 @@ class PlainHeartbeat(NamedTuple):
     identity: str = ""
 
 
+def is_news(*, flagged: bool, exited: bool, preempting: bool) -> bool:
+    """Return whether a heartbeat makes its run due now. Whatever the agent's own flag says, an exit or a coming preemption must not wait
+    for the next check."""
+    return flagged or exited or preempting
+
+
 def plain_heartbeat(place: RequestTarget, body: bytes) -> PlainHeartbeat | None:
     """Return the heartbeat in the body of a request admitted to `place`. Return None if the request is not a heartbeat, or its validity is
     uncertain."""
@@ -27,8 +33,8 @@ def plain_heartbeat(place: RequestTarget, body: bytes) -> PlainHeartbeat | None:
         return None
     if place.verb == "exit" and "exit" not in values:
         return None
-    if "exit" in values or "preempting" in values:
-        values["news"] = True  # whether or not the agent set it
+    if is_news(flagged="news" in values, exited="exit" in values, preempting="preempting" in values):
+        values["news"] = True
     return PlainHeartbeat(place.run, place.attempt, values["seq"], "news" in values, heartbeat_parser.dumped(values), place.identity)
 
 

@@ -1,7 +1,7 @@
 """Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply` and `Refusal`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from prime_train.control_plane.request_auth.calls import Headers, Response
@@ -28,6 +28,15 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
         "now_s": now_s,
     }
     return Response(409 if outcome == FENCED else 200, _json(content), wakes)
+
+
+def answer_to(
+    outcome: str, order: str, reason: str, *, committed_step: int, pace_s: Callable[[], int], is_news: bool, now_s: int
+) -> Response:
+    """Return the response to a heartbeat or commit that the store has answered. `pace_s` returns the run's heartbeat interval, which a
+    machine that was replaced is not given; `is_news`: the run is due now, so the watcher is woken."""
+    interval_s = HEARTBEAT_S if outcome == FENCED else pace_s()
+    return reply(outcome, order, reason, interval_s, committed_step, now_s, is_news and outcome == OK)
 
 
 def refuse(status: int, why: str, now_s: int, headers: Headers = ()) -> Response:

@@ -1,7 +1,7 @@
 """The requests of agents to the control plane, as plain functions from request to response: no framework, no clock, no network.
 
-`handle` is `parse` (authentication and parsing), the store, and `answer`. The parts are separate so that a server can collect many parsed
-heartbeats and store them in one transaction (`record`). Both entries, bare and FastAPI, use the same functions.
+`handle` is `admit` (authentication), `read` (parsing), the store, and `answer`; `parse` is the first two, so that a server can collect many
+parsed heartbeats and store them in one transaction (`record`). Both entries, bare and FastAPI, use the same functions.
 
 A refused request never reaches the store, so it changes nothing. Later outcomes are the store's: `fenced` is 409.
 """

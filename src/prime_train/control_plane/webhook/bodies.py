@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from prime_train.control_plane.request_auth.calls import CANARY, RequestTarget
+from prime_train.control_plane.request_auth.heartbeats import is_news
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.core.keys import manifest_key
 from prime_train.core.wire import Commit, Heartbeat, Nonce
@@ -21,10 +22,8 @@ class InvalidBody(Exception):
 def _heartbeat(place: RequestTarget, body: bytes) -> Call:
     heartbeat = Heartbeat.model_validate_json(body)
     _same(place, heartbeat)
-    # Independent of the agent's own flag: an exit, or a coming preemption, must not wait for the next check.
-    if not heartbeat.news and (heartbeat.exit is not None or heartbeat.preempting):
-        heartbeat = heartbeat.model_copy(update={"news": True})
-    return HeartbeatCall(heartbeat)
+    news = is_news(flagged=heartbeat.news, exited=heartbeat.exit is not None, preempting=heartbeat.preempting)
+    return HeartbeatCall(heartbeat if heartbeat.news == news else heartbeat.model_copy(update={"news": news}))
 
 
 def _exit(place: RequestTarget, body: bytes) -> Call:

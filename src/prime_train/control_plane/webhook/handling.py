@@ -1,4 +1,4 @@
-"""Turns a request into a response: `parse`, the store, `answer`."""
+"""Turns a request into a response: `admit`, `read`, the store, `answer`."""
 
 from collections.abc import Sequence
 from typing import TypeGuard
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from prime_train import __version__
 from prime_train.control_plane.request_auth.authenticate import admit
 from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response, StoreCall
-from prime_train.control_plane.request_auth.responses import HEARTBEAT_S, RETRY_S, refuse, reply, unavailable
+from prime_train.control_plane.request_auth.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.context import WebhookContext
@@ -46,7 +46,7 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
             case HeartbeatCall():
                 return record(webhook, [call], now_s)[0]
             case CommitCall(commit):
-                return answer(call, webhook.store.commit(commit, now_s), pace_s=webhook.pace_s(commit.run), now_s=now_s)
+                return answer(webhook, call, webhook.store.commit(commit, now_s), now_s)
             case BootstrapCall():
                 return _bootstrap(webhook, webhook.store.load(call.run), call, now_s)
             case KeysCall():
@@ -63,16 +63,21 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
     """Store the heartbeats in one transaction; return the responses in order. Raises the store's errors; then none counts as stored."""
     answers = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
-    return [
-        answer(call, one, pace_s=HEARTBEAT_S if one.outcome is Outcome.FENCED else webhook.pace_s(call.heartbeat.run), now_s=now_s)
-        for call, one in zip(calls, answers, strict=True)
-    ]
+    return [answer(webhook, call, one, now_s) for call, one in zip(calls, answers, strict=True)]
 
 
-def answer(call: HeartbeatCall | CommitCall, result: Answer, *, pace_s: int, now_s: int) -> Response:
+def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: Answer, now_s: int) -> Response:
     """Return the response for the store's answer: 409 for `fenced`, else 200."""
-    wakes = isinstance(call, HeartbeatCall) and call.heartbeat.news and result.outcome is Outcome.OK
-    return reply(result.outcome, result.order, result.order_reason, pace_s, result.committed_step, now_s, wakes)
+    run, is_news = (call.heartbeat.run, call.heartbeat.news) if isinstance(call, HeartbeatCall) else (call.commit.run, False)
+    return answer_to(
+        result.outcome,
+        result.order,
+        result.order_reason,
+        committed_step=result.committed_step,
+        pace_s=lambda: webhook.pace_s(run),
+        is_news=is_news,
+        now_s=now_s,
+    )
 
 
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:

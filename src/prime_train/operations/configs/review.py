@@ -37,6 +37,13 @@ class ConfigReview:
     changes: tuple[Change, ...]
     is_new: bool
 
+    @property
+    def unpriced(self) -> tuple[Machine, ...]:
+        """The machines that get another variant than the one that `cost` is about."""
+        cost = self.cost
+        known = {*cost.unknown, *(one.machine.name for one in cost.priced)} if cost is not None else set()
+        return tuple(machine for machine in self.machines if machine.name not in known)
+
 
 def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, after: Texts) -> ConfigReview:
     """Review a config that can be parsed. `ranking`: the offers, None if they are not known. `before` and `after`: contents of the config

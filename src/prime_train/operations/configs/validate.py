@@ -9,6 +9,7 @@ from prime_train.configs.loader import LoadedConfig, load_configs
 from prime_train.configs.parsing import Config
 from prime_train.configs.run_config import of_config
 from prime_train.core.access.run_secrets import DEFAULT
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity, has_errors
 from prime_train.core.registry.providers import is_own_machine
 from prime_train.reports.errors import is_debugging
@@ -41,6 +42,18 @@ class Validation:
     @property
     def has_errors(self) -> bool:
         return has_errors(self.findings)
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that only checks configs."""
+        return exit_for(self.findings, valid=not self.has_errors)
+
+
+def exit_for(findings: Sequence[Finding], *, valid: bool) -> Exit:
+    """Return the exit code for these findings. A file that could not be checked because of a bug counts more than all mistakes."""
+    if has_bug(findings):
+        return Exit.BUG
+    return Exit.OK if valid else Exit.FINDINGS
 
 
 def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: bool = False, extend: Extend | None = None) -> Validation:

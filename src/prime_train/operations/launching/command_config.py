@@ -9,11 +9,11 @@ from prime_train.configs.parsing.settings import Setting, config_text
 from prime_train.configs.templates.own_script import Own, name_of
 from prime_train.core.config_tree import Plain
 from prime_train.core.errors import UsageError
+from prime_train.core.spec_choices import RESUME_ARGUMENTS
 
 LABEL = "command line"
 """The label that findings show in place of the config's file name."""
 FOLDER, PATTERN = "checkpoints", "step_{step}"
-RESUME = "--resume-step {step}"
 _ASSUMED = (
     ("name", ("name",), "{name}, from the script or the folder"),
     ("code", ("trainer", "code"), "the current folder is copied to the machine"),
@@ -46,7 +46,7 @@ def config_of(command: Sequence[str], usd: float, *, name: str | None = None, se
     if not line:
         raise UsageError("no command was given", fix="write the command as you would in a shell, such as python train.py")
     made = name_of(Own("command", line, steps=1, usd=usd, name=name or ""))
-    trainer: Plain = {"command": _escaped(line), "resume": RESUME}
+    trainer: Plain = {"command": _escaped(line), "resume": RESUME_ARGUMENTS}
     text = config_text({"name": made, "trainer": trainer, "checkpoints": {"folder": FOLDER, "pattern": PATTERN}, "budget": {"usd": usd}})
     given = [setting.path for setting in settings] + ([("name",)] if name else [])
     assumed = [

@@ -11,7 +11,7 @@ from prime_train.rules.hardware.memory_fits import Fitting, fittings
 from prime_train.rules.rule import Rule, Subject, Violation
 
 GIB = 2**30
-FAMILY = "memory"
+TOPIC = "memory"
 _UTILIZATION = ("inference", "vllm", "gpu_memory_utilization")
 _LENGTH = ("inference", "vllm", "max_model_len")
 
@@ -98,7 +98,7 @@ RULES = (
         "the trainer does not fit its GPUs",
         "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
         "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
-        FAMILY,
+        TOPIC,
         _trainer_too_large,
         "prime_rl",
     ),
@@ -108,7 +108,7 @@ RULES = (
         "the trainer may not fit its GPUs",
         "The estimated need exceeds the available memory. Estimates for nine in ten published runs were within 20 %.",
         "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
-        FAMILY,
+        TOPIC,
         _trainer_tight,
         "prime_rl",
     ),
@@ -119,7 +119,7 @@ RULES = (
         "The estimate fits, but the upper end of its range does not: one in ten such runs may run out of memory. A smoke test shows "
         "whether it fits.",
         "add a smoke test with a few steps of full sequence length",
-        FAMILY,
+        TOPIC,
         _trainer_close,
         "prime_rl",
     ),
@@ -129,7 +129,7 @@ RULES = (
         "the inference server does not fit its GPUs",
         "vLLM crashes when it loads the model, and the orchestrator waits half an hour for it.",
         "use a larger share of the GPU, more tensor parallelism, or a larger GPU",
-        FAMILY,
+        TOPIC,
         _server_too_large,
         "prime_rl",
     ),
@@ -139,7 +139,7 @@ RULES = (
         "the server's KV cache cannot hold one sequence",
         "vLLM refuses to start when its cache holds less than one sequence of max_model_len.",
         "use a smaller max_model_len, more tensor parallelism, or a larger GPU",
-        FAMILY,
+        TOPIC,
         _cache_too_small,
         "prime_rl",
     ),

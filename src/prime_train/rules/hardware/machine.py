@@ -11,7 +11,7 @@ from prime_train.rules.hardware.host_bytes import disk_bytes, host_bytes
 from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.rule import Rule, Subject, Violation
 
-FAMILY = "hardware"
+TOPIC = "hardware"
 GIB = 2**30
 HOST_GIB_PER_GPU_MAX = 256
 """Host memory per GPU in GiB above which machines are seldom rented out."""
@@ -131,7 +131,7 @@ RULES = (
         "an unknown kind of GPU",
         "No machine with a GPU of that name is for rent, so the run waits for an offer that never comes.",
         "choose a kind that is for rent",
-        FAMILY,
+        TOPIC,
         _unknown_kind,
         "spec",
     ),
@@ -141,7 +141,7 @@ RULES = (
         "a kind of GPU without its memory size",
         "Offers are matched by the full name, such as H100_80GB. H100 alone matches none.",
         "write the full name, such as H100_80GB",
-        FAMILY,
+        TOPIC,
         _without_memory,
         "spec",
     ),
@@ -151,7 +151,7 @@ RULES = (
         "more workers than GPUs",
         "Two workers on one GPU fail in NCCL's first call, on a machine that is already paid for.",
         "use as many workers as GPUs",
-        FAMILY,
+        TOPIC,
         _too_many_workers,
         "spec",
     ),
@@ -161,7 +161,7 @@ RULES = (
         "GPUs without a worker",
         "They are rented for the entire run, and stay idle unless another process uses them.",
         "use as many workers as GPUs",
-        FAMILY,
+        TOPIC,
         _idle_gpus,
         "spec",
     ),
@@ -171,7 +171,7 @@ RULES = (
         "less disk than the run will fill",
         "The disk fills up and saving fails, possibly as early as the first checkpoints.",
         "set a larger hardware.disk_gib",
-        FAMILY,
+        TOPIC,
         _small_disk,
         "prime_rl",
     ),
@@ -181,7 +181,7 @@ RULES = (
         "a checkpoint limit above the disk's size",
         "Old checkpoints are deleted only when they reach this limit, and the disk is full before that.",
         "write less than hardware.disk_gib",
-        FAMILY,
+        TOPIC,
         _more_than_the_disk,
         "spec",
     ),
@@ -191,7 +191,7 @@ RULES = (
         "more memory offloaded than hosts have",
         "The kernel kills the trainer when the host's memory is full, and the trainer's log shows no reason.",
         "use more GPUs, or offload less",
-        FAMILY,
+        TOPIC,
         _host_memory,
         "prime_rl",
     ),

@@ -10,7 +10,7 @@ from prime_train.estimate import gpus
 from prime_train.rules.command_line import COMMAND_CHARS_MAX, words
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
-FAMILY = "transformers and TRL"
+TOPIC = "transformers and TRL"
 SHARED_GPU_MAX = 0.8
 """The largest share of a GPU's memory for a server that shares the GPU with the trainer."""
 NAMED = "checkpoint-{step}"
@@ -218,7 +218,7 @@ def _trl_pins(setup: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
-    return Rule(code, severity, title, why, fix, FAMILY, check, "hf")
+    return Rule(code, severity, title, why, fix, TOPIC, check, "hf")
 
 
 RULES = (
@@ -349,7 +349,7 @@ RULES = (
         "a script that never resumes",
         "Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
         "pin a newer TRL in setup, such as pip install 'trl>=1.15', and write kind: hf",
-        FAMILY,
+        TOPIC,
         _resume_ignored,
         "spec",
     ),
@@ -359,7 +359,7 @@ RULES = (
         "a version of TRL whose scripts never resume",
         "Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
         "pin TRL 1.15 or later, or use a script of your own that calls trainer.train(resume_from_checkpoint=...)",
-        FAMILY,
+        TOPIC,
         _too_old_to_resume,
         "spec",
     ),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import FAMILY, settings_of
+from prime_train.rules.prime_rl.rule import TOPIC, settings_of
 from prime_train.rules.prime_rl.schema import find_schema_errors
 from prime_train.rules.prime_rl.schema_errors import SchemaError, SchemaErrorKind
 from prime_train.rules.reference_data import prime_rl_559b4477 as table
@@ -93,7 +93,7 @@ def _all(subject: Subject) -> tuple[SchemaError, ...]:
 
 
 def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], Iterator[Violation]], why: str, fix: str) -> Rule:
-    return Rule(code, severity, title, why, fix, FAMILY, check, requires="prime_rl")
+    return Rule(code, severity, title, why, fix, TOPIC, check, requires="prime_rl")
 
 
 _REFUSED = "prime-rl rejects the entire config at start-up, on a machine that is already paid for."

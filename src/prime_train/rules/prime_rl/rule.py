@@ -11,7 +11,7 @@ from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Rule, Subject, Violation
 
-FAMILY = "prime-rl"
+TOPIC = "prime-rl"
 _PARTS = frozenset(("trainer", "orchestrator"))
 Check = Callable[[Settings], Iterable[Violation]]
 
@@ -23,7 +23,7 @@ def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fi
         settings = settings_of(subject)
         return check(settings) if settings is not None else ()
 
-    return Rule(code, severity, title, why, fix, FAMILY, of_subject, requires="prime_rl")
+    return Rule(code, severity, title, why, fix, TOPIC, of_subject, requires="prime_rl")
 
 
 def settings_of(subject: Subject) -> Settings | None:

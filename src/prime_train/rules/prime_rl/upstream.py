@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from prime_train.core.config_tree import Listing, Mapping, Node, find
 from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl.rule import FAMILY, settings_of
+from prime_train.rules.prime_rl.rule import TOPIC, settings_of
 from prime_train.rules.prime_rl.schema_errors import Where, dotted
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Rule, Subject, Violation
@@ -94,7 +94,7 @@ RULES = (
         "A deep validation runs the validators of the commit that would run. prime-rl would stop with this message, on a machine that is "
         "already paid for.",
         "follow the message",
-        FAMILY,
+        TOPIC,
         _refused,
         requires="prime_rl",
     ),
@@ -104,7 +104,7 @@ RULES = (
         "prime-rl's own validators did not run",
         "A deep validation fetches and installs prime-rl's config package once per commit. All other checks ran as they do without it.",
         "fix the cause that the message names, or validate without them",
-        FAMILY,
+        TOPIC,
         _unasked,
         requires="prime_rl",
     ),
@@ -114,7 +114,7 @@ RULES = (
         "a commit that prime-rl does not have",
         "The rented machine could not fetch the code. Only a deep validation checks this against the repository.",
         "write the full hash of a prime-rl commit, all 40 digits",
-        FAMILY,
+        TOPIC,
         _absent,
         requires="prime_rl",
     ),

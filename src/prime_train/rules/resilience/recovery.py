@@ -13,7 +13,7 @@ from prime_train.rules.rule import Rule, Subject, Violation
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
-FAMILY = "resilience"
+TOPIC = "resilience"
 SMOKE_USD = 200
 """The budget in dollars above which a smoke test is worthwhile."""
 _PACED = frozenset(("prime_rl", "areal"))
@@ -152,7 +152,7 @@ RULES = (
         "Spot machines can be preempted without notice. The cost of a preemption, and the best interval, can only be "
         "estimated when the interval is known.",
         "add checkpoints: {every_steps: ...} with the trainer's interval",
-        FAMILY,
+        TOPIC,
         _no_interval,
         "spec",
     ),
@@ -162,7 +162,7 @@ RULES = (
         "no checkpoint before the end",
         "The first checkpoint would come after the last step: a run that loses its machine starts from step 0.",
         "save every tenth of the steps, or every ten minutes",
-        FAMILY,
+        TOPIC,
         _after_the_end,
         "spec",
     ),
@@ -172,7 +172,7 @@ RULES = (
         "checkpoints more frequent than they can be uploaded",
         "Checkpoints pile up on the disk, and the newest one in the bucket falls further and further behind.",
         "save less often, or raise checkpoints.upload_mb_per_s_max",
-        FAMILY,
+        TOPIC,
         _slow_upload,
         "spec",
     ),
@@ -182,7 +182,7 @@ RULES = (
         "data that is built but not verified",
         "A run may train for hours on data from an incomplete build or download before anyone notices.",
         'add verification: [{path: "data/**/*.json", exactly: 2}], for the files that the build creates',
-        FAMILY,
+        TOPIC,
         _unverified,
         "spec",
     ),
@@ -192,7 +192,7 @@ RULES = (
         "an expensive run without a smoke test",
         f"A run of more than ${SMOKE_USD} that fails at its first evaluation or save has already paid for all training before it.",
         "add smoke: {command: ..., steps: ...} with a few steps, a save and an evaluation",
-        FAMILY,
+        TOPIC,
         _untried,
         "spec",
     ),
@@ -202,7 +202,7 @@ RULES = (
         "a smoke test as long as the run",
         "Every attempt would run the full training twice.",
         "a few steps",
-        FAMILY,
+        TOPIC,
         _smoke_as_long,
         "spec",
     ),
@@ -212,7 +212,7 @@ RULES = (
         "keep_every_steps does not match the saved steps",
         "A checkpoint is kept permanently if its step is a multiple of keep_every_steps, but most of these steps are never saved.",
         "write a multiple of checkpoints.every_steps",
-        FAMILY,
+        TOPIC,
         _kept_by_metric_only_rarely,
         "spec",
     ),
@@ -222,7 +222,7 @@ RULES = (
         "no checkpoint interval on spot",
         "Spot machines can be preempted without notice: a run that saves only at its end starts from step 0 each time.",
         "add checkpoints: {every_steps: ...} with the trainer's interval",
-        FAMILY,
+        TOPIC,
         _never_saved,
         "spec",
     ),
@@ -233,7 +233,7 @@ RULES = (
         "Saving costs time, and so does repeating steps after a preemption. Young's and Daly's formula gives the interval that loses "
         "least in total. This interval is off by more than a factor of three, and loses at least 5 % more of the paid time.",
         "use the suggested interval",
-        FAMILY,
+        TOPIC,
         _off_pace,
         "spec",
     ),
@@ -244,7 +244,7 @@ RULES = (
         "Only files in this folder are uploaded to the bucket. A run whose trainer saves elsewhere, or not at all, loses all its work when "
         "its machine is terminated.",
         "add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put {checkpoints} into its command",
-        FAMILY,
+        TOPIC,
         _unsaid,
         "spec",
     ),
