@@ -10,7 +10,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.core.run_figures import PARTS
 from prime_train.reports.charts import Point, timeline_svg
-from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
+from prime_train.reports.charts.timeline_data import TAKEN, TAKEN_AT
 from prime_train.reports.pages import page_html
 from tests.builders import T0_S, new_attempt, offer, run, spec
 

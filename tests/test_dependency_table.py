@@ -36,7 +36,7 @@ TRAINERS = "prime_train.trainers"
 RULES = "prime_train.rules"
 REPORTS = "prime_train.reports"
 CONFIGS = "prime_train.configs"
-ADMISSION = "prime_train.control_plane.request_auth"
+ADMISSION = "prime_train.control_plane.admission"
 DASHBOARD = "prime_train.dashboard"
 PAGES = "prime_train.control_plane.dashboard_interface"
 WEBHOOK = "prime_train.control_plane.webhook"
@@ -76,7 +76,7 @@ TABLE = {
     "prime_train.control_plane.dashboard_interface": Row((CORE, ADMISSION)),
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
-    "prime_train.control_plane.request_auth": Row((CORE,), pure=True),
+    "prime_train.control_plane.admission": Row((CORE,), pure=True),
     "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from prime_lambdas.deferred_imports import garbage_collection_paused, parsers_deferred
-from prime_train.control_plane.request_auth.calls import Response
-from prime_train.control_plane.request_auth.responses import refuse
+from prime_train.control_plane.admission.calls import Response
+from prime_train.control_plane.admission.responses import refuse
 
 with garbage_collection_paused(), parsers_deferred():
     from mangum import Mangum

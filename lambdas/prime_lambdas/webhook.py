@@ -21,11 +21,11 @@ from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo import heartbeats
 from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.table import Table
-from prime_train.control_plane.request_auth.authenticate import admit
-from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response
-from prime_train.control_plane.request_auth.heartbeats import PlainHeartbeat, plain_heartbeat
-from prime_train.control_plane.request_auth.keyring import Keyring
-from prime_train.control_plane.request_auth.responses import answer_to, refuse, too_large, unavailable
+from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
+from prime_train.control_plane.admission.heartbeats import PlainHeartbeat, plain_heartbeat
+from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.admission.responses import answer_to, refuse, too_large, unavailable
 from prime_train.core.access.signing import body_bytes_max
 from prime_train.core.errors import ExternalError
 

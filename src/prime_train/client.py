@@ -30,7 +30,7 @@ from prime_train.core.errors import ExternalError, PermanentError, TemporaryErro
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking
 from prime_train.core.run import HistoryEvent
-from prime_train.operations.archive import archive
+from prime_train.operations.archived_runs import archive
 from prime_train.operations.checkpoints.lookup import Row as Checkpoint
 from prime_train.operations.checkpoints.lookup import look, rows_of
 from prime_train.operations.configs.validate import validate

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from prime_train.actions.run_block import block
+from prime_train.actions.config_section import block
 from prime_train.configs.loader import load_configs
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.sizes import NUMBER_MAX, parse_size

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from prime_train.actions.config_section import block
 from prime_train.actions.job import Job, annotated, hide
-from prime_train.actions.run_block import block
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event, PullRequest, Trigger
 from prime_train.configs.bug_findings import bug_as_finding

@@ -10,7 +10,7 @@ from prime_train.cli.arguments import Quiet
 from prime_train.cli.several_runs import exit_code, printed
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.archive import archive
+from prime_train.operations.archived_runs import archive
 from prime_train.operations.run_requests import for_each
 
 

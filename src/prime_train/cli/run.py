@@ -19,9 +19,9 @@ from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.text.commands import worded
 from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.commands import worded
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.checks import why_not_rented
 from prime_train.operations.launching.command_config import CommandConfig, config_of

@@ -3,7 +3,7 @@ content of the pages is decided elsewhere."""
 
 from typing import NamedTuple, Protocol
 
-from prime_train.control_plane.request_auth.calls import Headers
+from prime_train.control_plane.admission.calls import Headers
 
 RUN_PAGES = "/runs/"
 EVENTS = "/events"

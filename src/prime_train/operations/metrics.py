@@ -15,7 +15,7 @@ from prime_train.core.outputs.metric_rows import metric_rows
 from prime_train.core.run import Attempt, Run
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.operations.machine_access import disk_here, file_of, reached, why_unknown
-from prime_train.operations.outputs.pieces import end_of, lines_of
+from prime_train.operations.outputs.stored_content import end_of, lines_of
 from prime_train.ports import Bucket, RunRecord, Stat, TemporaryError
 from prime_train.trainers import LineReader, Progress, trainer_for
 from prime_train.trainers.progress import JsonReader

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
-from prime_train.core.layouts import areal
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.trainer_conventions import areal
 from prime_train.trainers.checkpoint_folders import FileInfo, shards_complete
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_lines import clean

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
-from prime_train.core.layouts.lightning import CHECKPOINT, LOGS
 from prime_train.core.spec import RunSpec
+from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
 from prime_train.trainers.progress import CsvReader, LineReader, Progress, number_of, others_of, step_of

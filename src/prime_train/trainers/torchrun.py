@@ -2,8 +2,8 @@
 
 import zlib
 
-from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.spec import RunSpec
+from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.command import CommandTrainer
 
 _PORTS = range(20_000, 32_000)

@@ -7,8 +7,8 @@ they were restored. So this kind adds these arguments itself, and refuses a comm
 import shlex
 
 from prime_train.core.causes import Cause
-from prime_train.core.layouts.torchtitan import choices
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.trainer_conventions.torchtitan import choices
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches

@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from prime_train.core.layouts import trm
-from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.trainer_conventions import trm
+from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.progress import LineReader, RegexReader

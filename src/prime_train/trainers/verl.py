@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 
 from prime_train.core.causes import Cause
-from prime_train.core.layouts import verl
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.trainer_conventions import verl
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_lines import clean

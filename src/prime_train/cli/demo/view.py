@@ -12,8 +12,8 @@ from prime_train.core.run import HistoryEvent
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 from prime_train.reports.charts import Point
-from prime_train.reports.charts.facts import TAKEN
 from prime_train.reports.charts.svg import colour_of
+from prime_train.reports.charts.timeline_data import TAKEN
 from prime_train.reports.run_status import RunStatus, status_of
 
 LINES_SHOWN = 14

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.core.errors import UsageError
-from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec_choices import RESUME_ARGUMENTS
+from prime_train.core.trainer_conventions.command_settings import is_script
 
 NAME_CHARS_MAX = 32
 SAVE_EVERY = 50

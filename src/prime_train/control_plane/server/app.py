@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prime_train import __version__
-from prime_train.control_plane.request_auth.authenticate import ATTEMPT_DIGITS_MAX
+from prime_train.control_plane.admission.authenticate import ATTEMPT_DIGITS_MAX
 from prime_train.control_plane.server.body import Receive, Scope
 from prime_train.control_plane.server.responder import Responder, Send, send_response
 from prime_train.core.keys import RUN_ID_PATTERN

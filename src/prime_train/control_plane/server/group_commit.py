@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from prime_train.control_plane.request_auth.responses import unavailable
+from prime_train.control_plane.admission.responses import unavailable
 from prime_train.control_plane.webhook import HeartbeatCall, Response, WebhookContext, overloaded, record, refuse
 from prime_train.ports import ExternalError
 

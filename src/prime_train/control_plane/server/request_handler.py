@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from prime_train.control_plane.request_auth.responses import unavailable
+from prime_train.control_plane.admission.responses import unavailable
 from prime_train.control_plane.server.body import BodyReader, Overloaded, Receive, Scope
 from prime_train.control_plane.server.group_commit import GroupCommit
 from prime_train.control_plane.webhook import (

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from prime_train.control_plane.request_auth.calls import Response
+from prime_train.control_plane.admission.calls import Response
 from prime_train.control_plane.server.body import Message, Receive, Scope
 
 Send = Callable[[Message], Awaitable[None]]

@@ -6,8 +6,8 @@ parsed heartbeats and store them in one transaction (`record`). Both entries, ba
 A refused request never reaches the store, so it changes nothing. Later outcomes are the store's: `fenced` is 409.
 """
 
-from prime_train.control_plane.request_auth.calls import Request, Response
-from prime_train.control_plane.request_auth.responses import overloaded, refuse, too_large
+from prime_train.control_plane.admission.calls import Request, Response
+from prime_train.control_plane.admission.responses import overloaded, refuse, too_large
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.handling import answer, carry_out, fulfil, handle, record

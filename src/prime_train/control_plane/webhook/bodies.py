@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from prime_train.control_plane.request_auth.calls import CANARY, RequestTarget
-from prime_train.control_plane.request_auth.heartbeats import is_news
+from prime_train.control_plane.admission.calls import CANARY, RequestTarget
+from prime_train.control_plane.admission.heartbeats import is_news
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.core.keys import manifest_key
 from prime_train.core.wire import Commit, Heartbeat, Nonce

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prime_train.control_plane.request_auth.calls import StoreCall
+from prime_train.control_plane.admission.calls import StoreCall
 from prime_train.core.wire import Commit, Heartbeat
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from prime_train.control_plane.request_auth.keyring import CACHED_MAX, Keyring
-from prime_train.control_plane.request_auth.responses import HEARTBEAT_S
+from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
+from prime_train.control_plane.admission.responses import HEARTBEAT_S
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Secrets, Store

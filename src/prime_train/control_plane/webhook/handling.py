@@ -6,9 +6,9 @@ from typing import TypeGuard
 from pydantic import ValidationError
 
 from prime_train import __version__
-from prime_train.control_plane.request_auth.authenticate import admit
-from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response, StoreCall
-from prime_train.control_plane.request_auth.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
+from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.calls import Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.context import WebhookContext

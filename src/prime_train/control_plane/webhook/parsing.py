@@ -5,10 +5,10 @@ The checks, in this order: size, path, method, form of the headers, clock, signa
 
 from pydantic import ValidationError
 
-from prime_train.control_plane.request_auth.authenticate import admit
-from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response
-from prime_train.control_plane.request_auth.keyring import Keyring
-from prime_train.control_plane.request_auth.responses import refuse
+from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
+from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.admission.responses import refuse
 from prime_train.control_plane.webhook.bodies import PARSERS, InvalidBody, describe
 from prime_train.control_plane.webhook.calls import Call
 

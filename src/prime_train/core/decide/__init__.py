@@ -18,9 +18,17 @@ Money is checked in every state that costs money, before anything else about the
 from prime_train.core.decide.active import EVIDENCE_WAIT_S
 from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd
+from prime_train.core.decide.next_check import (
+    BACKOFF_FIRST_S,
+    BACKOFF_S_MAX,
+    CHECK_S,
+    back_off_until_s,
+    backoff_s,
+    check_s,
+    healthy_until_s,
+)
 from prime_train.core.decide.next_decision import decide
 from prime_train.core.decide.orphans import ORPHAN_RETRY_S, current_attempt, name_of, orphan_pods
-from prime_train.core.decide.pace import BACKOFF_FIRST_S, BACKOFF_S_MAX, CHECK_S, back_off_until_s, backoff_s, check_s, healthy_until_s
 from prime_train.core.decide.queued import BEHIND_SHARE_MAX, PREEMPTIONS_AN_HOUR_MAX, avoided_offers, in_common, wants_on_demand
 from prime_train.core.decide.uploading import upload_limit_usd
 from prime_train.core.decision import (

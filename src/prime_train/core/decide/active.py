@@ -3,9 +3,9 @@
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.decide.draining import decide_draining
+from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.orphans import may_be_adopted
 from prime_train.core.decide.outcomes import sick, unknown
-from prime_train.core.decide.pace import check_s
 from prime_train.core.decide.uploading import of_uploads
 from prime_train.core.decision import (
     Adopt,

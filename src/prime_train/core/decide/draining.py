@@ -3,8 +3,8 @@
 from prime_train.core.budget import CAUSES, limit_reason
 from prime_train.core.causes import FLUSHED, POLICY, Cause, Retry
 from prime_train.core.decide.money import REASONS
+from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.outcomes import sick
-from prime_train.core.decide.pace import check_s
 from prime_train.core.decision import Decision, Finish, Recover, Wait
 from prime_train.core.run import DrainReason, Run, RunState
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from prime_train.core.decide.active import decide_active
 from prime_train.core.decide.money import required_by_money_or_user
+from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.orphans import housekeeping, unsettled
-from prime_train.core.decide.pace import check_s
 from prime_train.core.decide.queued import decide_queued
 from prime_train.core.decision import CleanUp, Decision, Wait
 from prime_train.core.funds import Funds

@@ -2,7 +2,7 @@
 
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import POLICY, Retry
-from prime_train.core.decide.pace import check_s
+from prime_train.core.decide.next_check import check_s
 from prime_train.core.decision import Decision, Finish, Notify, Recover, Wait
 from prime_train.core.run import Run, RunState, Severity
 from prime_train.core.verdict import Sick, Unknown

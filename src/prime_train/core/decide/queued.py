@@ -7,8 +7,8 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.decide.money import ended, in_wallet
+from prime_train.core.decide.next_check import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decide.outcomes import unknown
-from prime_train.core.decide.pace import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
 from prime_train.core.run import DesiredState, Run, RunState

@@ -1,9 +1,9 @@
 """The kinds of trainers: one row each, and one package below `prime_train.trainers` that implements it."""
 
 from prime_train.core import prime_rl
-from prime_train.core.layouts import areal, hf, lightning, torchtitan, trm, verl
 from prime_train.core.prime_rl.own_config import own_config
 from prime_train.core.registry.definitions import TrainerKind
+from prime_train.core.trainer_conventions import areal, hf, lightning, torchtitan, trm, verl
 
 TRAINERS: dict[str, TrainerKind] = {
     "command": TrainerKind("prime_train.trainers.command:CommandTrainer", "runs `command`"),

@@ -11,7 +11,7 @@ from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.operations.demo.stage import Stage
 from prime_train.ports import RunRecord
 from prime_train.reports.charts import Point
-from prime_train.reports.charts.facts import TAKEN, TAKEN_AT
+from prime_train.reports.charts.timeline_data import TAKEN, TAKEN_AT
 
 LOOK_S = 0.1
 KILL_SHARE = 0.4

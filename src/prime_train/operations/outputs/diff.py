@@ -10,7 +10,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.outputs.manifest import OutputChange, OutputVersion, newest_outputs, output_changes, previous_outputs
 from prime_train.core.text.globs import matches
 from prime_train.operations.outputs.lookup import RunOutputs, check_attempt
-from prime_train.operations.outputs.pieces import chunks_of
+from prime_train.operations.outputs.stored_content import chunks_of
 from prime_train.ports import Bucket
 
 TEXT_BYTES_MAX = 256 * 1024

@@ -13,7 +13,7 @@ from prime_train.core.keys import METRICS_STREAM
 from prime_train.core.outputs.metric_rows import metric_rows
 from prime_train.operations.outputs.files import WantedFile, WrittenFile, write_files
 from prime_train.operations.outputs.lookup import AttemptOutputs, RunOutputs, check_attempt
-from prime_train.operations.outputs.pieces import lines_of
+from prime_train.operations.outputs.stored_content import lines_of
 from prime_train.ports import Bucket
 from prime_train.reports.event_files import event_records
 

@@ -10,7 +10,7 @@ from prime_train.operations.checkpoints.progress import Progress, silent
 from prime_train.operations.outputs.event_files import event_files
 from prime_train.operations.outputs.files import WantedFile, WrittenFile, write_files
 from prime_train.operations.outputs.lookup import RunOutputs, check_attempt
-from prime_train.operations.outputs.pieces import chunks_of, content_of
+from prime_train.operations.outputs.stored_content import chunks_of, content_of
 
 TEXTS_FOLDER = "_run"
 """The folder for logs and metrics, which are not files of the working tree."""

@@ -9,7 +9,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core import log_times
 from prime_train.core.keys import STREAMS, evidence_key, stream_prefix
 from prime_train.core.run import Attempt, Run
-from prime_train.operations.outputs.pieces import end_of
+from prime_train.operations.outputs.stored_content import end_of
 from prime_train.ports import Bucket
 
 LOGS = ("trainer.log", "smoke.log", "setup.log", "agent.log")

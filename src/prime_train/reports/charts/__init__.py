@@ -2,7 +2,7 @@
 outputs are text."""
 
 from prime_train.reports.charts.curves import Curve, curve_svg
-from prime_train.reports.charts.facts import Point
-from prime_train.reports.charts.plot import timeline_svg
+from prime_train.reports.charts.timeline import timeline_svg
+from prime_train.reports.charts.timeline_data import Point
 
 __all__ = ["Curve", "Point", "curve_svg", "timeline_svg"]

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from prime_train.core.run import HistoryEvent, Run
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import usd
-from prime_train.reports.charts import facts
-from prime_train.reports.charts.facts import Point
-from prime_train.reports.charts.plot import timeline_svg
+from prime_train.reports.charts import timeline_data
 from prime_train.reports.charts.svg import seconds
+from prime_train.reports.charts.timeline import timeline_svg
+from prime_train.reports.charts.timeline_data import Point
 from prime_train.reports.pages import sections
 from prime_train.reports.pages.document import document
 from prime_train.reports.pages.markup import cards, pill, shown
@@ -24,7 +24,7 @@ def page_html(
     extra: Mapping[str, str] | None = None,
 ) -> str:
     """Return the complete page. `extra` adds rows of facts, such as the hash of the weights."""
-    now = figures(run, None, int(facts.end_s(run, history, [*points, *commits])))
+    now = figures(run, None, int(timeline_data.end_s(run, history, [*points, *commits])))
     body = [
         f"<h1>{shown(run.run_id)}{pill(run.state)}</h1><p class=why>{shown(run.why or 'not over yet')}</p>",
         _cards(now, history, points),
@@ -40,7 +40,7 @@ def page_html(
 def _cards(now: RunFigures, history: Sequence[HistoryEvent], points: Sequence[Point]) -> str:
     run, spent = now.run, now.totals
     wanted = f" of {run.spec.trainer.steps:,}" if run.spec.trainer.steps else ""
-    lost = facts.losses(run, history, points)
+    lost = timeline_data.losses(run, history, points)
     idle_s = sum(loss.trains_s - loss.lost_s for loss in lost if loss.trains_s is not None)
     return cards(
         [

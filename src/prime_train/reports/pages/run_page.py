@@ -11,7 +11,7 @@ from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import durability, gpus
 from prime_train.reports.charts import Curve, Point, curve_svg, timeline_svg
-from prime_train.reports.charts.plot import NARROW, WIDTH
+from prime_train.reports.charts.timeline import NARROW, WIDTH
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis
 from prime_train.reports.pages import sections
 from prime_train.reports.pages.document import Live, document

@@ -1,32 +1,32 @@
 """All rules about prime-rl configs: what prime-rl refuses, and what it accepts and then fails on."""
 
 from prime_train.rules.prime_rl import (
+    addresses,
     checkpoints,
     environments,
     gpus,
-    keys,
     lengths,
     lora,
     models,
     nodes,
-    ports,
     renderers,
     resuming,
     rollouts,
     shared_settings,
     training,
     transport,
+    unknown_settings,
     upstream,
     vllm,
 )
 
 RULES = (
-    *keys.RULES,
+    *unknown_settings.RULES,
     *lengths.RULES,
     *vllm.RULES,
     *gpus.RULES,
     *nodes.RULES,
-    *ports.RULES,
+    *addresses.RULES,
     *lora.RULES,
     *checkpoints.RULES,
     *resuming.RULES,

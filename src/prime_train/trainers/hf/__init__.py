@@ -8,8 +8,8 @@ from starts over in silence; the agent sees that in its first step.
 from collections.abc import Sequence
 
 from prime_train.core.causes import Cause
-from prime_train.core.layouts.command_settings import is_script
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader

@@ -8,7 +8,7 @@ older than the weights.
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from prime_train.core.layouts.hf import STATE
+from prime_train.core.trainer_conventions.hf import STATE
 from prime_train.trainers.checkpoint_folders import FileInfo
 
 INCOMPLETE = "checkpoint-is-incomplete.txt"

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from prime_train.control_plane.request_auth.calls import RequestTarget
+from prime_train.control_plane.admission.calls import RequestTarget
 from prime_train.core.fast_parsing import heartbeat as heartbeat_parser
 
 VERBS = frozenset({"heartbeat", "exit"})

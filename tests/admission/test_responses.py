@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.control_plane.request_auth.responses import FENCED, OK, overloaded, refuse, reply, unavailable
+from prime_train.control_plane.admission.responses import FENCED, OK, overloaded, refuse, reply, unavailable
 from prime_train.core.errors import PermanentError, TemporaryError
 from prime_train.core.wire import Order, Outcome, Refusal, Reply
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from prime_train.control_plane.request_auth.calls import Headers, Response
+from prime_train.control_plane.admission.calls import Headers, Response
 from prime_train.core.access.signing import body_bytes_max
 from prime_train.core.errors import ExternalError, TemporaryError
 

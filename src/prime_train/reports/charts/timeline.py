@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from prime_train.core.run import Attempt, HistoryEvent, Run
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import usd
-from prime_train.reports.charts import facts
+from prime_train.reports.charts import timeline_data
 from prime_train.reports.charts.bar import BAR_HEIGHT, ledger_bar
-from prime_train.reports.charts.facts import Loss, Point
 from prime_train.reports.charts.svg import colour_of, number, seconds, svg_image, tag, text, ticks, width_of
+from prime_train.reports.charts.timeline_data import Loss, Point
 
 WIDTH, NARROW = 1160, 400
 """Widths of the chart in pixels at which its text is as large as the text of the page around it."""
@@ -73,21 +73,21 @@ def timeline_svg(
     """Return one self-contained SVG. `points` are the observed steps, `commits` the checkpoints at the time they were committed. `ledger`:
     draw the bar of the paid time below. `now_s`: the end of the time axis for a run that goes on; None means the newest known second.
     `width`: in pixels."""
-    now_s = facts.end_s(run, history, [*points, *commits]) if now_s is None else now_s
+    now_s = timeline_data.end_s(run, history, [*points, *commits]) if now_s is None else now_s
     now = figures(run, None, int(now_s))
-    start_s, end_s = facts.span_s(run, [*points, *commits], now_s)
-    lost = facts.losses(run, history, points)
+    start_s, end_s = timeline_data.span_s(run, [*points, *commits], now_s)
+    lost = timeline_data.losses(run, history, points)
     legend, legend_height = _legend(run, (TITLE if titled else 0) + 24, width, has_commits=bool(commits), has_losses=bool(lost))
     marks_top = (TITLE if titled else 0) + 30 + legend_height
     lanes = _lanes(_marks(lost), Scale(start_s, end_s, 1, top=0, width=width))
     lane_count = max((lane for _, lane in lanes if lane is not None), default=-1) + 1
-    scale = Scale(start_s, end_s, facts.top_step(run, points), top=marks_top + LANE * lane_count, width=width)
+    scale = Scale(start_s, end_s, timeline_data.top_step(run, points), top=marks_top + LANE * lane_count, width=width)
     drawn = [_title(now) if titled else "", legend]
     drawn += [_grid(scale), *(_shade(loss, scale) for loss in lost)]
     drawn += [_mark(mark, lane, marks_top, scale) for mark, lane in lanes]
     drawn += [_words(mark, lane, marks_top, scale) for mark, lane in lanes if lane is not None]
     drawn += [_jump(loss, scale) for loss in lost]
-    by_attempt = {attempt.number: facts.line_of(attempt, points) for attempt in run.attempts}
+    by_attempt = {attempt.number: timeline_data.line_of(attempt, points) for attempt in run.attempts}
     drawn += [_steps(attempt, line, scale) for attempt, line in by_attempt.items()]
     drawn += [_dot(commit, by_attempt, scale) for commit in commits[:POINTS_MAX]]
     height = scale.bottom + 48
@@ -172,7 +172,7 @@ def _steps(attempt: int, line: Sequence[Point], scale: Scale) -> str:
 
 def _dot(commit: Point, lines: dict[int, list[Point]], scale: Scale) -> str:
     # The bucket reports whole seconds; without this, a checkpoint could be drawn before its step.
-    at_s = max(commit.at_s, facts.reached_s(lines.get(commit.attempt, []), commit.step) or commit.at_s)
+    at_s = max(commit.at_s, timeline_data.reached_s(lines.get(commit.attempt, []), commit.step) or commit.at_s)
     hint = tag("title", f"step {commit.step} durable, saved by attempt {commit.attempt}")
     return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.attempt))
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from prime_train import __version__
-from prime_train.control_plane.request_auth.calls import CANARY, Request, RequestTarget, Response, StoreCall
-from prime_train.control_plane.request_auth.keyring import Keyring
-from prime_train.control_plane.request_auth.responses import refuse, too_large
+from prime_train.control_plane.admission.calls import CANARY, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.admission.responses import refuse, too_large
 from prime_train.core.access.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 from prime_train.core.keys import is_identity, is_run_id
 

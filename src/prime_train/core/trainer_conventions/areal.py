@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from prime_train.core.layouts.command_settings import settings_in
 from prime_train.core.registry.definitions import Layout
+from prime_train.core.trainer_conventions.command_settings import settings_in
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

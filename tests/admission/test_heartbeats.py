@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from prime_train.control_plane.request_auth.authenticate import METHODS, admit
-from prime_train.control_plane.request_auth.calls import Request, RequestTarget, Response
-from prime_train.control_plane.request_auth.heartbeats import plain_heartbeat
-from prime_train.control_plane.request_auth.keyring import Keyring
+from prime_train.control_plane.admission.authenticate import METHODS, admit
+from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
+from prime_train.control_plane.admission.heartbeats import plain_heartbeat
+from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.webhook import HeartbeatCall, parse
 from prime_train.control_plane.webhook.bodies import PARSERS
 from prime_train.core.causes import Cause
