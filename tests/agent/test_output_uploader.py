@@ -181,6 +181,17 @@ def test_a_name_that_cannot_be_a_path_elsewhere_is_named_harmlessly(bucket: Coun
     assert stored(bucket) == {"out/good.txt": b"g", "out/new\nline\x1b[2J.txt": b"n"}
 
 
+@pytest.mark.parametrize("name", [b"bad-\xff", b"new\nline"])
+def test_a_name_that_is_not_utf_8_is_named_harmlessly_where_it_cannot_be_read(bucket: Counted, work: Path, name: bytes) -> None:
+    made = output_uploader(bucket, work, ["out/**"])
+    (work / "out").mkdir(parents=True)
+    Path(os.fsdecode(os.fsencode(work / "out") + b"/" + name)).symlink_to("x" * 300)
+    problem = made.upload(trainer_ended=True)
+    assert "cannot be read: File name too long" in problem
+    assert problem.isprintable()
+    assert problem.encode().decode() == problem, "a heartbeat can carry it"
+
+
 def test_a_manifest_that_another_program_broke_is_an_error_and_not_overwritten(bucket: Counted, work: Path) -> None:
     made = output_uploader(bucket, work, ["*.txt"])
     key = f"{outputs_prefix(RUN_ID, 1, f'{1:016x}')}manifest.json"

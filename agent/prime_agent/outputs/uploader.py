@@ -21,6 +21,7 @@ from prime_train.core.manifest import CHUNK_BYTES, Chunk, chunk_sizes
 from prime_train.core.outputs.manifest import OUTPUT_FILES_MAX, OutputFile, OutputManifest
 from prime_train.core.spec import RunSpec
 from prime_train.core.spec_choices import Compress
+from prime_train.core.text.safe import neutralized
 from prime_train.ports import GET_BYTES_MAX, Bucket, ExternalError, PermanentError
 from prime_train.trainers import trainer_for
 
@@ -257,5 +258,6 @@ def _gib(size: int) -> str:
 
 
 def _listed(refused: Sequence[str]) -> str:
+    """Return the reasons as one text. A trainer chose the names in it, and a heartbeat can only carry valid Unicode."""
     more = f" (and {len(refused) - SHOWN_MAX} more)" if len(refused) > SHOWN_MAX else ""
-    return "; ".join(refused[:SHOWN_MAX]) + more
+    return neutralized("; ".join(refused[:SHOWN_MAX])) + more
