@@ -45,6 +45,15 @@ def test_where_a_row_does_not_fit_it_is_folded_and_nothing_is_cut() -> None:
     assert shown(8).replace("\n", "").split() == ["mnist-abcde", "training"]
 
 
+def test_one_long_cell_leaves_room_for_the_other_columns_below_it() -> None:
+    columns = (column("file", "x" * 50, "short"), column("size", "1 B", "2 B", rank=1), column("step", "", "30", rank=2))
+    console = Console(width=40, file=None, color_system=None)
+    with console.capture() as capture:
+        console.print(Fitting(columns))
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    assert lines == ["x" * 40, "x" * 10, "  size 1 B", "short", "  size 2 B  step 30"]
+
+
 def test_no_line_is_wider_than_the_terminal() -> None:
     for width in range(8, 60):
         assert max(map(len, shown(width).splitlines())) <= width

@@ -32,13 +32,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Fitting:
-    """The columns as a table. If even the columns of rank 0 do not fit side by side, the first cell of each row gets a line of its own."""
+    """The columns as a table. If even the columns of rank 0 do not fit side by side, the first cell of each row gets a line of its own, and
+    the next line has room for the others."""
 
     columns: Sequence[Column]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         taken = fitting(self.columns, options.max_width)
-        yield _table(taken) if _total(taken) <= options.max_width else _stacked(taken)
+        if _total(taken) <= options.max_width:
+            yield _table(taken)
+        else:
+            others = [_named(column) for column in self.columns if column is not taken[0]]
+            yield _stacked([taken[0], *fitting(others, options.max_width - INDENT)])
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
@@ -69,9 +74,18 @@ def _table(columns: Sequence[Column]) -> Table:
     return table
 
 
+def _named(column: Column) -> Column:
+    """Return the column, if it is not always shown, with its name in each cell, because rows that are stacked have no header."""
+    if column.rank == 0 or not column.name:
+        return column
+    cells = [column.cells, *([column.short] if column.short is not None else [])]
+    full, *short = [tuple(Text(f"{column.name} ") + cell if cell else cell for cell in each) for each in cells]
+    return Column("", full, column.rank, short[0] if short else None)
+
+
 def _stacked(columns: Sequence[Column]) -> Text:
     """Return the rows for a terminal narrower than a row: lines are folded, not truncated."""
     rows = []
     for first, *others in zip(*(column.cells for column in columns), strict=True):
-        rows += [first, Text(" " * INDENT) + Text(" " * GAP).join(others)]
+        rows += [first, Text(" " * INDENT) + Text(" " * GAP).join(filter(None, others))]
     return Text("\n", overflow="fold").join(rows)
