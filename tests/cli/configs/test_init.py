@@ -269,8 +269,13 @@ def test_an_answer_that_is_none_is_refused_with_a_reason(check: object, answer: 
         ((*READY, "--budget", "0"), 2, "is not an amount"),
         (("--command", "python train.py", "--yes", "--budget", "0"), 2, "is not an amount"),
         (("--model", "Qwen/Qwen3-32B", "--preset", "rtx4090", "--yes"), 1, "larger GPUs"),
+        (("--preset", "hf-stf", "--yes"), 2, "the hardware hf-stf is unknown, and no config has this name"),
+        (("--preset", "hf-stf", "--kind", "hf", "--yes"), 2, "configs that are ready to run are areal-1gpu-1h"),
+        (("--preset", "hf-sft", "--model", "Qwen/Qwen3-4B", "--full", "--yes"), 2, "ready to run, so it takes no --model, --full"),
+        (("--preset", "hf-sft", "--steps", "5", "--command", "x", "--yes"), 2, "so it takes no --steps, --command"),
     ],
 )
 def test_wishes_that_cannot_be_met_get_a_line_and_a_code(shell: Shell, args: tuple[str, ...], code: int, words: str) -> None:
     done = shell.run("init", *args)
-    assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert (done.returncode, words in " ".join(done.stderr.split()), "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert not (shell.here / "configs").exists()

@@ -15,6 +15,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.formatting import alternatives
+from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.operations.configs.new_config import (
     DEFAULT_USD,
     PRIME_RL,
@@ -71,7 +72,11 @@ def init(
         fix = "add --model, --preset, --gpus and --yes, or for your own script --kind, --command and --yes"
         raise UsageError("questions cannot be asked, because this is not a terminal", fix=fix)
     if preset in ready_names():
+        needless = {"--model": model, "--gpus": gpus, "--environment": environment, "--lora": lora is True, "--full": lora is False}
+        needless |= {"--steps": steps != STEPS, "--ref": ref, "--kind": kind, "--command": command}
+        _refuse_needless(preset, [option for option, value in needless.items() if value])
         return _write_ready(ready_files(preset, folder, name=name, usd=given.usd), ask=not yes, force=force)
+    _check_hardware(preset)
     trains = checked_kind(kind) if kind else implied_kind(given, command)
     if yes and not (model and preset) and not command and trains in (None, PRIME_RL):
         fix = "such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2, or --command 'python train.py'"
@@ -86,6 +91,22 @@ def init(
     except typer.Abort:
         # Typer raises Abort for Ctrl-C and the end of input at a question.
         raise KeyboardInterrupt from None
+
+
+def _check_hardware(preset: str) -> None:
+    try:
+        if preset:
+            known_preset(preset)
+    except UsageError as error:
+        fix = f"{error.fix}; configs that are ready to run are {', '.join(ready_names())}"
+        raise UsageError(f"{error}, and no config has this name", fix=fix) from error
+
+
+def _refuse_needless(preset: str, options: list[str]) -> None:
+    """Raise UsageError if options were given that would change nothing, because the config is ready."""
+    if options:
+        fix = "leave them out, and edit the file that is written"
+        raise UsageError(f"the config {preset} is ready to run, so it takes no {', '.join(options)}", fix=fix)
 
 
 def _prompted_kind() -> str:
