@@ -95,6 +95,13 @@ def test_what_a_kind_fills_in_from_the_command_is_filled_in_anew() -> None:
             "torchrun",
             "with variant 1, trainer.workers: Input should be a valid",
         ),
+        ([{"count": 1, "set": {"trainer.workers": "2"}}], "torchrun", "with variant 1, trainer.workers: Input should be a valid integer"),
+        ([{"count": 1, "set": {"trainer.workers": True}}], "torchrun", "with variant 1, trainer.workers: Input should be a valid integer"),
+        ([{"count": 1, "set": {"smoke": "true", "smoke.steps": 3}}], "torchrun", "smoke and smoke.steps set the same"),
+        ([{"count": 1, "set": {"smoke.steps": 3, "smoke": {"command": "a"}}}], "torchrun", "smoke and smoke.steps set the same"),
+        ([{"count": 1, "gpu_gb_min": 200}, {"count": 1}], "torchrun", "variant 1 .* is never used, because of gpus none has more than 80"),
+        ([{"count": 0}, {"count": 1}], "torchrun", "variant 1 .* is never used, because gpus names kinds of GPU"),
+        ([{"count": 0, "gpu_gb_min": 24}, {"count": 1}], "torchrun", "gpu_gb_min: a machine with count 0 has no GPU"),
         ([{"count": 1}, {"count": 2, "set": {"trainer.command": "x {y}"}}], "torchrun", "with variant 2, trainer: command: unknown place"),
         ([{"count": 1}, {"count": 2}], "areal", "a checkpoint of kind areal can only be restored on as many GPUs as saved it"),
         ([{"count": 1}, {"count": 2}], "verl", "kind verl can only be restored on as many GPUs"),
@@ -107,6 +114,24 @@ def test_variants_that_make_no_config_are_refused(variants: list[dict[str, Any]]
 
 def test_variants_of_one_count_are_allowed_for_every_kind() -> None:
     spec({"count": 2, "gpu_gb_min": 80}, {"count": 2, "gpu_gb_min": 24}, trainer={"kind": "verl", "command": "x trainer.save_freq=1"})
+
+
+def test_a_variant_may_need_more_memory_than_the_names_of_kinds_tell() -> None:
+    spec({"count": 1, "gpu_gb_min": 200}, hardware={"gpus": ["B300", "H100_80GB"], "variants": [{"count": 1, "gpu_gb_min": 200}]})
+
+
+def test_a_variant_keeps_every_value_of_a_config() -> None:
+    changes: dict[str, Any] = {
+        "budget": {"usd": 5, "deadline": "2040-01-01T12:00+01:00", "hours": 2.5},
+        "verification": [{"path": "a", "size_min": "1 MB"}],
+        "health": {"log_rules": [{"pattern": "a(b)?", "cause": "gpu_oom"}]},
+        "checkpoints": {"max_disk_gib": "3 GB", "compress": "off"},
+        "wandb": {"project": "x"},
+        "secrets": ["HF_TOKEN"],
+    }
+    wanted = spec(**changes)
+    plain = spec(hardware={"gpus": KINDS}, **changes)
+    assert wanted.variant(2) == plain
 
 
 def test_a_count_beside_variants_is_refused() -> None:

@@ -57,8 +57,13 @@ class Ranking:
 
 def memory_gb(offer: Offer) -> int:
     """Return the memory of one GPU in GB: as offered, or else as in the kind's name; 0: unknown."""
-    named = _GB.search(offer.gpu)
-    return offer.gpu_gb or (int(named[1]) if named else 0)
+    return offer.gpu_gb or memory_gb_in(offer.gpu)
+
+
+def memory_gb_in(gpu: str) -> int:
+    """Return the memory in GB that the name of a kind of GPU tells, such as 80 for H100_80GB; 0: it tells none."""
+    named = _GB.search(gpu)
+    return int(named[1]) if named else 0
 
 
 def variant_of(offer: Offer, hardware: "HardwareSpec") -> int | None:

@@ -3,6 +3,7 @@
 Units come last in every name. Every default is defined here and nowhere else; the JSON schema for editors is generated from these models.
 """
 
+import json
 import re
 import string
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
 from prime_train.core.causes import Cause
+from prime_train.core.offers import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.registry.trainers import TRAINERS
@@ -282,7 +284,16 @@ class VariantSpec(Part):
         for key in value:
             if not _VARIANT_KEY.fullmatch(key):
                 raise ValueError(f"{key[:SHOWN_CHARS]!r} cannot differ between variants; only {_VARIANT_KEYS} can")
+        parts = [key for key in value if key.startswith("smoke.")]
+        if "smoke" in value and parts:
+            raise ValueError(f"smoke and {parts[0]} set the same; write either the whole of smoke or parts of it")
         return value
+
+    @model_validator(mode="after")
+    def _memory_is_of_a_gpu(self) -> Self:
+        if self.gpu_gb_min and not self.count:
+            raise ValueError("gpu_gb_min: a machine with count 0 has no GPU, and so no memory of one; delete this key")
+        return self
 
     @property
     def title(self) -> str:
@@ -329,7 +340,18 @@ class HardwareSpec(Part):
                 if other.count == variant.count and other.gpu_gb_min <= variant.gpu_gb_min:
                     message = f"variant {number} ({variant.title}) is never used, because variant {earlier} ({other.title}) comes first"
                     raise ValueError(f"variants: {message}; put the one with more memory first")
+            if (why := self._why_never_offered(variant)) is not None:
+                raise ValueError(f"variants: variant {number} ({variant.title}) is never used, because {why}")
         return self
+
+    def _why_never_offered(self, variant: VariantSpec) -> str | None:
+        """Return why no machine with one of `gpus` can have the variant; None if one can."""
+        if self.gpus and not variant.count:
+            return "gpus names kinds of GPU, so no machine without one is rented; delete one of the two"
+        memory_gb = [memory_gb_in(gpu) for gpu in self.gpus]
+        if memory_gb and all(memory_gb) and max(memory_gb) < variant.gpu_gb_min:
+            return f"of gpus none has more than {max(memory_gb)} GB; add a kind with more, or delete the variant"
+        return None
 
 
 class VerifySpec(Part):
@@ -573,7 +595,7 @@ class RunSpec(Part):
         """Return the config for machines of the variant at this place in the list, without variants. `gpus`: the kinds of GPU that it is
         for, by default all that the config names. Raises ValidationError if its values make no config."""
         chosen = self.hardware.variants[number]
-        values = self.model_dump()
+        values = self.model_dump(mode="json")
         kinds = (gpus or self.hardware.gpus) if chosen.count else ()
         values["hardware"] |= {"variants": (), "count": max(1, chosen.count), "gpus": kinds}
         layout_of = TRAINERS[self.trainer.kind].layout
@@ -586,4 +608,5 @@ class RunSpec(Part):
                 part[name] = part.get(name) or {}
                 part = part[name]
             part[last] = value
-        return RunSpec.model_validate(values)
+        # As strict as a config is read: a list counts as a tuple, but text is not a number.
+        return RunSpec.model_validate_json(json.dumps(values), strict=True)
