@@ -63,6 +63,22 @@ def test_a_dry_run_says_which_variant_each_offer_would_get(inside: Inside) -> No
     assert "has 0 GPUs, but hardware.variants has 2 GPUs of 80 GB or more, 1 GPU" in done.stdout
 
 
+def test_what_the_command_line_sets_counts_on_every_machine_whatever_a_variant_sets(inside: Inside) -> None:
+    sets = "environment.BATCH: '64', environment.LR: '1', smoke: {command: a, timeout_s: 7}, trainer.command: 'python x.py {checkpoints}'"
+    config = (
+        HERE.replace("kind: torchrun", "kind: command").replace("{count: 0}", f"{{count: 0, set: {{{sets}}}}}") + "smoke: {command: b}\n"
+    )
+    inside.write("here.yaml", config.replace("{trainer.workers: 2}", "{environment.BATCH: '128'}"))
+    given = ("-e", "BATCH=8", "--set", "trainer.command=python train.py --short {checkpoints}", "--set", "smoke.timeout_s=9")
+    inside.ok("run", "here.yaml", *given, "--save", "saved.yaml")
+    (loaded,) = load_configs([inside.here / "saved.yaml"])
+    specs = [subject.spec for _, subject in loaded.judged if subject.spec is not None]
+    assert [spec.environment for spec in specs] == [{"BATCH": "8"}, {"BATCH": "8", "LR": "1"}]
+    assert {spec.trainer.command for spec in specs} == {"python train.py --short {checkpoints}"}
+    assert specs[1].smoke is not None
+    assert (specs[1].smoke.command, specs[1].smoke.timeout_s) == ("a", 9)
+
+
 def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_best_one(inside: Inside) -> None:
     path = inside.write("right.yaml", CONFIG)
     (loaded,) = load_configs([path])

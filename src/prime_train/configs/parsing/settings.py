@@ -55,8 +55,9 @@ def setting_of(key: str, value: object, label: str) -> Setting:
 
 
 def with_settings(root: Mapping, settings: Iterable[Setting]) -> Mapping:
-    """Return the tree with every setting applied; if two settings have the same key, the last one counts."""
-    return reduce(lambda tree, setting: _with(tree, setting.path, setting.value), settings, root)
+    """Return the tree with every setting applied, in place of what variants set for its key, too; if two settings have the same key, the
+    last one counts."""
+    return reduce(_with_setting, settings, root)
 
 
 def config_text(values: Plain) -> str:
@@ -73,6 +74,34 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 
 
 _Dumper.add_representer(str, _text)
+
+
+def _with_setting(tree: Mapping, setting: Setting) -> Mapping:
+    set_for_all = _with(tree, setting.path, setting.value)
+    hardware = set_for_all.entry("hardware")
+    variants = hardware.value.entry("variants") if hardware is not None and isinstance(hardware.value, Mapping) else None
+    if variants is None or not isinstance(variants.value, Listing) or setting.path[0] == "hardware":
+        return set_for_all
+    items = tuple(_with_setting_in_variant(item, setting) for item in variants.value.items)
+    return _with(set_for_all, ("hardware", "variants"), replace(variants.value, items=items))
+
+
+def _with_setting_in_variant(variant: Node, setting: Setting) -> Node:
+    there = variant.entry("set") if isinstance(variant, Mapping) else None
+    if there is None or not isinstance(variant, Mapping) or not isinstance(there.value, Mapping):
+        return variant
+    return _with(variant, ("set",), mapping_of(there.value.place, _without_setting(there.value.entries, setting)))
+
+
+def _without_setting(entries: Iterable[Entry], setting: Setting) -> Iterable[Entry]:
+    """Yield the entries of a variant's `set` that the setting does not override; keys are dotted there."""
+    key = ".".join(setting.path)
+    for entry in entries:
+        if f"{key}.".startswith(f"{entry.key}.") and key != entry.key and isinstance(entry.value, Mapping):
+            below = key.removeprefix(f"{entry.key}.").split(".")
+            yield Entry(entry.key, entry.place, _with(entry.value, below, setting.value))
+        elif not f"{entry.key}.".startswith(f"{key}."):
+            yield entry
 
 
 def _with(tree: Mapping, path: Sequence[str], value: Node) -> Mapping:
