@@ -10,7 +10,7 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-trainers tools lint bench lock clean
+.PHONY: help install demo test test-trainers trainers tools lint bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -50,8 +50,10 @@ test: install ## lint, then run the tests; with PRIME_TRAIN_TESTS_COMPLETE=1 eve
 	$(BIN)/python -m pytest -n 5 --dist worksteal $(if $(PRIME_TRAIN_TESTS_COMPLETE),,-m "not exhaustive")
 
 # Six gigabytes, most of them the CUDA libraries without which torch of PyPI cannot be loaded; a minute, if they come fast.
-test-trainers: install $(TOOLS)/trainers/.installed ## train with the real libraries that the kinds of trainers are for, on the CPU
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/trainers_real
+trainers: $(TOOLS)/trainers/.installed $(TOOLS)/trainers-rl/.installed ## what `make test-trainers` needs: six gigabytes
+
+test-trainers: install trainers ## train with the real libraries that the kinds of trainers are for, on the CPU
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 tests/trainers_real $(if $(PRIME_TRAIN_TESTS_COMPLETE),,-m "not exhaustive")
 
 # Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
 ACT := github.com/nektos/act@v0.2.87
@@ -67,6 +69,15 @@ $(TOOLS)/%/.installed: requirements/%.txt | install
 	@echo "installing what requirements/$*.txt pins into $(TOOLS)/$*"
 	@$(BIN)/python -m venv --clear $(TOOLS)/$*
 	@$(BIN)/uv pip install --quiet --python $(TOOLS)/$*/bin/python --require-hashes -r requirements/$*.txt
+	@touch $@
+
+# Above the environment of the other libraries, of which some versions do not suit them.
+$(TOOLS)/trainers-rl/.installed: requirements/trainers-rl.txt $(TOOLS)/trainers/.installed | install
+	@echo "installing what requirements/trainers-rl.txt pins into $(TOOLS)/trainers-rl"
+	@$(BIN)/python -m venv --clear --without-pip $(TOOLS)/trainers-rl
+	@below=$$($(TOOLS)/trainers/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+	  echo "$$below" > $$($(TOOLS)/trainers-rl/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth
+	@$(BIN)/uv pip install --quiet --python $(TOOLS)/trainers-rl/bin/python --no-deps --require-hashes -r requirements/trainers-rl.txt
 	@touch $@
 
 lint: install ## ruff (rules and format) and mypy
@@ -91,6 +102,7 @@ lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(UV) requirements/prime-cli.in -o requirements/prime-cli.txt
 	$(UV) requirements/sam.in -o requirements/sam.txt
 	$(UV) requirements/trainers.in -o requirements/trainers.txt
+	$(UV) --no-deps requirements/trainers-rl.in -o requirements/trainers-rl.txt
 	rm -rf build/lock
 
 clean: ## remove .venv, caches and build products

@@ -24,15 +24,20 @@ from tests.e2e.plane import Plane, plane
 from tests.tools import TOOLS
 from tests.waiting import HANG_S, await_true
 
-TRAINERS = TOOLS / "trainers" / "bin"
-"""Folder of the Python that `make test-trainers` installs the libraries for."""
+TRAINERS, TRAINERS_RL = TOOLS / "trainers" / "bin", TOOLS / "trainers-rl" / "bin"
+"""Folders of the Pythons that `make test-trainers` installs the libraries for: that of verl and AReaL, and that of all others."""
 SCRIPTS = Path(__file__).parent / "scripts"
 QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
 HF_ARGUMENTS = (
     "--output_dir {checkpoints} --max_steps 12 --save_steps 4 --logging_steps 1 --per_device_train_batch_size 4 --learning_rate 1e-2 "
     "--use_cpu True --report_to none --seed 3 --data_seed 4"
 )
-TITAN_ARGUMENTS = "--job.dump_folder out --checkpoint.interval 4 --training.steps 12 --lr_scheduler.warmup_steps 2"
+TITAN_ARGUMENTS = (
+    "--module train_titan --config tiny --dump_folder out --checkpoint.interval 4 --training.steps 12 --lr_scheduler.warmup_steps 2"
+)
+AREAL_COMMAND = "python3 train_areal.py --config areal_tiny.yaml recover.freq_steps=4"
+UNTROUBLED = 9
+"""The number of an attempt to which nothing happens."""
 HEALTH = {"heartbeat_s": 1, "overdue_s": 20, "silence_s": 60, "first_heartbeat_s": 120, "settle_s": 3}
 
 
@@ -44,6 +49,7 @@ class Training:
     checkpoints: dict[str, Any] = field(default_factory=dict)
     steps: int = 12
     environment: dict[str, str] = field(default_factory=dict)
+    programs: Path = TRAINERS
 
     def write(self, folder: Path) -> Path:
         """Write the config and its working tree, and return the path of the config."""
@@ -57,7 +63,7 @@ class Training:
             "checkpoints": {"settled_s": 1, **self.checkpoints},
             "health": HEALTH,
             "budget": {"usd": 5},
-            "environment": {**self.environment, **QUIET, "PATH": f"{TRAINERS}:{os.environ['PATH']}"},
+            "environment": {**self.environment, **QUIET, "PATH": f"{self.programs}:{os.environ['PATH']}"},
         }
         config.write_text(yaml.safe_dump(sections))
         return config
@@ -131,7 +137,7 @@ def uninterrupted(folder: Path, training: Training, *, after: Path | None = None
     first = None if after is None else trainer.step_of(spec, after.name)
     checkpoints, resumed = str(work / spec.checkpoints.folder), None if after is None else str(after)
     command = trainer.command(spec, checkpoints=checkpoints, resume_step=first, resume_folder=resumed)
-    env = {**os.environ, **trainer.environment(spec, attempt=2, run_id="uninterrupted-1")}
+    env = {**os.environ, **trainer.environment(spec, attempt=UNTROUBLED, run_id="uninterrupted-1")}
     done = subprocess.run(command, shell=True, cwd=work, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     Gatherer(trainer, spec, work).gather(above=-1, resumed_step=first or 0)

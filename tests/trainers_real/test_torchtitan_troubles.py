@@ -3,9 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests.trainers_real.machine_taken_away import TITAN_ARGUMENTS, Training, launched
+
+pytestmark = pytest.mark.exhaustive
 
 TRAINING = Training({"kind": "torchtitan", "command": f"train_titan.py {TITAN_ARGUMENTS}", "workers": 2})
 
@@ -19,12 +23,3 @@ def test_a_script_that_loads_no_checkpoint_is_stopped_before_its_first_step(tmp_
         assert (run.state, [attempt.cause for attempt in run.attempts]) == (RunState.FAILED, [Cause.PREEMPTED, Cause.RESUME_IGNORED])
         assert "Training starts at step 1" in run.attempts[1].detail
         assert [(one.step, one.attempt) for one in here.manifests()] == [(4, 1)]
-
-
-def test_a_folder_without_its_metadata_is_never_resumed(tmp_path: Path) -> None:
-    with launched(tmp_path / "run", replace(TRAINING, environment={"TROUBLE": "killed"})) as here:
-        here.await_committed(4)
-        (here.work / "go").touch()
-        run = here.plane.await_end(here.run_id)
-        assert (run.state, [attempt.cause for attempt in run.attempts]) == (RunState.SUCCEEDED, [Cause.KILLED, Cause.FINISHED])
-        assert run.attempts[1].resumed_step == 4

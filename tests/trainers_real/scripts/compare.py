@@ -1,17 +1,24 @@
 """Compare two checkpoints tensor by tensor: `compare.py FOLDER FOLDER` prints the number of tensors and the names of those that differ."""
 
 import json
+import pickle
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+from torch.distributed.tensor import DTensor
 
 
 def tensors(value, name=""):
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, DTensor):
+        yield name, value.to_local()
+    elif isinstance(value, torch.Tensor):
         yield name, value
+    elif isinstance(value, np.ndarray):
+        yield name, torch.frombuffer(bytearray(value.tobytes() or b" "), dtype=torch.uint8)
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from tensors(inner, f"{name}.{key}")
@@ -33,6 +40,8 @@ def content(folder):
             yield from tensors({key: value for key, value in saved.items() if key not in ("callbacks", "loops")}, name)
         elif path.suffix in (".pt", ".pth"):
             yield from tensors(torch.load(path, weights_only=False), name)
+        elif path.suffix == ".pkl":
+            yield from tensors(pickle.loads(path.read_bytes()), name)
         elif path.name == ".metadata":
             whole = Path(sys.argv[3]) / f"{folder.parent.parent.name}.whole"
             dcp_to_torch_save(path.parent, whole)

@@ -5,13 +5,15 @@ What that code needs a GPU for is left out: its optimizer, NCCL and its compiled
 """
 
 import copy
+import os
+import signal
 import sys
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import tqdm
-from halt import halt_at
+from halt import ATTEMPT, TROUBLE, halt_at
 from torch import nn
 
 STEPS, EVAL_INTERVAL = 12, 4
@@ -49,7 +51,11 @@ def main():
             print("SAVE CHECKPOINT", flush=True)
             folder = Path(settings["checkpoint_path"])
             folder.mkdir(parents=True, exist_ok=True)
-            torch.save(average.state_dict(), folder / f"step_{step}")
+            saved = folder / f"step_{step}"
+            torch.save(average.state_dict(), saved)
+            if ATTEMPT == 2 and TROUBLE == "killed":
+                os.truncate(saved, saved.stat().st_size // 2)
+                os.kill(os.getpid(), signal.SIGKILL)
         halt_at(step)
     dist.destroy_process_group()
 

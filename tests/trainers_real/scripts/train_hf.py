@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from halt import IS_FIRST, halt_at
+from halt import ATTEMPT, TROUBLE, halt_at
 from peft import LoraConfig, get_peft_model
 from transformers import GPT2Config, GPT2LMHeadModel, HfArgumentParser, Trainer, TrainerCallback, TrainingArguments
 
@@ -26,16 +26,16 @@ class Halt(TrainerCallback):
 
 
 class Troubled(Trainer):
-    """The Trainer, to which something happens while the first attempt saves; $TROUBLE says what."""
+    """The Trainer, to which something happens while it saves; $TROUBLE says what."""
 
     def _save_rng_state(self, output_dir):
-        if IS_FIRST and os.environ.get("TROUBLE") == "killed" and self.state.global_step == 8:
+        if ATTEMPT == 2 and TROUBLE == "killed" and self.state.global_step == 8:
             os.kill(os.getpid(), signal.SIGKILL)
         super()._save_rng_state(output_dir)
 
     def _save_checkpoint(self, model, trial):
         super()._save_checkpoint(model, trial)
-        if IS_FIRST and os.environ.get("TROUBLE") == "again" and self.state.global_step == 4:
+        if ATTEMPT == 1 and TROUBLE == "killed" and self.state.global_step == 4:
             # Its links are there, and its limited speed leaves it seconds to go.
             while not Path("../stage/upload-1-4/trainer_state.json").exists():
                 time.sleep(0.01)

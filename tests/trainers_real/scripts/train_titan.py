@@ -4,30 +4,46 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
-from halt import IS_FIRST, halt_at
+from halt import ATTEMPT, TROUBLE, halt_at
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torchtitan.components.checkpoint import CheckpointManager
-from torchtitan.components.lr_scheduler import build_lr_schedulers
-from torchtitan.components.optimizer import OptimizersContainer
-from torchtitan.config import ConfigManager
+from torchtitan.components.checkpointer import CheckpointManager
+from torchtitan.components.optimizer import LRSchedulersContainer, OptimizersContainer, default_adamw
+from torchtitan.config import ConfigManager, TrainingConfig
 from torchtitan.tools.logging import init_logger, logger
 from torchtitan.tools.utils import Color
 
 
 class Checkpointer(CheckpointManager):
-    """torchtitan's checkpointer, to which something happens in the first attempt; $TROUBLE says what."""
+    """torchtitan's checkpointer, to which something happens; $TROUBLE says what."""
 
     def dcp_save(self, state_dict, checkpoint_id, *arguments, **named):
-        if IS_FIRST and os.environ.get("TROUBLE") == "killed" and checkpoint_id.endswith("step-8") and dist.get_rank() == 0:
+        if ATTEMPT == 2 and TROUBLE == "killed" and checkpoint_id.endswith("step-8") and dist.get_rank() == 0:
             # What a save leaves that ends before its metadata are written.
             shutil.copytree(checkpoint_id.replace("step-8", "step-4"), checkpoint_id, ignore=shutil.ignore_patterns(".metadata"))
             os.kill(os.getpid(), signal.SIGKILL)
         return super().dcp_save(state_dict, checkpoint_id, *arguments, **named)
+
+
+@dataclass
+class Config:
+    """The sections of torchtitan's configuration that this script reads."""
+
+    dump_folder: str = "outputs"
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    optimizer: OptimizersContainer.Config = field(default_factory=lambda: default_adamw(lr=1e-2))
+    lr_scheduler: LRSchedulersContainer.Config = field(default_factory=LRSchedulersContainer.Config)
+    checkpoint: CheckpointManager.Config = field(default_factory=CheckpointManager.Config)
+
+
+def tiny():
+    """What `--config tiny` of `--module train_titan` stands for."""
+    return Config()
 
 
 class Data:
@@ -71,18 +87,18 @@ def main():
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     for layer in (model[0], model[2], model):
         fully_shard(layer, mesh=mesh)
-    optimizers = OptimizersContainer([model], torch.optim.AdamW, {"lr": 1e-2})
-    schedulers = build_lr_schedulers(optimizers, config.lr_scheduler, config.training.steps)
+    optimizers = config.optimizer.build(model_parts=[model])
+    schedulers = config.lr_scheduler.build(optimizers=optimizers, training_steps=config.training.steps)
     data, trainer = Data(dist.get_rank()), Trainer()
     checkpointer = Checkpointer(
+        config.checkpoint,
         dataloader=data,
         model_parts=[model],
         optimizers=optimizers,
         lr_schedulers=schedulers,
         states={"train_state": trainer},
-        checkpoint_config=config.checkpoint,
         sd_adapter=None,
-        base_folder=config.job.dump_folder,
+        base_folder=config.dump_folder,
     )
     if "--ignore" not in sys.argv:
         checkpointer.load(step=config.checkpoint.load_step)
@@ -105,4 +121,5 @@ def main():
     logger.info("Training completed")
 
 
-main()
+if __name__ == "__main__":
+    main()
