@@ -110,16 +110,26 @@ class TrainerRun:
         return follower
 
     def _output(self, lines: list[str]) -> None:
-        if self._plan.spec.trainer.progress.file is None:
+        at, rule = self._stop_rule_in(lines)
+        # In the order of the lines, because the first reason to stop the training is the one that counts.
+        self._read_steps(lines[:at])
+        if rule is not None:
+            self._fired = True
+            self._inbox.put(RuleFired(rule.cause, redacted(lines[at], self._plan.secrets)[:LINE_SHOWN_MAX]))
+        self._read_steps(lines[at:])
+
+    def _stop_rule_in(self, lines: list[str]) -> tuple[int, LogRule | None]:
+        """Return the number of the first line that stops the training, and its rule; the number of lines and None if there is none."""
+        if self._stop_rules and not self._fired:
+            for at, line in enumerate(lines):
+                rule = fired(line, self._stop_rules, resumed=self._plan.resume_step is not None)
+                if rule is not None:
+                    return at, rule
+        return len(lines), None
+
+    def _read_steps(self, lines: list[str]) -> None:
+        if lines and self._plan.spec.trainer.progress.file is None:
             self._progress(lines)
-        if not self._stop_rules or self._fired:
-            return
-        for line in lines:
-            rule = fired(line, self._stop_rules, resumed=self._plan.resume_step is not None)
-            if rule is not None:
-                self._fired = True
-                self._inbox.put(RuleFired(rule.cause, redacted(line, self._plan.secrets)[:LINE_SHOWN_MAX]))
-                return
 
     def _progress(self, lines: list[str]) -> None:
         rows = [replace(row, step=self._after + row.step) for line in lines if (row := self._reader.read(line)) is not None]
