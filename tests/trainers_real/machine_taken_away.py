@@ -82,11 +82,12 @@ class Interrupted:
         return self.plane.run(self.run_id)
 
     def await_committed(self, step: int) -> None:
-        def is_committed() -> bool:
+        def is_committed_or_over() -> bool:
             record = self.plane.store.load(self.run_id)
-            return record is not None and record.lease.committed_step >= step
+            return record is not None and (record.lease.committed_step >= step or record.run.is_over)
 
-        await_true(f"step {step} is durable", is_committed)
+        await_true(f"step {step} is durable", is_committed_or_over)
+        assert not self.run.is_over, f"the run is over before step {step} is durable"
 
     def take_machine_away(self, *, notice_s: int = 0) -> None:
         """Kill every process of the machine at once, or SIGTERM and some seconds before, and delete its disk."""
