@@ -101,6 +101,26 @@ def test_a_checkpoint_that_lacks_a_part_of_one_process_is_not_uploaded(gone: str
     assert not is_complete(*(name for name in (*ACTOR, "data.pt") if name != gone))
 
 
+@pytest.mark.parametrize("gone", SFT)
+def test_a_checkpoint_of_supervised_training_that_lacks_a_part_of_one_process_is_not_uploaded(gone: str) -> None:
+    assert not is_complete(*(name for name in SFT if name != gone))
+
+
+@pytest.mark.parametrize(
+    ("settings", "data", "complete"),
+    [
+        ("engine.ulysses_sequence_parallel_size=2", ("data_0.pt",), True),
+        ("engine.ulysses_sequence_parallel_size=2", ("data_0.pt", "data_1.pt"), False),
+        # A config file may say how many processes share a part.
+        ("--config-name mine", ("data_0.pt",), True),
+        ("--config-name mine", ("data_1.pt",), False),
+    ],
+)
+def test_processes_that_share_a_part_of_the_data_save_its_state_once(settings: str, data: tuple[str, ...], complete: bool) -> None:
+    made = verl(f"python3 -m verl.trainer.sft_trainer trainer.save_freq=20 {settings}")
+    assert trainer_for(made).is_complete(made, files(*shards("", 2), *data), NOW_S) is complete
+
+
 @pytest.mark.parametrize("gone", [name for name in MEGATRON if not name.endswith(".distcp")])
 def test_a_checkpoint_of_megatron_that_lacks_a_part_is_not_uploaded(gone: str) -> None:
     """The agent itself compares the files with `.metadata`, which names them."""

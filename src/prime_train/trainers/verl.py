@@ -30,7 +30,7 @@ _SHARD = re.compile(
 _MEGATRON = re.compile(r"(?P<engine>actor/|critic/)dist_ckpt/.+")
 _MEGATRON_LAST = ("dist_ckpt/.metadata", "dist_ckpt/common.pt", "dist_ckpt/metadata.json")
 _PARTS = ("model", "optim", "extra_state")
-_DATA = re.compile(r"data(?:_\d+)?\.pt")
+_DATA = re.compile(r"data(?:_(?P<rank>\d{1,5}))?\.pt")
 
 _STEP = r"\bstep:(?P<step>\d{1,12}) - "
 _FIGURE = r" - (?P<name>critic/score/mean|critic/rewards/mean|actor/pg_loss|train/loss):(?:np\.float\d+\()?(?P<value>[-+.\w]+)"
@@ -49,7 +49,7 @@ class VerlTrainer(CommandTrainer):
         return VerlReader() if spec.trainer.progress == ProgressSpec() else super().reader(spec)
 
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
-        return _has_all_parts(files) and super().is_complete(spec, files, now_s)
+        return _has_all_parts(files, verl.sharing_data(spec)) and super().is_complete(spec, files, now_s)
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
@@ -71,8 +71,9 @@ def _first(figures: dict[str, float | None], names: Iterable[str]) -> float | No
     return next((figures[name] for name in names if figures.get(name) is not None), None)
 
 
-def _has_all_parts(files: Sequence[FileInfo]) -> bool:
-    """Return whether each engine has the parts of all processes, none of them newer than the state of the data."""
+def _has_all_parts(files: Sequence[FileInfo], sharing_data: int | None) -> bool:
+    """Return whether each engine has the parts of all processes, none of them newer than the state of the data. In supervised training, one
+    of `sharing_data` processes saves the state of its data; None if that is not known."""
     paths = {file.path for file in files}
     shards = [(file, found) for file in files if (found := _SHARD.fullmatch(file.path))]
     megatron = {found["engine"] for path in paths if (found := _MEGATRON.fullmatch(path))}
@@ -84,8 +85,18 @@ def _has_all_parts(files: Sequence[FileInfo]) -> bool:
         return False
     if not all(f"{engine}{name}" in paths for engine in megatron for name in _MEGATRON_LAST):
         return False
-    # Supervised training saves without folders of engines, in an order of its own.
-    return engines == {""} or all(file.mtime_s <= data_s for file, _ in shards)
+    if engines == {""}:
+        # Supervised training saves without folders of engines, and the state of the data once for each part.
+        return _has_all_data(paths, processes=max(int(found["of"]) for _, found in shards), sharing=sharing_data)
+    return all(file.mtime_s <= data_s for file, _ in shards)
+
+
+def _has_all_data(paths: Collection[str], *, processes: int, sharing: int | None) -> bool:
+    """Return whether the states of all parts of the data are there, as far as it is known how many there are."""
+    ranks = {int(found["rank"]) for path in paths if (found := _DATA.fullmatch(path)) and found["rank"]}
+    if not ranks or ranks != set(range(len(ranks))):
+        return False
+    return processes % len(ranks) == 0 if sharing is None else len(ranks) * sharing == processes
 
 
 def _is_whole(paths: Collection[str], engine: str) -> bool:

@@ -35,6 +35,7 @@ class Config:
     """The sections of torchtitan's configuration that this script reads."""
 
     dump_folder: str = "outputs"
+    hf_assets_path: str = "."
     training: TrainingConfig = field(default_factory=TrainingConfig)
     optimizer: OptimizersContainer.Config = field(default_factory=lambda: default_adamw(lr=1e-2))
     lr_scheduler: LRSchedulersContainer.Config = field(default_factory=LRSchedulersContainer.Config)

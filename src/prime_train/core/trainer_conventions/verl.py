@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 FOLDER, MODE, _PATH = "trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"
 _EVERY = "trainer.save_freq"
+_SHARING = "engine.ulysses_sequence_parallel_size"
 _CONFIG = ("config-name", "config-path", "config-dir")
 """Arguments of a config file, in which the interval may be."""
 
@@ -35,3 +36,13 @@ def conflicts(spec: "RunSpec") -> tuple[str, ...]:
     if spec.trainer.resume and not {"resume_path", "{checkpoint}"} <= set(settings_in(spec.trainer.resume).values()):
         found.append(f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint, and verl starts over; delete this key")
     return tuple(found)
+
+
+def sharing_data(spec: "RunSpec") -> int | None:
+    """Return how many processes of supervised training share one part of the data, of which one saves its position; None if a config file
+    may say so."""
+    command = spec.trainer.command
+    size = settings_in(command).get(_SHARING)
+    if size is None:
+        return None if any(name in command for name in _CONFIG) else 1
+    return int(size) if size.isdecimal() and len(size) < 5 else None
