@@ -53,7 +53,7 @@ test: install ## lint, then run the tests; with PRIME_TRAIN_TESTS_COMPLETE=1 eve
 trainers: $(TOOLS)/trainers/.installed $(TOOLS)/trainers-rl/.installed ## what `make test-trainers` needs: six gigabytes
 
 test-trainers: install trainers ## train with the real libraries that the kinds of trainers are for, on the CPU
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 tests/trainers_real $(if $(PRIME_TRAIN_TESTS_COMPLETE),,-m "not exhaustive")
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 tests/trainers_real $(if $(PRIME_TRAIN_TESTS_QUICK),-m "not exhaustive")
 
 # Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
 ACT := github.com/nektos/act@v0.2.87
