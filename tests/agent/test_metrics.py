@@ -1,11 +1,15 @@
 """What is kept of a trainer's metrics when its attempt ends, and that a profile can be made of it."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.trainer.metrics import KEPT_CHARS_MAX, stored_metrics
+from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
+from prime_train.trainers import Progress
 from prime_train.trainers.prime_rl.profile import profile
 from tests.agent.attempts import attempt
 from tests.builders import spec
@@ -56,3 +60,11 @@ def test_rows_of_other_trainers_are_kept_as_they_are(tmp_path: Path, file: Path)
 def test_where_there_are_none_nothing_is_kept(tmp_path: Path) -> None:
     assert stored_metrics(tmp_path, prime_rl_spec()) == ""
     assert stored_metrics(tmp_path, spec()) == ""
+
+
+def test_a_figure_whose_name_has_a_line_break_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    with closing(MetricsCsv(path, now_s=lambda: 5.0)) as table:
+        table.add([Progress(1, 0.5, None, {'a\nb"': 2.0, "lr": 3.0})])
+    (row,) = metric_rows(path.read_text().split("\n"))
+    assert row == MetricRow(1, 5.0, {"loss": 0.5, 'a\\nb"': 2.0, "lr": 3.0})

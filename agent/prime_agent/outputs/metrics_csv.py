@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prime_agent.trainer.logs import BoundedLog
+from prime_train.core.text.safe import neutralized
 from prime_train.trainers import Progress
 
 FIRST_COLUMNS = ("step", "time_s", "loss", "reward")
@@ -43,5 +44,6 @@ class MetricsCsv:
         new = [name for name in (*FIRST_COLUMNS, *row.others) if name not in self._columns][: COLUMNS_MAX - len(self._columns)]
         if new:
             self._columns += dict.fromkeys(new)
-            write(self._columns)
+            # A name with a line break would end the row for whoever reads it line by line.
+            write(map(neutralized, self._columns))
         write(["" if values.get(name) is None else values[name] for name in self._columns])
