@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core.offers import Offer
 from prime_train.core.run import Run, RunState
 from prime_train.estimate.cost.bill import Amount, Known, Rate, StepTime, full_run, smoke_run
 from prime_train.estimate.cost.duration import Between
@@ -102,3 +103,17 @@ def test_another_config_or_too_few_steps_tell_nothing() -> None:
     assert measured([trained(3)], run.spec) is None
     assert measured([trained(100, last_sign_s=None)], run.spec) is None
     assert measured([trained(3), run], run.spec) is not None
+
+
+def test_of_a_run_with_variants_the_attempts_count_that_had_the_same_one() -> None:
+    large = {"count": 2, "gpu_gb_min": 80, "set": {"environment.A": "1"}}
+    hardware = {"gpus": ["RTX4090_24GB", "H100_80GB"], "variants": [large, {"count": 1, "set": {"trainer.command": "train.py --small"}}]}
+    run = trained(100, hardware=hardware)
+    (attempt,) = run.attempts
+    fast = replace(attempt, offer=Offer("prime", "a", 4.0, spot=False, gpu="H100_80GB", gpu_count=2), last_sign_s=1099)
+    slow = replace(attempt, offer=Offer("prime", "b", 1.0, spot=False, gpu="RTX4090_24GB", gpu_count=1))
+    run = replace(run, attempts=(fast, slow))
+    found = [measured([run], run.spec.variant(number)) for number in (0, 1)]
+    assert [step.seconds.expected if step is not None else None for step in found] == pytest.approx([1, 10])
+    one_gpu_of_the_first = run.spec.model_copy(update={"hardware": run.spec.variant(1).hardware})
+    assert measured([run], one_gpu_of_the_first) is None

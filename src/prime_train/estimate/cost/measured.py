@@ -1,7 +1,9 @@
 """Measures the step time in earlier runs of the same config."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from prime_train.core.offers import variant_of
 from prime_train.core.run import Attempt, Run
 from prime_train.core.spec import RunSpec
 from prime_train.estimate.cost.bill import STEP_SPREAD, Known, StepTime
@@ -13,9 +15,9 @@ STEPS_MIN = 5
 
 def measured(runs: Iterable[Run], spec: RunSpec) -> StepTime | None:
     """Return the step time of the first run (newest first) with the same trainer, GPU kinds and GPU count that made enough steps; None if
-    there is no such run."""
-    same = (run for run in runs if run.spec.trainer == spec.trainer and _machine(run.spec) == _machine(spec))
-    return next((found for found in map(step_of, same) if found is not None), None)
+    there is no such run. Of a run with variants, the attempts count whose variant is the same."""
+    found = (step_of(replace(run, attempts=_same(run, spec))) for run in runs)
+    return next((step for step in found if step is not None), None)
 
 
 def step_of(run: Run) -> StepTime | None:
@@ -28,6 +30,17 @@ def step_of(run: Run) -> StepTime | None:
         return None
     mean = seconds / steps
     return StepTime(Between(mean, mean) * STEP_SPREAD, Known.MEASURED, f"{run.run_id}, {steps:,} steps")
+
+
+def _same(run: Run, spec: RunSpec) -> tuple[Attempt, ...]:
+    """Return the attempts with the same trainer and machine."""
+    hardware = run.spec.hardware
+    if not hardware.variants:
+        return run.attempts if run.spec.trainer == spec.trainer and _machine(run.spec) == _machine(spec) else ()
+    variants = [run.spec.variant(number) for number in range(len(hardware.variants))]
+    same = [at for at, one in enumerate(variants) if one.trainer == spec.trainer and one.hardware.count == spec.hardware.count]
+    kinds = spec.hardware.gpus
+    return tuple(one for one in run.attempts if variant_of(one.offer, hardware) in same and (not kinds or one.offer.gpu in kinds))
 
 
 def _machine(spec: RunSpec) -> tuple[tuple[str, ...], int]:
