@@ -88,6 +88,7 @@ def test_what_a_kind_fills_in_from_the_command_is_filled_in_anew() -> None:
     [
         ([{"count": 1, "set": {"budget.usd": 1}}], "torchrun", "'budget.usd' cannot differ between variants"),
         ([{"count": 1, "set": {"trainer.steps": 1}}], "torchrun", "'trainer.steps' cannot differ"),
+        ([{"count": 1, "set": {"environment.WANDB_ENTITY": "a"}}], "torchrun", "'environment.WANDB_ENTITY' cannot differ"),
         ([{"count": 3}], "torchrun", "3 GPUs do not fit one node"),
         ([{"count": 1, "gpu_gb_min": 24}, {"count": 1, "gpu_gb_min": 80}], "torchrun", "variant 2 .* is never used, because variant 1"),
         (

@@ -47,7 +47,9 @@ LOG_RULES_MAX = 50
 _STARTS_WORKERS = tuple(name for name, row in TRAINERS.items() if row.starts_workers)
 _VARIANT_KEYS = "trainer.command, workers, resume, prime_rl.config and prime_rl.overrides, environment.NAME, setup and smoke"
 _VARIANT_KEY = re.compile(
-    r"trainer\.(?:command|workers|resume|prime_rl\.(?:config|overrides))|environment\.[A-Za-z_][A-Za-z0-9_]{0,127}|setup|smoke(?:\.[a-z_]+)?"
+    r"trainer\.(?:command|workers|resume|prime_rl\.(?:config|overrides))|setup|smoke(?:\.[a-z_]+)?"
+    # The control plane looks for the run in W&B by these.
+    r"|environment\.(?!WANDB_(?:BASE_URL|ENTITY|PROJECT|RUN_ID)$)[A-Za-z_][A-Za-z0-9_]{0,127}"
 )
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 _TAG = r"^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$"
