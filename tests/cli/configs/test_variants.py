@@ -79,6 +79,14 @@ def test_what_the_command_line_sets_counts_on_every_machine_whatever_a_variant_s
     assert (specs[1].smoke.command, specs[1].smoke.timeout_s) == ("a", 9)
 
 
+def test_a_file_that_only_a_variant_names_and_no_machine_would_get_is_found_before_the_launch(inside: Inside) -> None:
+    inside.write("sub/beside.py", "")
+    inside.write("sub/here.yaml", HERE.replace("{count: 0}", "{count: 0, set: {trainer.command: 'beside.py {checkpoints}'}}"))
+    done = inside.run("run", "sub/here.yaml", "--dry-run")
+    assert done.returncode == 1
+    assert "beside.py is in sub, but not in the working tree" in done.stdout
+
+
 def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_best_one(inside: Inside) -> None:
     path = inside.write("right.yaml", CONFIG)
     (loaded,) = load_configs([path])

@@ -105,14 +105,22 @@ def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
     return (Finding("PT022", message, read.file, line, column, fix=fix),)
 
 
+def _names(spec: RunSpec) -> Iterator[str]:
+    """Yield the files of the working tree that the spec names."""
+    config = trainer_for(spec).config_file(spec)
+    if config is not None:
+        yield config
+    yield from (name for _, name in named_files(spec))
+
+
 def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
     """Yield a finding for each named file that is beside the config or above it, but not in the folder that is packed: `validate` finds
     such a file, but it would be missing on the machine."""
     code = spec.trainer.code
-    if code.repo is not None or not only_installs(spec.setup):
+    if code.repo is not None:
         return
-    config = trainer_for(spec).config_file(spec)
-    for name in dict.fromkeys([*([config] if config is not None else []), *(name for _, name in named_files(spec))]):
+    carried_out = [spec.variant(number) for number in range(len(spec.hardware.variants))] or [spec]
+    for name in dict.fromkeys(name for one in carried_out if only_installs(one.setup) for name in _names(one)):
         around = next((folder for folder in Path(read.file).parents if (folder / code.folder / name).is_file()), None)
         if around is not None and not (Path(code.folder) / name).is_file():
             line, column = place_of(read.source, name)
