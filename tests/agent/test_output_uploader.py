@@ -129,11 +129,11 @@ def test_an_upload_that_is_cut_off_anywhere_goes_on_and_lists_nothing_that_is_mi
 
 
 def test_what_is_too_large_is_named_and_the_rest_is_uploaded(bucket: Counted, work: Path) -> None:
-    made = output_uploader(bucket, work, ["*.bin"], output_file_gib_max=2**-20, outputs_gib_max=2**-19)
+    made = output_uploader(bucket, work, ["*.bin"], output_file_gib_max=2**-20, outputs_gib_max=2e-6)
     write(work, {"large.bin": bytes(1025), "a.bin": b"a" * 900, "b.bin": b"b" * 901, "c.bin": b"c" * 902})
     problem = made.upload(trainer_ended=True)
     assert "large.bin has 1025 bytes, more than output_file_gib_max" in problem
-    assert "c.bin: with it the outputs have 2703 bytes, more than outputs_gib_max" in problem
+    assert "c.bin: with it the outputs have 2703 bytes, more than outputs_gib_max (2e-06 GiB)" in problem
     assert stored(bucket) == {"a.bin": b"a" * 900, "b.bin": b"b" * 901}
 
 

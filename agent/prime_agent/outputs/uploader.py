@@ -117,13 +117,13 @@ class OutputUploader:
         newest = self._current().newest()
         sizes = {path: file.size for path, file in newest.items()}
         total, taken = sum(sizes.values()), []
-        each_max, all_max = int(self._spec.output_file_gib_max * 2**30), int(self._spec.outputs_gib_max * 2**30)
+        each_gib, all_gib = self._spec.output_file_gib_max, self._spec.outputs_gib_max
         for file in files:
             grown = total - sizes.get(file.path, 0) + file.size
-            if file.size > each_max:
-                refused.append(f"{file.path} has {_gib(file.size)}, more than output_file_gib_max ({self._spec.output_file_gib_max:g} GiB)")
-            elif grown > all_max:
-                refused.append(f"{file.path}: with it the outputs have {_gib(grown)}, more than outputs_gib_max ({all_max / 2**30:g} GiB)")
+            if file.size > each_gib * 2**30:
+                refused.append(f"{file.path} has {_gib(file.size)}, more than output_file_gib_max ({each_gib:g} GiB)")
+            elif grown > all_gib * 2**30:
+                refused.append(f"{file.path}: with it the outputs have {_gib(grown)}, more than outputs_gib_max ({all_gib:g} GiB)")
             elif len(sizes) >= OUTPUT_FILES_MAX and file.path not in sizes:
                 refused.append(f"{file.path} is one file more than the {OUTPUT_FILES_MAX} outputs that a run may have")
             else:
