@@ -468,7 +468,9 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
         if now_s >= flush.until_s:
             return True
     looked = not moved.open or moved.seen > flush.scans
-    if not _are_outputs_done(state, flush):
+    # Who ordered the end of a run that has finished does not wait for outputs that would only be refused again.
+    given_up = flush.until_s is not None and bool(state.outputs.refused) and state.outputs.last_done > flush.output_uploads
+    if not given_up and not _are_outputs_done(state, flush):
         return False
     busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
     return looked and moved.is_idle and not busy

@@ -95,7 +95,7 @@ def test_an_output_that_is_too_large_is_reported_at_once_and_keeps_the_run_from_
     history.wait(600)
     assert not history.of(e.SendExit)
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
-    history.wait(120)
+    history.wait(10)
     assert (exit_of(history).cause, exit_of(history).detail) == (Cause.UPLOAD_FAILED, f"outputs were not uploaded: {REFUSED.refused}")
 
 
