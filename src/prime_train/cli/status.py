@@ -21,7 +21,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
-from prime_train.operations.status import RunList, is_left_alone, statuses
+from prime_train.operations.status import RunList, is_left_alone, is_settled, statuses
 from prime_train.operations.status import status as status_of
 from prime_train.ports import Store
 from prime_train.reports.run_status import status_of as status_of_record
@@ -112,9 +112,7 @@ def _watch_on_screen(console: Console, view: _View) -> None:
 
 
 def _is_done(view: _View) -> bool:
-    """Return whether the run is over and none of its machines is paid for any more."""
-    record = view.store.load(view.run) if view.run is not None else None
-    return record is not None and record.run.is_settled
+    return view.run is not None and is_settled(view.store, view.run)
 
 
 def _print_run(home: Home, run_id: str) -> None:

@@ -1,5 +1,6 @@
 """The registry of models that is part of this version of prime-train, and whether a model suits a training."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -46,6 +47,11 @@ def models_with(text: str) -> Registry:
     """Return the registry with only the models whose id contains the text; case does not matter."""
     known = registry()
     return known.model_copy(update={"models": tuple(entry for entry in known.models if text.lower() in entry.id.lower())})
+
+
+def similar_to(text: str) -> Sequence[str]:
+    """Return the ids of models of the registry that the text may have meant."""
+    return registry().similar(text)
 
 
 def verify_model(model: str, wanted: Wanted, hub: Hub | None = None) -> ModelReport:

@@ -36,6 +36,12 @@ def status(store: Store, name: str) -> RunStatus:
     return status_of(find(store, name), store.now_s())
 
 
+def is_settled(store: Store, run_id: str) -> bool:
+    """Return whether the run is over and none of its machines is paid for any more."""
+    record = store.load(run_id)
+    return record is not None and record.run.is_settled
+
+
 def statuses(store: Store, wanted: RunFilter | None = None, *, runs_max: int = RUNS_MAX) -> RunList:
     """Return the current state of the newest `runs_max` runs that match `wanted`; without `wanted`, of all runs. Raises UsageError if a
     state in `wanted` is unknown."""

@@ -9,7 +9,7 @@ from prime_train.cli.aws.stack import Region, StackName, selected
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
 from prime_train.operations.aws.deployment import STACK, Deployment
-from prime_train.operations.aws.doctor import CheckStatus, examine, master_key
+from prime_train.operations.aws.doctor import examine, exit_for, master_key
 
 
 def doctor(
@@ -35,15 +35,11 @@ def _as_text(deployed: Deployment) -> Exit:
     for check in examine(deployed):
         statuses.add(check.status)
         typer.echo(f"{check.status.value:<5}  {check.name}{f': {worded(check.text)}' if check.text else ''}")
-    return _exit(statuses)
+    return exit_for(statuses)
 
 
 def _as_json(deployed: Deployment) -> Exit:
     checks = list(examine(deployed))
     rows = [{"name": check.name, "status": check.status.value, "text": worded(check.text)} for check in checks]
     print_json({"account": deployed.account.number, "region": deployed.account.region, "stack": deployed.stack.name, "checks": rows})
-    return _exit({check.status for check in checks})
-
-
-def _exit(statuses: set[CheckStatus]) -> Exit:
-    return Exit.FINDINGS if CheckStatus.WRONG in statuses else Exit.OK
+    return exit_for({check.status for check in checks})

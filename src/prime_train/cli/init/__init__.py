@@ -30,6 +30,7 @@ from prime_train.operations.configs.new_config import (
     save_files,
     script_files,
     script_of,
+    suffices,
     to_do,
 )
 from prime_train.operations.configs.ready_configs import ready_names
@@ -78,7 +79,7 @@ def init(
         return _write_ready(ready_files(preset, folder, name=name, usd=given.usd), ask=not yes, force=force)
     _check_hardware(preset)
     trains = checked_kind(kind) if kind else implied_kind(given, command)
-    if yes and not (model and preset) and not command and trains in (None, PRIME_RL):
+    if yes and not suffices(given, command, trains):
         fix = "such as --model Qwen/Qwen3-4B --preset h100-80gb --gpus 2, or --command 'python train.py'"
         raise UsageError("--yes needs --model and --preset, --command or --kind", fix=fix)
     try:

@@ -14,7 +14,7 @@ from prime_train.console import console
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.estimate.models.registry import Entry
-from prime_train.operations.models import models_with, registry, works
+from prime_train.operations.models import models_with, similar_to, works
 from prime_train.reports.find.formatting import large
 
 _KINDS = {"text": "text", "vision-language": "VL"}
@@ -30,7 +30,7 @@ def list_(
         print_json({"date": found.date, "models": [entry.model_dump(mode="json") for entry in found.models]})
         return Exit.OK
     if not found.models:
-        similar = registry().similar(search)
+        similar = similar_to(search)
         fix = f"did you mean {', '.join(similar)}?" if similar else "prime-train models list shows them all"
         raise UsageError(f"no model's id contains {search}", fix=f"{fix} Any other: prime-train verify-model ID --hub")
 

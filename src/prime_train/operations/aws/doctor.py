@@ -1,6 +1,6 @@
 """Check whether a control plane on AWS works."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ from prime_train.control_plane.wiring.home import wall_s
 from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
+from prime_train.core.exit_codes import Exit
 from prime_train.operations.aws.deployment import Deployment
 from prime_train.operations.aws.settings import is_masters
 from prime_train.ports import ExternalError
@@ -59,6 +60,11 @@ def examine(deployed: Deployment) -> Iterator[Check]:
     for name, check in _checks(deployed):
         found = _result(check)
         yield Check(name, CheckStatus.OFF if isinstance(found, Off) else CheckStatus.WRONG if found else CheckStatus.WELL, found)
+
+
+def exit_for(statuses: Container[CheckStatus]) -> Exit:
+    """Return the exit code for the results of all checks."""
+    return Exit.FINDINGS if CheckStatus.WRONG in statuses else Exit.OK
 
 
 def master_key(deployed: Deployment) -> str:

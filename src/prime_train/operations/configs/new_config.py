@@ -52,6 +52,11 @@ def implied_kind(given: Answers, command: str) -> str | None:
     return PRIME_RL if given.model or given.preset or given.environment else None
 
 
+def suffices(given: Answers, command: str, kind: str | None) -> bool:
+    """Return whether a config can be written from these answers without asking for more."""
+    return bool(given.model and given.preset) or bool(command) or kind not in (None, PRIME_RL)
+
+
 def script_of(kind: str, given: Answers, command: str, *, steps: int, name: str) -> Own:
     """Return the choices for a run of a command, by default one of its kind's own. Raises UsageError for an answer that is not possible."""
     gpu = known_preset(given.preset).kind if given.preset else ""
