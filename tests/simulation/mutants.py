@@ -22,7 +22,9 @@ PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
 OBSERVE, EXECUTE, STEPS, OUTBOX = (f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox"))
-ACTIVE_STATES, MONEY, PACE, ORPHANS, DRAINING = (f"core/decide/{name}.py" for name in ("active", "money", "pace", "orphans", "draining"))
+ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING = (
+    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining")
+)
 DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
 VERDICT, CLOCK = "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
@@ -150,7 +152,7 @@ MUTANTS = (
     _mutant("all steps of a sweep bear its first second", (STEPS, "return given_s if clock is None else clock()", "return given_s")),
     _mutant(
         "nobody looks at a pod while the run backs off",
-        (PACE, "if unsettled(run) else not_before_s", "if False else not_before_s"),
+        (NEXT_CHECK, "if unsettled(run) else not_before_s", "if False else not_before_s"),
     ),
     _mutant(
         "money is not looked at while a machine is silent",
