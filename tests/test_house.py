@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PINNED = [ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "runtime.txt"]
 
 MODULES_MAX = 25
-"""The most modules side by side in a folder of the product."""
+"""The most modules side by side in a folder."""
 MADE = re.compile(r"(^|/)(\.venv|build|dist|__pycache__|\.\w+_cache|\.hypothesis|\.benchmarks)/")
 
 # Joined here, so that this file does not contain what it looks for.
@@ -68,7 +68,7 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("package", ["src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas"])
+@pytest.mark.parametrize("package", ["src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas", "tests"])
 def test_no_folder_has_more_modules_than_one_can_overlook(package: str) -> None:
     modules = Counter(path.parent.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py"))
     assert {folder: count for folder, count in modules.items() if count > MODULES_MAX} == {}

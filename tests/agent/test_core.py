@@ -18,7 +18,7 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
 from prime_train.trainers.services import Service
-from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, sensed
+from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, sensed
 from tests.agent.histories import FENCED, OK, History, ordered, steps
 from tests.builders import RUN_ID, digest, spec
 

@@ -11,10 +11,10 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Phase
 from prime_train.trainers.services import Service
-from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, WAITING, sensed, snapshot
+from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, WAITING, sensed, snapshot
 from tests.agent.histories import History, steps
 from tests.builders import spec
-from tests.trainers.prime_rl_spec import prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 SERVICE = Service("the inference server", Cause.INFERENCE_FAILED, 180, gpus=(0,))
 SPLIT = v.ServicesFound((ServiceHealth(SERVICE),))

@@ -13,7 +13,7 @@ from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, wanted_files
 from prime_agent.trainer.environment import for_children, redacted
 from prime_train.core.spec import HardwareSpec
-from tests.agent.gpu_snapshots import BUSY, EMPTY, LOST, snapshot
+from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, snapshot
 from tests.waiting import HANG_S
 
 

@@ -15,8 +15,8 @@ from tests.agent.attempts import attempt
 from tests.builders import spec
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
-from tests.trainers.prime_rl_rows import Pace, rows
-from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_rows import Pace, rows
+from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 
 
 def test_the_metrics_of_an_attempt_that_has_ended_are_among_its_evidence(tmp_path: Path) -> None:

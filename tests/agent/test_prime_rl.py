@@ -35,7 +35,7 @@ from tests import builders as b
 from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
-from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 from tests.waiting import HANG_S
 from tests.webhook.calls import ask, stored, webhook
 

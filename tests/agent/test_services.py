@@ -13,10 +13,10 @@ from prime_agent.trainer.services import Answer, ServiceHealth, Services, answer
 from prime_train.core.causes import Cause
 from prime_train.trainers.prime_rl import LIVENESS
 from prime_train.trainers.services import Service
-from tests.agent.gpu_snapshots import BUSY, EMPTY, WAITING, snapshot
+from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, WAITING, snapshot
 from tests.builders import spec
 from tests.fakes.http import HttpFake, Request, Response
-from tests.trainers.prime_rl_spec import prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 LIMIT_S = 180
 NAME = "the inference server"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prime_train.adapters.bucket.open import open_bucket
 from prime_train.core.manifest import CHUNK_BYTES
-from tests.agent.saving import NOW_S, uploader
+from tests.agent.checkpoints.saving import NOW_S, uploader
 
 STEPS_MAX = 10_000
 FIRST = "step_1"

@@ -27,8 +27,8 @@ from rich.table import Table
 
 from prime_agent.checkpoints.thread_priority import NICE
 from tests.benchmarks.beside_agent import FIRST, checkpoints
-from tests.benchmarks.transfer_disk import MIB, Load, fill, room_for, server_on
-from tests.benchmarks.transfer_tools import ROOT
+from tests.benchmarks.transfer.transfer_disk import MIB, Load, fill, room_for, server_on
+from tests.benchmarks.transfer.transfer_tools import ROOT
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, minio_program
 

@@ -26,8 +26,8 @@ from rich.progress import track
 from rich.table import Table
 
 from tests.benchmarks.durable_agent import WAITING, Upload
-from tests.benchmarks.transfer_disk import MIB, room_for, server_on
-from tests.benchmarks.transfer_tools import ROOT
+from tests.benchmarks.transfer.transfer_disk import MIB, room_for, server_on
+from tests.benchmarks.transfer.transfer_tools import ROOT
 from tests.benchmarks.wire import NoWire, at_the_end_of
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import Place, minio_program

@@ -13,7 +13,7 @@ import psutil
 
 from prime_train.adapters.bucket.open import open_bucket
 from prime_train.core.manifest import Manifest
-from tests.agent.saving import NOW_S, uploader
+from tests.agent.checkpoints.saving import NOW_S, uploader
 
 WAITING = "waiting"
 """Name of the folder on the disk with the checkpoints that become complete, in the order of their names."""

@@ -16,8 +16,8 @@ from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
 from prime_train.estimate.gpus import Gpu
 from prime_train.estimate.memory.phases import GIB, Serving
 from prime_train.estimate.models.dimensions import Model
-from tests.benchmarks.memory_row_parser import Row, weight_of
-from tests.benchmarks.memory_rows import model
+from tests.benchmarks.memory.row_parser import Row, weight_of
+from tests.benchmarks.memory.rows import model
 from tests.benchmarks.speed_rows import gpu_of
 
 SERVED = Path(__file__).parent.parent / "data" / "serving_speeds.json"

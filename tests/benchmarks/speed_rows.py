@@ -15,8 +15,8 @@ from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
 from prime_train.estimate.gpus import GPUS, Gpu
 from prime_train.estimate.memory.phases import Method, Recompute
 from prime_train.estimate.models.dimensions import Model
-from tests.benchmarks.memory_row_parser import Row, recompute_of
-from tests.benchmarks.memory_rows import model
+from tests.benchmarks.memory.row_parser import Row, recompute_of
+from tests.benchmarks.memory.rows import model
 
 SPEEDS = Path(__file__).parent.parent / "data" / "training_speeds.json"
 NAMES = {"6000": "A6000", "4090": "RTX4090", "3090": "RTX3090", "A10G": "A10"}

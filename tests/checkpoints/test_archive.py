@@ -13,7 +13,7 @@ import zstandard
 from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, stage, stem_of, unpack
 from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import unpack_stream
-from tests.agent.saving import on_disk
+from tests.agent.checkpoints.saving import on_disk
 
 FILES = {"step_7/weights.bin": os.urandom(70_000), "step_7/deep/state.json": b"{}", "step_7/zeros": bytes(5000), "step_7/COMPLETE": b"7\n"}
 PACK: Mapping[str, Callable[[bytes], bytes]] = {

@@ -18,7 +18,7 @@ from prime_train.core.keys import blob_key
 from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from prime_train.core.spec_choices import Compress
 from tests.agent.buckets import Counted
-from tests.agent.saving import NOW_S, contents, download, key_of, on_disk, point_of, save, ship, uploader
+from tests.agent.checkpoints.saving import NOW_S, contents, download, key_of, on_disk, point_of, save, ship, uploader
 from tests.builders import RUN_ID, digest
 
 WEIGHTS = b"".join(struct.pack("<f", n / 7) for n in range(150))

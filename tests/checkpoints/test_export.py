@@ -13,7 +13,7 @@ from prime_train.checkpoints.export import AHEAD_MAX, KINDS, export
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed
 from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from tests.agent.buckets import Counted, Cut
-from tests.agent.saving import contents, key_of, on_disk, save, ship, uploader
+from tests.agent.checkpoints.saving import contents, key_of, on_disk, save, ship, uploader
 
 
 @pytest.fixture

@@ -19,7 +19,20 @@ from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from prime_train.core.spec_choices import Compress
 from prime_train.ports import ExternalError
 from tests.agent.buckets import Counted
-from tests.agent.saving import DCP, NOW_S, blob_sizes, download, manifests, on_disk, point_of, save, ship, tensors, uploader, zipped
+from tests.agent.checkpoints.saving import (
+    DCP,
+    NOW_S,
+    blob_sizes,
+    download,
+    manifests,
+    on_disk,
+    point_of,
+    save,
+    ship,
+    tensors,
+    uploader,
+    zipped,
+)
 from tests.builders import RUN_ID
 
 CHANCE = random.Random(7)

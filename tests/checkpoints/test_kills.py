@@ -27,7 +27,7 @@ from prime_train.core.keys import blob_prefix
 from prime_train.core.manifest import BLOB_GRACE_S, Manifest, ResumePoint
 from prime_train.core.retention import Policy
 from prime_train.ports import Bucket
-from tests.agent.saving import on_disk, write
+from tests.agent.checkpoints.saving import on_disk, write
 from tests.buckets import keys_for, url_of
 from tests.checkpoints.killing import COMMITTED, WAITING, Driver, Job
 from tests.exhaustive import some_of

@@ -14,7 +14,7 @@ from prime_train.core.keys import blob_key, manifest_key, pin_key
 from prime_train.core.manifest import BLOB_GRACE_S
 from prime_train.core.retention import Policy
 from tests.agent.buckets import Counted, Cut
-from tests.agent.saving import NOW_S, manifests, save, ship, uploader
+from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader
 from tests.builders import RUN_ID, digest
 
 STEPS = (10, 20, 30, 40)

@@ -11,7 +11,7 @@ from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
 from prime_train.ports import TemporaryError
 from prime_train.trainers import trainer_for
 from tests.agent.buckets import Counted, Cut
-from tests.agent.saving import NOW_S, contents, key_of, on_disk, point_of, save, save_dcp, ship, uploader, write
+from tests.agent.checkpoints.saving import NOW_S, contents, key_of, on_disk, point_of, save, save_dcp, ship, uploader, write
 from tests.builders import RUN_ID, digest, spec
 
 

@@ -10,7 +10,7 @@ from prime_train.checkpoints.verify import verify
 from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from prime_train.ports import TemporaryError
 from tests.agent.buckets import Counted
-from tests.agent.saving import key_of, save, ship, uploader
+from tests.agent.checkpoints.saving import key_of, save, ship, uploader
 
 
 @pytest.fixture

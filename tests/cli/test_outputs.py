@@ -8,7 +8,7 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.core.keys import output_manifest_key
-from tests.agent.leaving_outputs import identity_of, leave, manifest_in
+from tests.agent.outputs.leaving_outputs import identity_of, leave, manifest_in
 from tests.builders import RUN_ID
 from tests.cli.documented import check
 from tests.cli.shell import Shell

@@ -27,11 +27,11 @@ from prime_train.estimate.memory.serving import share
 from prime_train.estimate.memory.software_factors import LEARNED, UNKNOWN_MARGIN, Learned, MadeWith, Measure, software
 from prime_train.estimate.models.dimensions import MODELS, Model
 from prime_train.estimate.models.lookup import resolve_model, sized
-from tests.benchmarks.memory_fit import learn
-from tests.benchmarks.memory_held_out import halves, need_of, reported, sources_left_out
-from tests.benchmarks.memory_model import accelerate, covered, score, unsloth
-from tests.benchmarks.memory_row_parser import Row
-from tests.benchmarks.memory_rows import estimate, rows
+from tests.benchmarks.memory.fit import learn
+from tests.benchmarks.memory.held_out import halves, need_of, reported, sources_left_out
+from tests.benchmarks.memory.model import accelerate, covered, score, unsloth
+from tests.benchmarks.memory.row_parser import Row
+from tests.benchmarks.memory.rows import estimate, rows
 from tests.core.given import PROPERTY
 
 PUBLISHED = rows()

@@ -1,6 +1,6 @@
 """Real configs with changed bytes, and arbitrary bytes, result in findings.
 
-PRIME_TRAIN_FUZZ_EXAMPLES=20000 tests longer; tests/benchmarks/fuzz_atheris.py is guided by coverage.
+PRIME_TRAIN_FUZZ_EXAMPLES=20000 tests longer; tests/benchmarks/fuzz/fuzz_atheris.py is guided by coverage.
 """
 
 import os

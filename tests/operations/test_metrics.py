@@ -17,7 +17,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
 from prime_train.trainers import Progress
 from tests import builders as b
-from tests.agent.leaving_outputs import identity_of, text_stream
+from tests.agent.outputs.leaving_outputs import identity_of, text_stream
 
 PATTERN = {"kind": "regex", "pattern": r"step (?P<step>\d+)"}
 HF = {"kind": "hf", "command": "train.py --output_dir {checkpoints}"}

@@ -12,7 +12,7 @@ from prime_train.operations.outputs.diff import diff, lines_of_change
 from prime_train.operations.outputs.event_files import write_event_files
 from prime_train.operations.outputs.get import get
 from prime_train.operations.outputs.lookup import RunOutputs, outputs_of, rows_of
-from tests.agent.leaving_outputs import LONG_AGO_S, identity_of, leave, manifest_in, output_uploader, write
+from tests.agent.outputs.leaving_outputs import LONG_AGO_S, identity_of, leave, manifest_in, output_uploader, write
 from tests.builders import RUN_ID
 
 FIRST = {"results/a.txt": b"one\ntwo\n", "results/gone.bin": bytes(1000), "submission.json": b"{}"}

@@ -9,7 +9,7 @@ from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import trainer_for
 from tests.builders import spec
-from tests.trainers.prime_rl_spec import prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 
 def line(trainer: dict[str, Any], *, checkpoints: str = "/disk/tree/checkpoints", step: int | None = None) -> str:

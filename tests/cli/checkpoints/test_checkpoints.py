@@ -22,7 +22,7 @@ from prime_train.core.keys import blob_key, manifest_key, spec_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
 from prime_train.ports import Bucket
-from tests.agent.saving import contents, key_of, on_disk, save, ship, uploader
+from tests.agent.checkpoints.saving import contents, key_of, on_disk, save, ship, uploader
 from tests.buckets import keys_for, url_of
 from tests.builders import RUN_ID, run, spec
 from tests.chaos.history import CLOCK

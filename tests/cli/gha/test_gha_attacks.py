@@ -18,7 +18,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
 from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named
 from prime_train.reports.findings.github import github
-from tests.adapters.speaking_github import as_job, spoken_to
+from tests.adapters.github.speaking_github import as_job, spoken_to
 from tests.cli.gha.job import GOOD, Did
 from tests.cli.gha.job import Job as Step
 from tests.fakes.http import ALWAYS, Response

@@ -9,7 +9,7 @@ from prime_train.adapters.github import pull_of, upsert_sticky
 from prime_train.control_plane.wiring.github_auth import client, speaks
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
-from tests.adapters.speaking_github import REPO, WRITES, spoken_to
+from tests.adapters.github.speaking_github import REPO, WRITES, spoken_to
 from tests.fakes.github import FakeGitHub
 
 RIGHTS = {"pull_requests": "write", "deployments": "write"}

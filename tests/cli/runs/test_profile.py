@@ -20,8 +20,8 @@ from tests import builders as b
 from tests.cli.rented import rented
 from tests.cli.shell import Shell
 from tests.fakes.prime import needs_sshd
-from tests.trainers.prime_rl_rows import EMPTY, FULL, Pace, rows, timing
-from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_rows import EMPTY, FULL, Pace, rows, timing
+from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 
 POD = "local-0123456789abcdef"
 TOOLS = Pace(wait=62, train=37, rollouts=timing(10, 60), engines=EMPTY)

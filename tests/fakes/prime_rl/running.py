@@ -15,7 +15,7 @@ from prime_train.trainers.prime_rl import PORT
 from prime_train.trainers.prime_rl.stale_outputs import DEPTH, to_move_aside
 from prime_train.trainers.stale_outputs import Move
 from tests.fakes.prime_rl import uv_in
-from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 
 END_S_MAX = 60
 

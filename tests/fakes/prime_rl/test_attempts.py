@@ -11,7 +11,7 @@ from prime_train.core.manifest import ResumePoint
 from tests.agent.attempts import RUN_ID, attempt
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
-from tests.trainers.prime_rl_spec import FOLDER, prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 
 FILES = {"rl.toml": b'[model]\nname = "Qwen/Qwen3-0.6B"\n'}
 

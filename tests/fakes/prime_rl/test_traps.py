@@ -17,11 +17,11 @@ from prime_train.trainers import fired, trainer_for
 from prime_train.trainers.component_heartbeats import component_of
 from prime_train.trainers.prime_rl import COMPONENTS
 from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove
-from tests.agent.saving import NOW_S, newest, point_of
+from tests.agent.checkpoints.saving import NOW_S, newest, point_of
 from tests.builders import RUN_ID
 from tests.fakes.http import HttpFake, Request, Response
 from tests.fakes.prime_rl.running import Machine
-from tests.trainers.prime_rl_spec import prime_rl_spec
+from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Runs obstore's asynchronous calls for threads that have no event loop.
 
 A thread that waits in obstore itself is woken for every packet that arrives: 90,000 times per gigabyte, which took a third of the CPU of a
-download (`tests/benchmarks/transfer.py`). Here the library's own threads assemble the packets; the event loop is notified once the object
-is complete, and the calling thread is woken once.
+download (`tests/benchmarks/transfer/transfer.py`). Here the library's own threads assemble the packets; the event loop is notified once the
+object is complete, and the calling thread is woken once.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ is estimated (terms.py), with constants per trainer (learned.py). A training's p
 
 The band contains nine in ten of the published peaks of tests/data/memory_peaks.json, even if nothing was fitted to their source: counted
 parts are taken as 0.97 to 1.06 of the count, estimated ones as 0.72 to 1.4 (0.6 to 1.8 for a doubtful case: a mixture of experts, a shape
-guessed from the size, activations that are not recomputed). tests/benchmarks/memory_model.py prints how the estimate and its band perform
+guessed from the size, activations that are not recomputed). tests/benchmarks/memory/model.py prints how the estimate and its band perform
 on peaks used in the fit and on others, next to two other formulas.
 """
 
