@@ -23,7 +23,7 @@ from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
 from prime_train.control_plane.reconcile import Context, sweep
-from prime_train.control_plane.wiring.agent_installs import pushing, report_failed
+from prime_train.control_plane.wiring.agent_installs import context_with_installer, report_failed
 from prime_train.core.errors import UsageError
 from prime_train.ports import ExternalError
 
@@ -111,7 +111,7 @@ class WatcherOfStack:
         return self._context[1:]
 
     def _new_context(self, values: Mapping[str, str]) -> "tuple[Context, BackgroundPusher]":
-        context, pushes = pushing(home_of(self._settings, values, self._root), self._settings.public_url)
+        context, pushes = context_with_installer(home_of(self._settings, values, self._root), self._settings.public_url)
         return replace(context, secrets=of_runs(values, self._settings)), pushes
 
 

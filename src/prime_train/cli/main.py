@@ -21,9 +21,9 @@ def main() -> None:
 
 def _run() -> None:
     if sys.argv[1:2] and sys.argv[1] in QUICK:
-        from prime_train.cli.validation.fast_path import quick
+        from prime_train.cli.validation.fast_path import run_and_exit
 
-        quick(sys.argv[1:])
+        run_and_exit(sys.argv[1:])
     from prime_train.cli.verbs import app
 
     app()

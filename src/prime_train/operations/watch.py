@@ -8,7 +8,7 @@ from threading import Event
 
 from prime_train.control_plane.reconcile import Context, SweepResult, sweep
 from prime_train.control_plane.server.watcher import Watcher
-from prime_train.control_plane.wiring.agent_installs import pushing, report_failed
+from prime_train.control_plane.wiring.agent_installs import context_with_installer, report_failed
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -59,7 +59,7 @@ def sweep_once(home: Home, watched: Watched) -> SweepResult:
 def sweep_and_install(home: Home, watched: Watched) -> SweepResult:
     """Make one sweep, and then wait for agents to be installed, at most `PUSH_S_MAX` seconds. Raises UsageError if nothing has served the
     home yet."""
-    context, pushes = pushing(home, webhook_url(home), watched=watched)
+    context, pushes = context_with_installer(home, webhook_url(home), watched=watched)
     try:
         return sweep(context)
     finally:

@@ -42,7 +42,7 @@ def _no_trainer_config(subject: Subject) -> Iterator[Violation]:
         return
     name = spec.trainer.prime_rl.config
     if name not in subject.files and not _is_made(subject, name):
-        message = f"there is no file {name} in {_tree(subject)}"
+        message = f"there is no file {name} in {_code_folder(subject)}"
         yield Violation(("trainer", "prime_rl", "config"), message)
 
 
@@ -54,7 +54,7 @@ def _no_overlay(subject: Subject) -> Iterator[Violation]:
     for include in arguments(words).includes:
         if include.file not in subject.files and not _is_made(subject, include.file):
             at = next((n for n, word in enumerate(words) if word.place == include.place), 0)
-            message = f"there is no file {include.file} in {_tree(subject)}"
+            message = f"there is no file {include.file} in {_code_folder(subject)}"
             yield Violation(("trainer", "prime_rl", "overrides", at), message)
 
 
@@ -164,7 +164,7 @@ def _misspelt_file(subject: Subject) -> Iterator[Violation]:
         similar = _similar(subject, name)
         if similar or _is_of_code(subject, name):
             fix = f"did you mean {similar}?" if similar else ""
-            yield Violation(path, f"there is no file {name} in {_tree(subject)}", fix, word=name)
+            yield Violation(path, f"there is no file {name} in {_code_folder(subject)}", fix, word=name)
 
 
 def _no_such_file(subject: Subject) -> Iterator[Violation]:
@@ -175,7 +175,7 @@ def _no_such_file(subject: Subject) -> Iterator[Violation]:
             and not _similar(subject, name)
             and not _is_of_code(subject, name)
         ):
-            yield Violation(path, f"there is no file {name} in {_tree(subject)}", word=name)
+            yield Violation(path, f"there is no file {name} in {_code_folder(subject)}", word=name)
 
 
 def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
@@ -265,7 +265,7 @@ def _makes(commands: Sequence[str], name: str) -> bool:
     return any(name.rpartition("/")[2] in command or "git clone" in command for command in commands)
 
 
-def _tree(subject: Subject) -> str:
+def _code_folder(subject: Subject) -> str:
     assert subject.spec is not None
     folder = subject.spec.trainer.code.folder
     return "the working tree, which is the current folder" if folder == "." else f"the working tree {folder}"

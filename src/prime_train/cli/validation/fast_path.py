@@ -16,7 +16,7 @@ from prime_train.exits import reported
 FAST = "lint"
 
 
-def quick(words: Sequence[str]) -> None:
+def run_and_exit(words: Sequence[str]) -> None:
     """Run the command and exit. Returns if the arguments have to be parsed by Typer."""
     parsed = _parsed(words[1:])
     if parsed is None:

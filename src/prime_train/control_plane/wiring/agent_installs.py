@@ -18,7 +18,7 @@ SAVES_MAX = 5
 """Times that saving a failure is retried when another watcher was faster."""
 
 
-def pushing(home: Home, webhook_url: str, *, watched: Watched | None = None) -> "tuple[Context, BackgroundPusher]":
+def context_with_installer(home: Home, webhook_url: str, *, watched: Watched | None = None) -> "tuple[Context, BackgroundPusher]":
     """Return the context of `Home.context`, and the background installer that puts agents on the machines it rents."""
     providers = home.providers(webhook_url)
     context = home.context(webhook_url, watched=watched)

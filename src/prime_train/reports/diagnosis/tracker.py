@@ -12,7 +12,7 @@ LATE_S = 180
 """Seconds after which W&B counts as late; its client sends every 30 s."""
 
 
-def tracking(facts: Facts) -> Iterator[Diagnosis]:
+def of_tracker(facts: Facts) -> Iterator[Diagnosis]:
     if facts.tracker_error:
         yield Diagnosis(DiagnosisKind.TRACKER_UNKNOWN, "W&B told nothing", facts.tracker_error)
     elif facts.record.run.spec.wandb is None:
