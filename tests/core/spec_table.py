@@ -21,7 +21,7 @@ PARSERS = {get_args(kind)[1]: name for name, kind in UNITS.items()}
 HEAD = '''\
 """Fields of a run's spec, made by tests/core/spec_table.py from `prime_train.core.spec`; not to be edited.
 
-By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.fast_parsing.spec`.
+By part and name: the kind of value, and the default where there is one. `prime_train.core.fast_parsing.spec` says how a kind is read.
 """
 
 from typing import Any

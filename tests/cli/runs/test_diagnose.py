@@ -335,7 +335,7 @@ def test_what_w_and_b_says_is_requested_and_linked(shell: Inside, fake: FakeWand
     assert "W&B still shows it as running" in text
     fake.fail(unwell(403), times=ALWAYS)
     text = output(shell, **env)
-    assert "W&B told nothing" in text
+    assert "W&B did not answer" in text
     assert "W&B: https://wandb.ai/acme/train/runs/tiny-1" in text
     assert KEY not in text
 

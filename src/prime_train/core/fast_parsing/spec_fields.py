@@ -1,6 +1,6 @@
 """Fields of a run's spec, made by tests/core/spec_table.py from `prime_train.core.spec`; not to be edited.
 
-By part and name: the kind of value, and the default where there is one. How a kind is read is told in `prime_train.core.fast_parsing.spec`.
+By part and name: the kind of value, and the default where there is one. `prime_train.core.fast_parsing.spec` says how a kind is read.
 """
 
 from typing import Any

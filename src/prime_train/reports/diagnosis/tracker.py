@@ -14,7 +14,7 @@ LATE_S = 180
 
 def of_tracker(facts: Facts) -> Iterator[Diagnosis]:
     if facts.tracker_error:
-        yield Diagnosis(DiagnosisKind.TRACKER_UNKNOWN, "W&B told nothing", facts.tracker_error)
+        yield Diagnosis(DiagnosisKind.TRACKER_UNKNOWN, "W&B did not answer", facts.tracker_error)
     elif facts.record.run.spec.wandb is None:
         return
     elif facts.tracker is None:

@@ -1,6 +1,6 @@
 """Settings of prime-rl at 559b4477 (2026-08-21), made by tests/rules/prime_rl_table.py from its own schema; not to be edited.
 
-How a row is read is told in `prime_train.rules.prime_rl.fields`.
+`prime_train.rules.prime_rl.fields` says how a row is read.
 """
 
 COMMIT = "559b4477"
