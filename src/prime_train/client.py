@@ -310,7 +310,7 @@ class Run:
 
     def status(self) -> RunStatus:
         """Return the current status of the run: state, steps, money, attempts. Times are seconds of the control plane's clock."""
-        return status(self._home.store(), self.id)
+        return status(self._home, self._home.store(), self.id)
 
     def stop(self, *, now: bool = False) -> RunStatus:
         """Request that the run saves, uploads and ends; with `now`, that it ends at once. Returns the status right after the request,

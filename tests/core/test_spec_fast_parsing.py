@@ -36,6 +36,7 @@ ASKED = {
     "HardwareSpec": {"_every_variant_can_be_chosen", "_fits_one_node"},
     "CheckpointSpec": {"_pattern_has_step"},
     "HealthSpec": {"_in_order"},
+    "SuccessSpec": {"_names_a_criterion"},
 }
 """The validators that `spec_parser` implements; it must also implement any other validator of a spec."""
 
@@ -85,6 +86,7 @@ _SECTIONS = {
     "HealthSpec": ("health",),
     "AlertSpec": ("alerts",),
     "WandbSpec": ("wandb",),
+    "SuccessSpec": ("success",),
 }
 
 
@@ -153,7 +155,9 @@ def test_what_is_read_plainly_is_what_the_library_reads(values: dict[str, Any]) 
     assert found is None or with_types(found) == checked(values)
 
 
-@pytest.mark.parametrize("more", [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"heartbeat_s": 5}}])
+@pytest.mark.parametrize(
+    "more", [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"heartbeat_s": 5}}, {"success": {"loss_below": 3}}]
+)
 def test_a_plain_spec_is_understood(more: dict[str, Any]) -> None:
     assert spec_parser.read(SMALL | more) is not None
     assert spec_parser.read(PRIME_RL | more) is not None

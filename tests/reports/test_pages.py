@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from prime_train.core.run import HistoryEvent, RunState
+from prime_train.core.success import LOSS, Reported, judged
 from prime_train.ports import RunRecord
 from prime_train.reports.charts import Curve, curve_svg
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind
@@ -133,6 +134,15 @@ def test_every_style_and_script_is_named_by_its_hash() -> None:
 def test_a_served_page_says_where_it_hears_of_changes() -> None:
     (document,) = Reader(run_page_html(page(), LIVE)).named("html")
     assert (document["data-events"], document["data-every-s"]) == ("tiny-1/events", "15")
+
+
+def test_the_criteria_of_the_config_are_on_the_page_with_the_values_they_were_judged_by() -> None:
+    wanted = b.spec(success={"loss_below": 3.2, "reward_above": 0.5}).success
+    assert wanted is not None
+    shown = run_page_html(page(sources=replace(everything(), criteria=judged(wanted, {LOSS: Reported(2.25, 1000)}))))
+    assert "loss below 3.2</td><td>met: 2.25 at step 1,000" in shown
+    assert "reward above 0.5</td><td>unknown: there is no such value in the metrics" in shown
+    assert "by the last value reported" not in run_page_html(page(sources=everything()))
 
 
 def test_the_list_links_every_run_and_says_how_it_stands() -> None:

@@ -119,6 +119,18 @@ def test_the_end_of_a_run_is_no_restart(of: Run, restarts: str) -> None:
     assert ("restart" in headline(of, b.lease(of), NOW_S)) == (restarts != "none")
 
 
+def test_the_criteria_are_judged_by_the_last_heartbeat_once_the_run_is_over() -> None:
+    wanted = b.spec(success={"loss_below": 3.2, "reward_above": 0.6, "tokens_per_s_min": 1000})
+    heartbeat = b.heartbeat(9, step=1000, loss=2.1, reward=0.6)
+    seen = rows(page(run(S.SUCCEEDED, spec=wanted), heartbeat=heartbeat))
+    assert seen["Wanted: loss below 3.2"] == "met: 2.1 at step 1,000"
+    assert seen["Wanted: reward above 0.6"] == "not met: 0.6 at step 1,000"
+    assert seen["Wanted: tokens per second at least 1000"].startswith(
+        "unknown: it is not in the last heartbeat; `prime-train status tiny-1`"
+    )
+    assert not [name for name in rows(page(run(S.TRAINING, spec=wanted), heartbeat=heartbeat)) if name.startswith("Wanted")]
+
+
 def test_who_requested_a_stop_is_notified_that_it_is_heard_and_then_that_it_is_done() -> None:
     assert "> A stop is requested." in page(run(S.TRAINING, desired=DesiredState.STOP))
     ended = page(run(S.STOPPED, desired=DesiredState.STOP, why="stopped by the user; flushed"))

@@ -132,7 +132,7 @@ def _source(
 
 def _print_briefly(home: Home, run_id: str, *, as_json: bool) -> Exit:
     if as_json:
-        print_json(status(home.store(), run_id).row())
+        print_json(status(home, home.store(), run_id).row())
     else:
         typer.echo(run_id)
     return Exit.OK

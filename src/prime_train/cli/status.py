@@ -21,10 +21,9 @@ from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
-from prime_train.operations.status import RunList, is_left_alone, is_settled, statuses
+from prime_train.operations.status import RunList, is_left_alone, is_settled, status_with_success, statuses
 from prime_train.operations.status import status as status_of
 from prime_train.ports import Store
-from prime_train.reports.run_status import status_of as status_of_record
 
 WATCH_S = 1.0
 RUNS_MAX = 100
@@ -42,7 +41,7 @@ class _View:
 
     def statuses_now(self) -> RunList:
         if self.run is not None:
-            return RunList((status_of(self.store, self.run),))
+            return RunList((status_of(self.home, self.store, self.run),))
         return statuses(self.store, self.wanted, runs_max=self.runs_max)
 
 
@@ -142,8 +141,9 @@ def _lines(view: _View) -> set[str]:
 def _shown(view: _View) -> RenderableType:
     if view.run is not None:
         record, now_s = find(view.store, view.run), view.store.now_s()
-        found = RunList((status_of_record(record, now_s),))
-        shown = tables.one_run(record, view.store.history(record.run.run_id), now_s)
+        one = status_with_success(view.home, record, now_s)
+        found = RunList((one,))
+        shown = tables.one_run(record, view.store.history(record.run.run_id), now_s, one.success)
     else:
         found = view.statuses_now()
         if not found.runs:

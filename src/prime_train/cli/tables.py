@@ -1,6 +1,7 @@
 """Tables of runs, attempts, ledger and history for the terminal."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,10 +10,11 @@ from rich.text import Text
 from prime_train.cli.columns import Column, Fitting
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.run_figures import AttemptCost, RunFigures
+from prime_train.core.success import Criterion
 from prime_train.core.text.formatting import span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import durability as saving
-from prime_train.reports import gpus
+from prime_train.reports import gpus, success
 from prime_train.reports.run_status import RunStatus, status_of, title_of
 
 LINES_SHOWN = 8
@@ -46,9 +48,11 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
     return tuple(Text(cell) for cell in cells)
 
 
-def one_run(record: RunRecord, history: Sequence[HistoryEvent], now_s: int) -> RenderableType:
-    """Return everything about one run: its state, attempts, ledger and latest history."""
-    one = status_of(record, now_s)
+def one_run(
+    record: RunRecord, history: Sequence[HistoryEvent], now_s: int, criteria: tuple[Criterion, ...] | None = None
+) -> RenderableType:
+    """Return everything about one run: its state, attempts, ledger and latest history, and the criteria of its config, judged."""
+    one = replace(status_of(record, now_s), success=criteria)
     rows = Table.grid(padding=(0, 3))
     for name, value in _facts(one):
         rows.add_row(Text(name, style="bold"), value)
@@ -71,6 +75,7 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
         facts.append(("next check", one.next_check))
     facts += saving.facts(one.saving) if one.saving is not None else []
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
+    facts += success.facts(one.success or ())
     facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
     facts += [("training", one.figures.trained)] if one.figures.trained else []
     facts += [("deadline", one.figures.deadline)] if one.figures.deadline else []

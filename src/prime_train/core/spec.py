@@ -497,6 +497,24 @@ class WandbSpec(Part):
     entity: str | None = None
 
 
+class SuccessSpec(Part):
+    """What the trainer's metrics must show for the training to count as good. Each criterion is judged by the last value reported, once the
+    run is over; whether the run has succeeded does not depend on it."""
+
+    loss_below: float | None = None
+    """The last loss must be below this."""
+    reward_above: float | None = None
+    """The last reward must be above this."""
+    tokens_per_s_min: float | None = Field(default=None, gt=0)
+    """The last number of tokens per second must be at least this. It is unknown if the trainer does not report such a number."""
+
+    @model_validator(mode="after")
+    def _names_a_criterion(self) -> Self:
+        if all(value is None for value in (self.loss_below, self.reward_above, self.tokens_per_s_min)):
+            raise ValueError("names no criterion; set loss_below, reward_above or tokens_per_s_min, or delete the section")
+        return self
+
+
 def _with(part: PartT, **values: object) -> PartT:
     """Return the part with these values in place of unset or empty fields."""
     given = {name for name in part.model_fields_set if getattr(part, name)}
@@ -531,6 +549,7 @@ class RunSpec(Part):
     """Largest size of all outputs of one attempt together."""
     output_file_gib_max: Gib = 2.0
     """Largest size of one output."""
+    success: SuccessSpec | None = None
     tags: tuple[Tag, ...] = ()
     """Words to find runs by, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, at most 32 each."""
 

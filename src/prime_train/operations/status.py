@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from prime_train.control_plane.wiring.home import Home
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
-from prime_train.ports import Store
+from prime_train.operations.success import criteria_of
+from prime_train.ports import RunRecord, Store
 from prime_train.reports.run_status import RunStatus, status_of
 
 RUNS_MAX = 100
@@ -31,9 +32,14 @@ def is_left_alone(home: Home, found: RunList) -> bool:
     return found.goes_on and not home.is_served
 
 
-def status(store: Store, name: str) -> RunStatus:
+def status(home: Home, store: Store, name: str) -> RunStatus:
     """Return the current state of one run, by the store's time. Raises UsageError if there is no such run."""
-    return status_of(find(store, name), store.now_s())
+    return status_with_success(home, find(store, name), store.now_s())
+
+
+def status_with_success(home: Home, record: RunRecord, now_s: int) -> RunStatus:
+    """Return the state of one run at `now_s`, and if it is over the criteria of its config, for which its metrics are read."""
+    return replace(status_of(record, now_s), success=criteria_of(home, record))
 
 
 def is_settled(store: Store, run_id: str) -> bool:

@@ -2,14 +2,18 @@
 
 from datetime import UTC, datetime
 
+from prime_train.core.advice import Call, Operation
 from prime_train.core.causes import POLICY
 from prime_train.core.run import ACTIVE_STATES, Attempt, DesiredState, Lease, Run, RunState
 from prime_train.core.run_figures import RunFigures, figures
+from prime_train.core.success import judged
+from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked
 from prime_train.core.tracker.urls import page_url
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
+from prime_train.reports.success import facts, in_last_heartbeat
 
 ATTEMPTS_SHOWN_MAX = 12
 DETAIL_CHARS_MAX = 200
@@ -97,6 +101,10 @@ def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
     if heartbeat is not None:
         seen = [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
+    if run.spec.success is not None and run.is_over:
+        # Only the store is at hand here, not the metrics. The heartbeats have the last loss and reward.
+        unknown = f"it is not in the last heartbeat; `{command(Call(Operation.STATUS, run.run_id))}` reads the metrics"
+        rows += [(f"Wanted: {name}", result) for name, result in facts(judged(run.spec.success, in_last_heartbeat(lease), unknown))]
     return [(f"**{name}**", text) for name, text in rows]
 
 

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.core.causes import POLICY
 from prime_train.core.run_figures import RunFigures, figures
+from prime_train.core.success import Criterion
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 from prime_train.reports.durability import SaveStatus, save_status
@@ -23,7 +24,8 @@ class Restart:
 @dataclass(frozen=True)
 class RunStatus:
     """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
-    `figures` is the source of the numbers and their wording."""
+    `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
+    before, if there are none, and where the metrics were not read, as for lists of runs."""
 
     figures: RunFigures
     run: str
@@ -60,11 +62,13 @@ class RunStatus:
     archived: bool
     saving: SaveStatus | None
     gpus: GpusNow | None
+    success: tuple[Criterion, ...] | None = None
 
     def row(self) -> dict[str, object]:
         """Return all values for JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "figures"}
         values["restarts"] = [asdict(restart) for restart in self.restarts]
+        values["success"] = [asdict(one) for one in self.success] if self.success is not None else None
         return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
 
     @property

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
+from prime_train.core.run import RunState
 from tests.builders import run, spec
+from tests.cli.documented import check
 from tests.cli.inside import Inside
 
 
@@ -59,6 +62,61 @@ def test_a_choice_that_is_none_is_refused(shell: Inside, options: tuple[str, ...
     done = shell.run("status", *options)
     assert done.returncode == 2
     assert output in done.stderr
+
+
+def with_criteria(shell: Inside, state: RunState, metrics: str) -> None:
+    wanted = {"loss_below": 3.2, "reward_above": 0.6, "tokens_per_s_min": 1000}
+    judged = run(state, run_id="judged-aaaaa", spec=spec(name="judged", success=wanted, trainer={"progress": {"file": "progress.jsonl"}}))
+    home = Home(shell.home, {})
+    assert home.store().create(judged)
+    home.make_bucket()
+    home.bucket().put(evidence_key("judged-aaaaa", 1, METRICS_EVIDENCE), metrics.encode())
+
+
+def test_the_criteria_of_a_run_that_is_over_are_judged_by_the_last_values_of_its_metrics(shell: Inside) -> None:
+    rows = [
+        '{"step": 1, "loss": 9, "reward": 0.1, "tokens_per_s": 5}',
+        '{"step": 2, "loss": 2.5, "reward": 0.5}',
+        '{"step": 3, "loss": NaN}',
+    ]
+    with_criteria(shell, RunState.SUCCEEDED, "\n".join(rows) + "\n")
+    row = json.loads(shell.ok("status", "judged", "--json"))
+    check("status RUN", row)
+    assert [(one["name"], one["wanted"], one["seen"], one["step"], one["outcome"]) for one in row["success"]] == [
+        ("loss_below", 3.2, 2.5, 2, "met"),
+        ("reward_above", 0.6, 0.5, 2, "not met"),
+        ("tokens_per_s_min", 1000.0, 5.0, 1, "not met"),
+    ]
+    assert row["state"] == "succeeded"
+    shown = shell.ok("status", "judged")
+    assert "loss below 3.2" in shown
+    assert "not met: 0.5 at step 2" in shown
+    assert [one["success"] for one in json.loads(shell.ok("status", "--json"))] == [None] * 4
+
+
+def test_a_criterion_without_a_value_is_unknown_and_never_met(shell: Inside) -> None:
+    with_criteria(shell, RunState.FAILED, '{"step": 1, "reward": 0.7}\n')
+    found = {one["name"]: (one["outcome"], one["why"]) for one in json.loads(shell.ok("status", "judged", "--json"))["success"]}
+    nothing = ("unknown", "there is no such value in the metrics")
+    assert found == {"loss_below": nothing, "reward_above": ("met", ""), "tokens_per_s_min": nothing}
+
+
+def test_the_criteria_of_a_bucket_that_is_away_are_unknown_with_the_reason(shell: Inside) -> None:
+    with_criteria(shell, RunState.SUCCEEDED, '{"step": 1, "loss": 1}\n')
+    (shell.home / "bucket").rename(shell.here / "elsewhere")
+    found = json.loads(shell.ok("status", "judged", "--json"))["success"]
+    assert {one["outcome"] for one in found} == {"unknown"}
+    assert "the metrics cannot be read: " in found[0]["why"]
+
+
+def test_a_run_that_is_not_over_is_not_judged(shell: Inside) -> None:
+    with_criteria(shell, RunState.TRAINING, '{"step": 1, "loss": 1}\n')
+    assert json.loads(shell.ok("status", "judged", "--json"))["success"] is None
+
+
+def test_a_section_without_a_criterion_is_refused(shell: Inside) -> None:
+    shell.write("bad.yaml", "name: bad\ntrainer: {command: python t.py}\nbudget: {usd: 5}\nsuccess: {}\n")
+    assert "success: names no criterion; set loss_below, reward_above or tokens_per_s_min" in shell.run("validate", "bad.yaml").stdout
 
 
 def test_the_tags_of_a_run_are_shown_and_a_bad_one_is_reported_with_its_line(shell: Inside) -> None:

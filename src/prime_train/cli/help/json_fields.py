@@ -62,6 +62,12 @@ _STATUS = {
     "gpus.power_w": "power of all GPUs together",
     "gpus.age_s": "age of these values",
     "gpus.note": "anything unusual about them",
+    "success[].name": "criterion under success in the config; null: the config has none, the run is not over, or this is a list of runs",
+    "success[].wanted": "value in the config",
+    "success[].seen": "last value reported",
+    "success[].step": "its step",
+    "success[].outcome": "met, not met or unknown",
+    "success[].why": "why it is unknown",
 }
 _FINDING = {
     "code": "code of the rule, see docs/rules.md",

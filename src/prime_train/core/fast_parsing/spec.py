@@ -188,6 +188,10 @@ def _health(health: Part) -> bool:
     return bool(health.heartbeat_s < health.overdue_s <= health.silence_s)
 
 
+def _success(success: Part) -> bool:
+    return any(value is not None for value in (success.loss_below, success.reward_above, success.tokens_per_s_min))
+
+
 def _run(spec: Part) -> bool:
     if set(spec.environment) & set(spec.secrets):
         return False
@@ -228,6 +232,7 @@ _SENSE: dict[str, Callable[[Part], bool]] = {
     "HardwareSpec": _hardware,
     "CheckpointSpec": _checkpoints,
     "HealthSpec": _health,
+    "SuccessSpec": _success,
     "RunSpec": _run,
 }
 """Checks that involve several fields of a part, at least as strict as those of `RunSpec` and its parts."""

@@ -24,6 +24,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "outputs_every_s": (("seconds", 1, None, 2592000), 60),
         "outputs_gib_max": (("gib", None, 0, None), 10.0),
         "output_file_gib_max": (("gib", None, 0, None), 2.0),
+        "success": (("null", ("part", "SuccessSpec")), None),
         "tags": (("list", ("text", "^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$", 0)), ()),
     },
     "TrainerSpec": {
@@ -123,5 +124,10 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "WandbSpec": {
         "project": (("text", "", 1),),
         "entity": (("null", ("text", "", 0)), None),
+    },
+    "SuccessSpec": {
+        "loss_below": (("null", ("number", None, None, None)), None),
+        "reward_above": (("null", ("number", None, None, None)), None),
+        "tokens_per_s_min": (("null", ("number", None, 0, None)), None),
     },
 }

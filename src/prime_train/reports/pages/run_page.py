@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from prime_train.core.run import HistoryEvent
 from prime_train.core.run_figures import RunFigures
+from prime_train.core.success import Criterion
 from prime_train.core.text.commands import worded
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
-from prime_train.reports import durability, gpus
+from prime_train.reports import durability, gpus, success
 from prime_train.reports.charts import Curve, Point, curve_svg, timeline_svg
 from prime_train.reports.charts.timeline import NARROW, WIDTH
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis
@@ -44,11 +45,13 @@ class CheckpointSummary:
 @dataclass(frozen=True)
 class RunSources:
     """What is known of a run from sources other than the store. `checkpoints`: the newest ones, newest first. `curves_from`: the source of
-    the figures. `evidence`: keys in the bucket of files from ended attempts. `notes`: the sources that could not be read, and why."""
+    the figures. `criteria`: those of the config, judged; None if it names none or the run is not over. `evidence`: keys in the bucket of
+    files from ended attempts. `notes`: the sources that could not be read, and why."""
 
     checkpoints: tuple[CheckpointSummary, ...] = ()
     curves: tuple[Curve, ...] = ()
     curves_from: str = ""
+    criteria: tuple[Criterion, ...] | None = None
     log: LogEnd = LogEnd("", "")
     diagnoses: tuple[Diagnosis, ...] = ()
     evidence: tuple[str, ...] = ()
@@ -156,11 +159,18 @@ def _seen(now: RunFigures) -> Iterator[Point]:
 
 def _curves(page: RunPage) -> str:
     if not page.seen.curves:
-        return _pending(page, NO_CURVES)
+        return _pending(page, NO_CURVES) + _criteria(page)
     drawn = "".join(f"<figure><figcaption>{shown(curve.name)}</figcaption>{curve_svg(curve)}</figure>" for curve in page.seen.curves)
     absent = [name for name in ("loss", "reward") if name not in {curve.name for curve in page.seen.curves}]
     source = f"Read from {page.seen.curves_from}." + "".join(f" No {name} was reported." for name in absent)
-    return f"<div class=curves>{drawn}</div><p class=soft>{shown(source)}</p>"
+    return f"<div class=curves>{drawn}</div><p class=soft>{shown(source)}</p>{_criteria(page)}"
+
+
+def _criteria(page: RunPage) -> str:
+    if page.seen.criteria is None:
+        return ""
+    rows = [row(shown(title), shown(result), unbroken=(0,)) for title, result in success.facts(page.seen.criteria)]
+    return table(("criterion of the config", "by the last value reported"), rows)
 
 
 def _checkpoints(page: RunPage, now: RunFigures) -> str:
