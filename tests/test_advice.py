@@ -28,7 +28,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/configs/templates/own_script.py": {"--config", "--out"},  # trainers
     "src/prime_train/adapters/pods_local/__init__.py": {"--disk"},  # the agent's own
     "src/prime_train/adapters/provisioning/bring_up.sh": {"--disk", "--python", "--quiet", "--version"},  # the agent's own, uv, pip, Python
-    "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format"},  # git
+    "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format", "--verify"},  # git
     "src/prime_train/adapters/prime_rl_validators/dependencies.py": {"--python"},  # uv
     "src/prime_train/core/prime_rl/__init__.py": {"--dry-run", "--run"},  # prime-rl
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer

@@ -31,6 +31,7 @@ from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking
 from prime_train.core.run import HistoryEvent
 from prime_train.operations.archived_runs import archive
+from prime_train.operations.bundle.write import WrittenBundle, write_bundle
 from prime_train.operations.checkpoints.lookup import Row as Checkpoint
 from prime_train.operations.checkpoints.lookup import look, rows_of
 from prime_train.operations.configs.validate import validate
@@ -416,6 +417,11 @@ class Run:
     def write_event_files(self, folder: str | Path, *, attempt: int | None = None) -> EventFiles:
         """Write the metrics of each attempt, or of one, as TensorBoard event files into `folder`. Raises UsageError if there are none."""
         return write_event_files(outputs_of(self._home, self.id), Path(folder), attempt=attempt)
+
+    def write_bundle(self, file: str | Path, *, with_weights: bool = False, replace: bool = False) -> WrittenBundle:
+        """Write one archive that reproduces and explains the run, and return what is in it. `with_weights`: with the files of the newest
+        complete checkpoint. Raises UsageError if `file` exists, unless `replace` is set, or a file of the checkpoint is damaged."""
+        return write_bundle(self._home, self.id, Path(file), with_weights=with_weights, replace=replace)
 
     def page(self) -> str:
         """Return the run's page as one self-contained HTML document: chart, figures, attempts, costs, log, checkpoints and diagnosis. Text

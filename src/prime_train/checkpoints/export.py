@@ -76,8 +76,8 @@ def _check_free_space(into: Path, manifest: Manifest) -> None:
 
 
 def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Reported) -> None:
-    chunks = _fetched(bucket, manifest, progress)
-    content = _Content(chunks)
+    chunks = fetched(bucket, manifest, progress)
+    content = Content(chunks)
     try:
         with tarfile.open(fileobj=packed, mode="w|") as tar:
             tar.copybufsize = COPY_BYTES  # type: ignore[attr-defined] # its stubs do not know it
@@ -89,7 +89,7 @@ def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Repo
         chunks.close()
 
 
-def _fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator[Data]:
+def fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator[Data]:
     """Yield the content of all files in order, while later chunks are already being fetched."""
     done = 0
 
@@ -112,7 +112,7 @@ def _fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generato
             yield data
 
 
-class _Content:
+class Content:
     """The file object that tarfile reads: the chunks of all files, one after the other."""
 
     def __init__(self, chunks: Generator[Data]) -> None:

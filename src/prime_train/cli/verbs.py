@@ -30,6 +30,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             ),
         ),
         Verb("tensorboard", "prime_train.cli.tensorboard:tensorboard", "Write a run's metrics as TensorBoard event files."),
+        Verb("bundle", "prime_train.cli.outputs.bundle:bundle", "Write an archive that reproduces and explains a run."),
         Verb("ssh", "prime_train.cli.ssh:ssh", "Open a shell on the run's machine."),
         Verb("stop", "prime_train.cli.stop:stop", "Stop runs."),
         Verb("resume", "prime_train.cli.resume:resume", "Resume an ended run."),

@@ -35,6 +35,7 @@ class Operation(StrEnum):
     SWEEP = "sweep once"
     VALIDATE = "validate"
     VERIFY = "verify all checkpoints of"
+    VERIFY_BUNDLE = "verify the bundle"
     WATCH = "watch"
 
 

@@ -64,7 +64,7 @@ def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True
     found = look("the diagnosis", lambda: diagnose_with(home, record, progress))
     return RunSources(
         checkpoints=look("the checkpoints", lambda: _checkpoints(home, record)) or (),
-        curves=tuple(_curves(progress)),
+        curves=tuple(curves_of(progress)),
         curves_from=metrics.name,
         criteria=criteria_in(record.run, progress),
         log=LogEnd(name, last_lines(text, LOG_LINES)),
@@ -96,7 +96,7 @@ def _lines(record: RunRecord) -> int:
     return LOG_LINES if record.run.spec.trainer.progress.file is not None else PROGRESS_LINES
 
 
-def _curves(progress: Iterable[Progress]) -> Iterable[Curve]:
+def curves_of(progress: Iterable[Progress]) -> Iterable[Curve]:
     """Return a curve of each figure that was reported. For a step that was trained twice, the last value counts."""
     loss, reward = {}, {}
     for made in progress:

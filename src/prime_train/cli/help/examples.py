@@ -35,6 +35,11 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("between two steps", "prime-train outputs demo diff @100 @200"),
     ),
     "tensorboard": (("write event files and start TensorBoard", "prime-train tensorboard demo --start"),),
+    "bundle": (
+        ("write all that reproduces and explains a run", "prime-train bundle demo"),
+        ("with the files of its newest checkpoint", "prime-train bundle demo --weights --out demo-with-weights.tar.zst"),
+        ("check one that was handed over", "prime-train bundle --verify demo-x4k2p.tar.gz"),
+    ),
     "ssh": (("open a shell on its machine", "prime-train ssh demo"),),
     "stop": (
         ("save, upload and give back the machine", "prime-train stop demo"),

@@ -55,7 +55,7 @@ def _one(name: str, command: Any) -> Iterator[str]:
     rows = [f"| `{_named(option)}` | {_cell(option.help)} |" for option in command.params if _is_shown(option)]
     if rows:
         yield "\n".join(("| option | |", "|---|---|", *rows, ""))
-    for key in [key for key in JSON_FIELDS if key.removesuffix(" RUN").removesuffix(" --dry-run") == name]:
+    for key in [key for key in JSON_FIELDS if key.removesuffix(" RUN").removesuffix(" --dry-run").removesuffix(" --verify") == name]:
         fields = [f"| `{field}` | {_cell(text)} |" for field, text in _folded(key).items()]
         yield f"`prime-train {key} --json`:\n\n" + "\n".join(("| field | |", "|---|---|", *fields, ""))
 

@@ -34,6 +34,7 @@ _COMMANDS = {
     Operation.SWEEP: "watch --once",
     Operation.VALIDATE: "validate",
     Operation.VERIFY: "checkpoints verify --all",
+    Operation.VERIFY_BUNDLE: "bundle --verify",
     Operation.WATCH: "watch",
 }
 _FLAGS = {

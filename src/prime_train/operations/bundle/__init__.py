@@ -1,0 +1,1 @@
+"""Hand-off bundles: one archive that reproduces and explains a run."""

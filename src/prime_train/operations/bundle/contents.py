@@ -1,0 +1,207 @@
+"""Collects the files of a bundle in a folder, all but the checkpoint's own files."""
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from prime_train import __version__
+from prime_train.adapters.code_archive import is_commit
+from prime_train.configs.parsing import read_text
+from prime_train.configs.parsing.settings import config_text
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.keys import METRICS_STREAM, code_key, evidence_key
+from prime_train.core.manifest import Manifest
+from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
+from prime_train.core.run import Run
+from prime_train.core.text.redaction import masked
+from prime_train.operations.bundle.layout import CODE, CODE_FOLDER, CONFIG, CURVES, FORMAT, MACHINES, MANIFEST, METRICS, PAGE, README, RUN
+from prime_train.operations.metrics import of_run, progress_in
+from prime_train.operations.outputs.lookup import outputs_of
+from prime_train.operations.outputs.stored_content import lines_of
+from prime_train.operations.page import curves_of, page_of, read_run_sources
+from prime_train.operations.success import criteria_of
+from prime_train.ports import ExternalError, RunRecord
+from prime_train.reports.bundle import readme
+from prime_train.reports.charts import curve_svg
+from prime_train.reports.pages import run_page_html
+from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.trainers import Progress
+
+MACHINE_FACTS = ("gpu.txt", "disk.txt")
+"""Evidence that describes the machine: its GPUs with their driver, and its disk."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was collected. `status`: the run's status, with the criteria judged; `notes`: what could not be read, and why."""
+
+    status: RunStatus
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the metrics. `time_s`: None if it is not known."""
+
+    attempt: int
+    time_s: float | None
+    progress: Progress
+
+
+def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Path, *, with_weights: bool) -> Collected:
+    """Write the files into `folder`. `manifest`: the newest complete checkpoint, None if there is none.
+
+    A log or metrics that cannot be read are noted. Raises UsageError if the code is not in the bucket as it was launched, and ExternalError
+    if the store or the bucket fails.
+    """
+    store, run = home.store(), record.run
+    config = config_of(run)
+    code = _put_code(home, run, folder / CODE)
+    sources = read_run_sources(home, record)
+    notes = list(sources.notes)
+    rows = list(_rows(home, record, notes))
+    curves = tuple(curves_of(row.progress for row in rows))
+    status = status_of(record, store.now_s())
+    criteria = criteria_of(home, record)
+    values = {
+        "format": FORMAT,
+        "prime_train": __version__,
+        "run": run.run_id,
+        "name": run.spec.name,
+        "code": code,
+        "checkpoint": _checkpoint(manifest, with_weights=with_weights),
+        "success": [asdict(one) for one in criteria] if criteria is not None else None,
+        "status": {name: value for name, value in status.row().items() if name != "success"},
+        "attempts": [_attempt(one) for one in (asdict(attempt) for attempt in status.figures.run.attempts)],
+        "ledger": [{"name": part.name, "seconds": part.seconds, "usd": part.usd} for part in status.figures.parts],
+        "history": [asdict(event) for event in store.history(run.run_id)],
+        "notes": notes,
+    }
+    _write(folder / CONFIG, config)
+    _write(folder / RUN, masked(json.dumps(values, indent=2)) + "\n")
+    _write(folder / PAGE, run_page_html(page_of(store, record, sources)))
+    _write_metrics(folder / METRICS, rows)
+    for curve in curves:
+        _write(folder / CURVES / f"{curve.name}.svg", curve_svg(curve) + "\n")
+    for name, text in _machine_facts(home, run):
+        _write(folder / MACHINES / name, text)
+    if manifest is not None:
+        _write(folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
+    others = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    _write(folder / README, readme(status, criteria, others, manifest, config=config, with_weights=with_weights, notes=notes))
+    return Collected(status, tuple(notes))
+
+
+def config_of(run: Run) -> str:
+    """Return the config from which the same run can be launched again. Its code is a folder beside it, or the repository at the commit that
+    was used; what looks like a secret is masked. Raises UsageError if the config is then no longer valid."""
+    values = _plain(run.spec.model_dump(mode="json", exclude_none=True))
+    assert isinstance(values, dict)
+    code = run.spec.trainer.code
+    if not code.repo:
+        values["trainer"]["code"] = {"folder": CODE_FOLDER}
+    elif is_commit(run.commit):
+        values["trainer"]["code"]["ref"] = run.commit
+    text = config_text(values)
+    read = read_text(text, CONFIG)
+    if read.spec is None:
+        raise UsageError(f"the config of {run.run_id} is not valid in a bundle: {read.findings[0].message}", code=Exit.EXTERNAL_FAILED)
+    return text
+
+
+def _plain(value: object) -> object:
+    """Return the value with what looks like a secret masked, and without the empty parts that a config leaves out."""
+    if isinstance(value, dict):
+        return {key: below for key, part in value.items() if (below := _plain(part)) not in ({}, [])}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return masked(value) if isinstance(value, str) else value
+
+
+def _put_code(home: Home, run: Run, path: Path) -> dict[str, str | None]:
+    """Write the code snapshot to `path`, unless the code is from a repository. Return where the code is from."""
+    if run.spec.trainer.code.repo:
+        return {"repository": masked(run.spec.trainer.code.repo), "commit": run.commit, "sha256": None}
+    if not home.bucket().get_file(code_key(run.run_id, run.revision), path):
+        raise UsageError(f"the code of {run.run_id} is no longer in the bucket", code=Exit.EXTERNAL_REFUSED)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if run.code_sha256 not in ("", digest):
+        raise UsageError(f"the code of {run.run_id} in the bucket is not what was launched: its hash differs", code=Exit.FINDINGS)
+    return {"repository": None, "commit": run.commit, "sha256": digest}
+
+
+def _checkpoint(manifest: Manifest | None, *, with_weights: bool) -> dict[str, object] | None:
+    if manifest is None:
+        return None
+    return {
+        "step": manifest.step,
+        "attempt": manifest.attempt,
+        "key": manifest.key,
+        "folder": manifest.folder,
+        "files": len(manifest.files),
+        "size_bytes": manifest.size,
+        "digest": manifest.digest,
+        "included": with_weights,
+    }
+
+
+def _attempt(values: dict[str, object]) -> dict[str, object]:
+    """Return the attempt without its identity, which is a part of its fencing token."""
+    return {name: value for name, value in values.items() if name != "identity"}
+
+
+def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[_Row]:
+    """Yield the metrics that the attempts streamed, oldest first; of a run that streamed none, what can be found of the newest attempt."""
+    try:
+        streamed = [
+            _Row(one.number, row.time_s, _progress_of(row))
+            for one, name, pieces in outputs_of(home, record.run.run_id).texts()
+            if name == METRICS_STREAM
+            for row in metric_rows(lines_of(home.bucket(), pieces))
+        ]
+        source = of_run(home, record, notes.append) if not streamed else None
+    except (ExternalError, UsageError) as error:
+        notes.append(f"the trainer's metrics: {error}")
+        return
+    yield from streamed
+    if source is not None:
+        yield from (_Row(record.run.attempt, None, made) for made in progress_in(record.run, source))
+
+
+def _progress_of(row: MetricRow) -> Progress:
+    others = {name: value for name, value in row.values.items() if name not in ("loss", "reward")}
+    return Progress(row.step, row.values.get("loss"), row.values.get("reward"), others)
+
+
+def _write_metrics(path: Path, rows: Iterable[_Row]) -> None:
+    rows = list(rows)
+    others = list(dict.fromkeys(name for row in rows for name in row.progress.others))
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["attempt", "step", "time_s", "loss", "reward", *map(masked, others)])
+        for row in rows:
+            made: Mapping[str, float] = row.progress.others
+            known = (row.time_s, row.progress.loss, row.progress.reward)
+            table.writerow([row.attempt, row.progress.step, *known, *(made.get(name) for name in others)])
+
+
+def _machine_facts(home: Home, run: Run) -> Iterator[tuple[str, str]]:
+    """Yield what the machines of the attempts said of themselves, by file name."""
+    bucket = home.bucket()
+    for attempt in run.attempts:
+        for name in MACHINE_FACTS:
+            content = bucket.get(evidence_key(run.run_id, attempt.number, name))
+            if content is not None:
+                yield f"attempt-{attempt.number}-{name}", masked(content.data.decode(errors="replace"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    # A text of a machine may have halves of surrogate pairs, which cannot be encoded.
+    path.write_text(text, encoding="utf-8", errors="replace", newline="\n")

@@ -1,0 +1,10 @@
+"""The files of a bundle. All are below one folder, which has the name of the run."""
+
+FORMAT = "prime-train-bundle-1"
+README, RUN, CONFIG, CODE, METRICS, PAGE = "README.md", "run.json", "config.yaml", "code.tar.gz", "metrics.csv", "page.html"
+MANIFEST, SUMS = "checkpoint-manifest.json", "SHA256SUMS"
+CURVES, MACHINES, WEIGHTS = "curves", "machines", "checkpoint"
+"""Folders: the curves as SVG, what the machines said of themselves, and the files of the checkpoint."""
+CODE_FOLDER = "code"
+"""The folder that the config names; the code has to be unpacked there."""
+REQUIRED = (README, RUN, CONFIG, METRICS, PAGE)
