@@ -77,7 +77,7 @@ def _facts(one: RunStatus, manifest: Manifest | None) -> Iterator[tuple[str, str
     yield "launched", _moment(one.created_s)
     yield "ended", _moment(one.ended_s) if one.ended_s is not None else "not yet"
     yield "step", plain(one.figures.steps_text)
-    yield "spent", f"{one.figures.money} ({usd(one.spent_usd)} by the ledger), {one.figures.paid} of paid time"
+    yield "spent", plain(f"{one.figures.money}, {one.figures.paid} of paid time")
     yield "attempts", f"{one.attempts}, restarts: {plain(one.causes)}"
     for attempt in one.figures.run.attempts[-1:]:
         offer = attempt.offer
@@ -132,6 +132,6 @@ def _check(one: RunStatus) -> Iterator[str]:
     yield command(Call(Operation.VERIFY_BUNDLE, f"{one.run}.tar.gz"))
     yield "```"
     yield ""
-    yield "compares every file with its hash, and the checkpoint's manifest with the run. Without prime-train, in this folder:"
-    yield f"{code('sha256sum -c SHA256SUMS')}. Hashes show damage; they do not prove who made the bundle."
+    yield "The command compares every file with its hash, and the checkpoint's manifest with the run. Without prime-train,"
+    yield f"{code('sha256sum -c SHA256SUMS')} in this folder checks the hashes. They show damage, but do not prove who made the bundle."
     yield ""

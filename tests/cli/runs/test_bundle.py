@@ -24,10 +24,13 @@ WANTED = "success: {loss_below: 1000, reward_above: 0.5, tokens_per_s_min: 10}\n
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str, Path]:
-    """Return the shell of a home with a run that has succeeded, its id, and its bundle with weights."""
+    """Return the shell of a home with a run that has succeeded, its id, and its bundle with weights. The folder that its code came from is
+    gone."""
     shell = Shell(tmp_path_factory.mktemp("first"))
-    config = shell.config(CONFIG + WANTED + "environment: {NOTE: plain}\n")
+    config = shell.config(CONFIG.replace("python -m prime_train.demo.train", "python train.py") + WANTED)
+    shell.write("tree/train.py", "import runpy\n\nrunpy.run_module('prime_train.demo.train', run_name='__main__')\n")
     run_id = shell.ok("run", config, "--follow").split(" ", 1)[0]
+    shutil.rmtree(shell.here / "tree")
     row = json.loads(shell.ok("bundle", run_id, "--weights", "--json"))
     check("bundle", row)
     assert (row["run"], row["step"], row["with_weights"], row["notes"]) == (run_id, 20, True, [])
