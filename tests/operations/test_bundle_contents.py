@@ -20,8 +20,8 @@ from prime_train.operations.bundle.verify import verify_bundle
 from prime_train.operations.bundle.write import WrittenBundle, write_bundle
 from prime_train.trainers import Progress
 from tests import builders as b
-from tests.agent.leaving_outputs import identity_of, text_stream
-from tests.agent.saving import save, ship, uploader
+from tests.agent.checkpoints.saving import save, ship, uploader
+from tests.agent.outputs.leaving_outputs import identity_of, text_stream
 
 
 @pytest.fixture
