@@ -242,7 +242,7 @@ class Agent:
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
-            {**self._env, **self._launch_environment()},
+            {**self._phases.by_version, **self._env, **self._launch_environment()},
             MaskingWriter(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from prime_train.core.causes import POLICY, Policy
 from prime_train.core.run import TRANSITIONS, RunState
+from prime_train.trainers.environment_by_version import markdown
 from tests.test_dependency_table import imports_markdown
 
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def transitions_markdown() -> str:
@@ -32,22 +35,27 @@ def _retry_words(policy: Policy) -> str:
     return words + (", after a back-off" if policy.backs_off else "")
 
 
-TABLES = {"imports": imports_markdown, "transitions": transitions_markdown, "policy": policy_markdown}
+TABLES = {
+    "architecture.md": {"imports": imports_markdown, "transitions": transitions_markdown, "policy": policy_markdown},
+    "environment.md": {"variables": markdown},
+}
 
 
-def filled(text: str) -> str:
+def filled(page: str) -> str:
     """Return the page with its tables generated from the code."""
-    for name, table in TABLES.items():
+    text = (DOCS / page).read_text()
+    for name, table in TABLES[page].items():
         head, _, rest = text.partition(f"<!-- {name} -->\n")
         _, end, tail = rest.partition(f"<!-- /{name} -->")
         text = f"{head}<!-- {name} -->\n{table()}\n{end}{tail}"
     return text
 
 
-def test_the_tables_of_the_architecture_page_are_those_of_the_code() -> None:
-    text = PAGE.read_text()
-    assert text == filled(text), "run: .venv/bin/python -m tests.docs.test_tables"
+@pytest.mark.parametrize("page", TABLES)
+def test_the_tables_of_the_pages_are_those_of_the_code(page: str) -> None:
+    assert (DOCS / page).read_text() == filled(page), "run: .venv/bin/python -m tests.docs.test_tables"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text()))
+    for each in TABLES:
+        (DOCS / each).write_text(filled(each))

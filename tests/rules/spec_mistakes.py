@@ -460,7 +460,16 @@ BROKEN = (
     ),
     Broken("wandb-mode-bad", "command", "PT014", "WANDB_MODE: on", (("", "  WANDB_MODE: online", "  WANDB_MODE: on"),)),
     Broken("wandb-nokey", "command", "PT037", "wandb:", (("", "secrets: [WANDB_API_KEY, HF_TOKEN]", "secrets: [HF_TOKEN]"),)),
-    Broken("nccl-ib-pcie", "torchrun", "TR455", "gpus: [RTX4090_24GB]", (("", '  NCCL_IB_DISABLE: "1"\n', ""),)),
+    Broken(
+        "nccl-ib-pcie",
+        "torchrun",
+        "TR455",
+        "gpus: [RTX3090_24GB]",
+        (
+            ("", "RTX4090_24GB", "RTX3090_24GB"),
+            ("", '  NCCL_IB_DISABLE: "1"\n', ""),
+        ),
+    ),
     Broken("nccl-ib-on", "torchrun", "TR457", 'NCCL_IB_DISABLE: "0"', (("", 'NCCL_IB_DISABLE: "1"', 'NCCL_IB_DISABLE: "0"'),)),
     Broken("nccl-ib-hca", "torchrun", "TR457", "NCCL_IB_HCA: mlx5", (("", 'NCCL_IB_DISABLE: "1"', "NCCL_IB_HCA: mlx5"),)),
     Broken(

@@ -12,6 +12,7 @@ from prime_agent.checkpoints.listing import files_in
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpu.reading import Gpus
+from prime_agent.phases.by_version import variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight
@@ -89,6 +90,8 @@ class Phases:
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
+        self.by_version: Mapping[str, str] = {}
+        """Variables for the versions of the libraries that the setup has installed; everything else that is set has precedence."""
 
     def run(self, phase: Phase) -> None:
         threading.Thread(target=self._run, args=(phase,), name=phase.value, daemon=True).start()
@@ -151,6 +154,7 @@ class Phases:
             self._note(f"cloning {spec.trainer.code.repo}")
             clone(spec.trainer.code, job.commit, shell.cwd, shell)
         set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
+        self.by_version = variables_by_version(spec, shell, self._means.gpus)
 
     def _restore(self) -> None:
         point = self._means.job.resume
@@ -216,7 +220,8 @@ class Phases:
     def _shell(self, log: str) -> Shell:
         place = self._means.place
         place.work.mkdir(parents=True, exist_ok=True)
-        return Shell(self._means.processes, place.work, self._means.env, place.logs / log, self._call_off, self._means.masked)
+        env = {**self.by_version, **self._means.env}
+        return Shell(self._means.processes, place.work, env, place.logs / log, self._call_off, self._means.masked)
 
     def _note(self, text: str) -> None:
         self._inbox.put(Noted(self._redacted(text)))

@@ -7,6 +7,7 @@ from prime_train.core.registry.trainers import TRAINERS
 from prime_train.estimate import gpus
 from prime_train.rules.command_line import flags, words
 from prime_train.rules.rule import Rule, Subject, Violation
+from prime_train.trainers.environment_by_version import Machine, possible
 
 TOPIC = "starting processes"
 WORKERS_GET_S = 30
@@ -103,10 +104,16 @@ def _card_to_card(subject: Subject) -> Iterator[Violation]:
     kinds = [gpus.facts(kind) for kind in spec.hardware.gpus]
     if any(kind is None or kind.linked or not kind.family.startswith(_DESKTOP) for kind in kinds):
         return
-    if not any(name.startswith("NCCL_") for name in spec.environment):
+    automatic = all(_is_set_automatically(kind, spec.hardware.count) for kind in spec.hardware.gpus)
+    if not automatic and not any(name.startswith("NCCL_") for name in spec.environment):
         yield Violation(
             ("hardware", "gpus"), "these GPUs communicate over PCIe, and rented machines with them seldom have InfiniBand", on_key=True
         )
+
+
+def _is_set_automatically(kind: str, count: int) -> bool:
+    """Return whether the agent keeps NCCL from looking for InfiniBand on machines with these GPUs."""
+    return any(row.variable == "NCCL_IB_DISABLE" for row in possible(Machine((kind,) * count, count)))
 
 
 RULES = (

@@ -98,6 +98,23 @@ def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(shell: S
     assert not fake.requests_to("POST", "/pods/")
 
 
+def test_a_dry_run_shows_the_variables_that_the_agent_would_set_by_version(shell: Shell, fake: FakePrime) -> None:
+    config = FIVE.replace("disk_gib: 1", "disk_gib: 50, gpus: [A100], usd_per_hour_max: 1.5")
+    (shell.here / "five.yaml").write_text(config)
+    shown = shell.run("run", "five.yaml", "--dry-run", **key(fake)).stdout
+    assert "PYTORCH_ALLOC_CONF=expandable_segments:True if torch 2.11 or newer is installed without vllm or sglang: freed memory" in shown
+    found = json.loads(shell.run("run", "five.yaml", "--dry-run", "--json", **key(fake)).stdout)["environment"]
+    assert {row["variable"] for row in found} == {
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_ALLOC_CONF",
+        "TORCHINDUCTOR_FX_GRAPH_CACHE",
+        "VLLM_ENGINE_READY_TIMEOUT_S",
+    }
+    (shell.here / "five.yaml").write_text(config + "environment: {PYTORCH_ALLOC_CONF: '', VLLM_ENGINE_READY_TIMEOUT_S: '60'}\n")
+    found = json.loads(shell.run("run", "five.yaml", "--dry-run", "--json", **key(fake)).stdout)["environment"]
+    assert [row["variable"] for row in found] == ["TORCHINDUCTOR_FX_GRAPH_CACHE"]
+
+
 def test_a_run_at_a_provider_without_a_key_says_what_to_do(shell: Shell) -> None:
     (shell.here / "five.yaml").write_text(FIVE.replace("disk_gib: 1", "disk_gib: 1, provider: prime"))
     done = shell.run("run", "five.yaml", "--dry-run")

@@ -12,6 +12,8 @@ from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.verdict import PodsObserved
 from prime_train.operations.launching.launch import Plan
+from prime_train.trainers import trainer_for
+from prime_train.trainers.environment_by_version import Row, machine, possible
 
 NEXT_MAX = 5
 REASONS_MAX = 10
@@ -30,6 +32,8 @@ def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]
     yield from _decided(spec, ranked)
     yield "code", _code(spec, made)
     yield "commit", _commit(made)
+    for row in environment_rows(spec, ranked):
+        yield "environment", f"{row.variable}={row.value} {row.condition}: {row.reason}"
     yield from _others(spec, ranked)
     yield "", "nothing was launched"
 
@@ -39,10 +43,23 @@ def record(spec: RunSpec, made: Plan, ranked: Ranking) -> dict[str, object]:
     return {
         "offers": [{**asdict(offer), "variant": variant_title(offer, spec.hardware)} for offer in ranked.best],
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
+        "environment": [
+            {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
+            for row in environment_rows(spec, ranked)
+        ],
         "commit": made.commit,
         "files": len(made.snapshot.files) if made.snapshot is not None else None,
         "size_bytes": made.snapshot.size if made.snapshot is not None else None,
     }
+
+
+def environment_rows(spec: RunSpec, ranked: Ranking) -> list[Row]:
+    """Return the rows of the table of variables by version that would apply on the first machine. Versions are known only there."""
+    if not ranked.best or not spec.hardware.gpus:
+        return []
+    offer = ranked.best[0]
+    present = {*spec.environment, *spec.secrets, *trainer_for(spec).environment(spec, attempt=1, run_id=spec.name)}
+    return list(possible(machine(spec, (offer.gpu,) * offer.gpu_count), present))
 
 
 def _decided(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,84 @@
+"""Finds the versions of the installed libraries, and the environment variables that the table of them asks for.
+
+The libraries are not imported: their versions are read from their metadata by the Python of the working tree's `.venv`, or else by the
+first one on the PATH. Which Python a command ends up with is not known in general; where it is another one, no row applies. Nothing here
+can end an attempt.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from prime_agent.gpu.reading import Gpus
+from prime_agent.phases.phase import Shell
+from prime_agent.trainer.logs import BoundedLog
+from prime_train.core.spec import RunSpec
+from prime_train.trainers.environment_by_version import LIBRARIES, chosen, machine
+
+VERSIONS_S_MAX = 60.0
+"""Seconds for reading the versions. It takes less than one, unless the disk is very slow."""
+DRIVER_S_MAX = 5.0
+SHM = Path("/dev/shm")
+_MARK = "installed library:"
+
+_CODE = f"""
+import sys
+sys.path[:] = [path for path in sys.path if path]  # the working tree may hold files named like modules
+from importlib import metadata
+for name in {LIBRARIES!r}:
+    try:
+        print("{_MARK}", name, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        pass
+"""
+_COMMAND = f"""for python in .venv/bin/python python3 python; do
+command -v "$python" >/dev/null && exec "$python" - <<'END'
+{_CODE}
+END
+done
+echo 'no Python was found, so the versions of libraries are unknown'"""
+
+
+def variables_by_version(spec: RunSpec, shell: Shell, gpus: Gpus) -> Mapping[str, str]:
+    """Return the variables to set unless they are set already, and write them to the log with their reasons. Runs that name no GPUs get
+    none. Raises Called if the phase is cancelled."""
+    if not spec.hardware.gpus:
+        return {}
+    names = tuple(load.name for load in gpus.look(DRIVER_S_MAX).loads)
+    installed = _installed(shell)
+    rows = list(chosen(machine(spec, names), installed, shm_bytes(), shell.env))
+    if rows:
+        log = BoundedLog(shell.log)
+        for row in rows:
+            line = f"environment: {row.variable}={row.value} for {row.library} {installed[row.library]}: {row.reason} ({row.source})"
+            log.write(f"{line}\n".encode())
+        log.close()
+    return {row.variable: row.value for row in rows}
+
+
+def shm_bytes() -> int | None:
+    """Return the size of /dev/shm, or None if there is none."""
+    try:
+        disk = os.statvfs(SHM)
+    except OSError:
+        return None
+    return disk.f_blocks * disk.f_frsize
+
+
+def _installed(shell: Shell) -> dict[str, str]:
+    """Return the versions of the table's libraries by name; empty if they could not be read."""
+    found: dict[str, str] = {}
+
+    def read(lines: list[str]) -> None:
+        for line in lines:
+            name, _, version = line.removeprefix(_MARK).strip().partition(" ")
+            if line.startswith(_MARK) and version:
+                found[name] = version
+
+    try:
+        shell.run(_COMMAND, name="versions", timeout_s=VERSIONS_S_MAX, on_lines=read)
+    except OSError as error:
+        log = BoundedLog(shell.log)
+        log.write(f"the versions of libraries cannot be read: {error}\n".encode())
+        log.close()
+    return found
