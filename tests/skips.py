@@ -16,6 +16,7 @@ ALLOWED = {
     r"this stack lends no keys": "a property of the account that is asked",
     r"root reads every file": "CI runs as root, for whom no file is unreadable",
     r"there is nothing that could be wrong in it": "requests without a body or a query",
+    r"there is no driver of a GPU here": "CI has no GPU; the same is tried with a fake driver",
     r"there is a driver": "what is said without a driver cannot be seen where there is one",
     r"lets nobody have namespaces": "some systems forbid user namespaces; what is refused there is tested",
     r"only root can give a folder": "CI runs as root, and so does the test",

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSnapshot, NoGpus
 from prime_agent.phases.phase import PhaseError
-from prime_agent.phases.preflight import preflight, wanted_files
+from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
 from prime_agent.trainer.environment import for_children, redacted
+from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, snapshot
+from tests.builders import spec
 from tests.waiting import HANG_S
 
 
@@ -27,8 +30,8 @@ class Machine:
         return self._sight
 
 
-def fit(gpus: Gpus, disk: Path) -> None:
-    preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), disk, gpus)
+def fit(gpus: Gpus, disk: Path, fault: str = "") -> None:
+    preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), disk, gpus, lambda: Contexts(fault))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,28 @@ def test_errors_of_an_earlier_tenant_that_were_dealt_with_are_no_reason_to_refus
 
 
 def test_where_no_gpu_is_requested_none_is_looked_at(tmp_path: Path) -> None:
-    preflight(HardwareSpec(disk_gib=1, open_files_min=256), tmp_path, Machine(LOST))
+    preflight(HardwareSpec(disk_gib=1, open_files_min=256), tmp_path, Machine(LOST), lambda: Contexts("none"))
+
+
+def test_a_machine_on_which_no_cuda_context_can_be_made_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PhaseError) as caught:
+        fit(Machine(BUSY, EMPTY), tmp_path, "no CUDA context can be made on GPU 1: CUDA_ERROR_OUT_OF_MEMORY")
+    assert (caught.value.cause, caught.value.detail) == (
+        Cause.PREFLIGHT_FAILED,
+        "no CUDA context can be made on GPU 1: CUDA_ERROR_OUT_OF_MEMORY",
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "workers", "mib", "warns"),
+    [(2, 1, 64, True), (1, 4, 64, True), (1, 1, 64, False), (2, 1, 1024, False), (2, 1, None, False), (0, 4, 64, False)],
+)
+def test_a_small_dev_shm_is_warned_about_where_processes_share_it(count: int, workers: int, mib: int | None, warns: bool) -> None:
+    hardware = {"gpus": ["H100"], "count": count} if count else {}
+    wanted = spec(hardware=hardware, trainer={"kind": "torchrun", "command": "train.py", "workers": workers})
+    text = shm_warning(wanted, None if mib is None else mib * 2**20)
+    assert bool(text) == warns
+    assert not warns or ("/dev/shm has 64 MiB" in text and "--shm-size=1g" in text)
 
 
 def test_later_layers_win_and_our_own_secrets_are_left_out() -> None:

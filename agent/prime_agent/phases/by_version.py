@@ -5,12 +5,11 @@ first one on the PATH. Which Python a command ends up with is not known in gener
 can end an attempt.
 """
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from prime_agent.gpu.reading import Gpus
 from prime_agent.phases.phase import Shell
+from prime_agent.phases.preflight import shm_bytes
 from prime_agent.trainer.logs import BoundedLog
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.environment_by_version import LIBRARIES, chosen, machine
@@ -18,7 +17,6 @@ from prime_train.trainers.environment_by_version import LIBRARIES, chosen, machi
 VERSIONS_S_MAX = 60.0
 """Seconds for reading the versions. It takes less than one, unless the disk is very slow."""
 DRIVER_S_MAX = 5.0
-SHM = Path("/dev/shm")
 _MARK = "installed library:"
 
 _CODE = f"""
@@ -54,15 +52,6 @@ def variables_by_version(spec: RunSpec, shell: Shell, gpus: Gpus) -> Mapping[str
             log.write(f"{line}\n".encode())
         log.close()
     return {row.variable: row.value for row in rows}
-
-
-def shm_bytes() -> int | None:
-    """Return the size of /dev/shm, or None if there is none."""
-    try:
-        disk = os.statvfs(SHM)
-    except OSError:
-        return None
-    return disk.f_blocks * disk.f_frsize
 
 
 def _installed(shell: Shell) -> dict[str, str]:

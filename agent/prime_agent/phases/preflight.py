@@ -1,14 +1,17 @@
 """Checks that the machine is fit for the job. All faults are reported together, each with the required and the actual value."""
 
+import os
 import resource
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phases.phase import PhaseError
 from prime_train.core.causes import Cause
 from prime_train.core.registry.providers import is_own_machine
-from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec import HardwareSpec, RunSpec
 
 OPEN_FILES_MIN = 65_536
 """Minimum open-file limit of a rented machine if the run does not specify one."""
@@ -22,15 +25,45 @@ GPUS_S_MAX = 120.0
 DISK_SHARE_MIN = 0.5
 """Minimum share of the requested disk size that must be free; the image and the system use the rest."""
 
+SHM = Path("/dev/shm")
+SHM_BYTES_MIN = 2**30
+"""Size of /dev/shm that NVIDIA recommends for NCCL in containers, which have 64 MiB by default."""
 
-def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus) -> None:
-    """Check the machine and raise this process's open-file limit, which its children inherit, as far as possible.
+
+def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus, contexts: Callable[[], Contexts]) -> Contexts:
+    """Check the machine and raise this process's open-file limit, which its children inherit, as far as possible. Return what `contexts`,
+    which makes a CUDA context on each GPU, has found; it is called if the job needs GPUs and they can be queried.
 
     Raises PhaseError that lists all faults.
     """
-    wrong = [problem for problem in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), _gpus(hardware, gpus)) if problem]
+    found = Contexts()
+    problem = _gpus(hardware, gpus)
+    if hardware.gpus and problem is None:
+        found = contexts()
+        problem = found.fault
+    wrong = [problem for problem in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), problem) if problem]
     if wrong:
         raise PhaseError(Cause.PREFLIGHT_FAILED, "; ".join(wrong))
+    return found
+
+
+def shm_bytes() -> int | None:
+    """Return the size of /dev/shm, or None if there is none."""
+    try:
+        disk = os.statvfs(SHM)
+    except OSError:
+        return None
+    return disk.f_blocks * disk.f_frsize
+
+
+def shm_warning(spec: RunSpec, size_bytes: int | None) -> str:
+    """Return a warning if /dev/shm may be too small for a training with several processes; "" if it is not."""
+    if not spec.hardware.gpus or max(spec.hardware.count, spec.trainer.workers) < 2 or size_bytes is None or size_bytes >= SHM_BYTES_MIN:
+        return ""
+    return (
+        f"/dev/shm has {size_bytes / 2**20:.0f} MiB, and NCCL and data loaders share memory there: if training ends with shared_memory, "
+        f"use an image or provider that gives containers at least {SHM_BYTES_MIN // 2**30} GiB (--shm-size=1g), or loaders without workers"
+    )
 
 
 def wanted_files(hardware: HardwareSpec) -> int:

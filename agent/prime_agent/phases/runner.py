@@ -11,11 +11,12 @@ from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
+from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import Gpus
 from prime_agent.phases.by_version import variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
-from prime_agent.phases.preflight import preflight
+from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
 from prime_agent.phases.setup import set_up
 from prime_agent.phases.smoke import smoke
 from prime_agent.phases.verification import verify
@@ -132,7 +133,8 @@ class Phases:
                 load_engine()
                 for pattern, why in refusals(patterns_of(spec)):
                     raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
-                preflight(spec.hardware, place.disk, self._means.gpus)
+                preflight(spec.hardware, place.disk, self._means.gpus, make_contexts)
+                self._warn(shm_warning(spec, shm_bytes()))
             case Phase.SETUP:
                 self._set_up(spec)
             case Phase.VERIFY:
@@ -222,6 +224,11 @@ class Phases:
         place.work.mkdir(parents=True, exist_ok=True)
         env = {**self.by_version, **self._means.env}
         return Shell(self._means.processes, place.work, env, place.logs / log, self._call_off, self._means.masked)
+
+    def _warn(self, text: str) -> None:
+        if text:
+            _log.warning("%s", text)
+            self._note(text)
 
     def _note(self, text: str) -> None:
         self._inbox.put(Noted(self._redacted(text)))

@@ -93,6 +93,16 @@ def test_a_machine_with_a_broken_gpu_is_refused_before_anything_is_done(tmp_path
         assert "GPU 1 (NVIDIA H100 80GB HBM3) has bad memory that could not be taken out of use" in last.exit.detail
 
 
+def test_a_machine_whose_gpu_answers_but_cannot_be_computed_on_is_refused(tmp_path: Path, driver: Driver) -> None:
+    driver.says(gpu1_context=2)
+    with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
+        assert here.wait() == 0
+        (last,) = here.plane.exits
+        assert last.exit is not None
+        assert last.exit.cause is Cause.PREFLIGHT_FAILED
+        assert last.exit.detail == "no CUDA context can be made on GPU 1: CUDA_ERROR_OUT_OF_MEMORY"
+
+
 def test_training_beside_idle_gpus_is_reported(tmp_path: Path, driver: Driver) -> None:
     driver.says(gpu0_util=0, gpu0_used=0, gpu1_util=0, gpu1_used=0)
     wanted = spec_of_two(health={"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10, "gpu_idle_s": 2})

@@ -1,6 +1,7 @@
-"""NVIDIA's management library as installed with a driver: a separate shared library, controlled by a text file.
+"""NVIDIA's management library and CUDA's driver library as installed with a driver: a shared library, controlled by a text file.
 
-The real binding (`pynvml`) loads it in any process that has `Driver.env`. It is built where there is a C compiler, on Linux.
+The real binding (`pynvml`), and whoever loads CUDA's, loads it in any process that has `Driver.env`. It is built where there is a C
+compiler, on Linux.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent / "nvml.c"
 LIBRARY = "libnvidia-ml.so.1"
+CUDA_LIBRARY = "libcuda.so.1"
 COMPILER = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None) if sys.platform == "linux" else None
 
 
@@ -56,4 +58,5 @@ def build(folder: Path) -> Path:
     assert COMPILER is not None, "there is no C compiler"
     made = folder / LIBRARY
     subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", made, SOURCE], check=True, timeout=120)
+    (folder / CUDA_LIBRARY).symlink_to(LIBRARY)
     return made

@@ -2,7 +2,10 @@
 
    Each line is a name and a value. `count 2`: GPUs. `hang 1`: whoever calls waits until the line is gone. `0.power 350000`: a figure of GPU
    0, in the library's own unit; `0.power E3`: the error code it is refused with; `0.handle E15`: the GPU itself is refused. `xid 0 79`: GPU 0
-   reports an Xid; each such line is told once, in their order. Figures that are not named have harmless values. */
+   reports an Xid; each such line is told once, in their order. Figures that are not named have harmless values.
+
+   The same library is the driver's for programs (libcuda): `cuda_init 802` refuses them all, `cuda_count 1` shows them fewer GPUs,
+   `cuda 12020` is the newest CUDA version, `0.context 2` refuses a context on GPU 0, and with `0.context_hang 1` the call never returns. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,4 +152,35 @@ int nvmlEventSetWait_v2(void *set, Event *out, unsigned timeout_ms) {
         if (file) fclose(file);
     }
     return TIMEOUT;
+}
+
+/* The result of a call: the number in the line, or 0. */
+static int result(void *device, const char *name) {
+    long long v;
+    figure(device, name, 0, &v);
+    return (int)v;
+}
+
+int cuInit(unsigned flags) { (void)flags; return result(NULL, "cuda_init"); }
+int cuDriverGetVersion(int *out) { long long v; figure(NULL, "cuda", 13000, &v); *out = (int)v; return OK; }
+int cuDeviceGet(int *out, int index) { *out = index; return OK; }
+int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return OK; }
+
+int cuDeviceGetCount(int *out) {
+    long long v, seen;
+    figure(NULL, "count", 2, &v);
+    figure(NULL, "cuda_count", v, &seen);
+    *out = (int)seen;
+    return OK;
+}
+
+int cuDevicePrimaryCtxRetain(void **out, int device) {
+    while (result(&gpus[device], "context_hang")) usleep(2000);
+    *out = &gpus[device];
+    return result(&gpus[device], "context");
+}
+
+int cuGetErrorName(int code, const char **out) {
+    *out = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 802 ? "CUDA_ERROR_SYSTEM_NOT_READY" : NULL;
+    return *out ? OK : 1;
 }
