@@ -71,3 +71,13 @@ def test_a_run_without_gpus_gets_none(tmp_path: Path) -> None:
     with attempt(tmp_path, spec_with(installs(torch="2.8.0"), gpus=False)) as here:
         assert here.wait() == 0
         assert "PYTORCH_CUDA_ALLOC_CONF" not in seen(here.disk)
+
+
+def test_a_driver_that_is_too_old_for_the_installed_torch_is_warned_about_before_training(tmp_path: Path, driver: Driver) -> None:
+    driver.says(cuda=12080)
+    # What a Python that has this wheel would print.
+    python = "printf '#!/bin/sh\\necho installed library: torch 2.11.0+cu130\\n' > .venv/bin/python"
+    with attempt(tmp_path, spec_with(f"mkdir -p .venv/bin && {python} && chmod +x .venv/bin/python"), env=driver.env) as here:
+        assert here.wait() == 0
+        warning = "torch 2.11.0+cu130 is built for CUDA 13, which needs a driver 580 or newer; this machine's driver supports CUDA 12.8"
+        assert warning in here.log("agent.log")

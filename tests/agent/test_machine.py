@@ -12,6 +12,7 @@ from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSnapshot, NoGpus
 from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
+from prime_agent.phases.runner import slow_restore
 from prime_agent.trainer.environment import for_children, redacted
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec
@@ -97,6 +98,13 @@ def test_a_small_dev_shm_is_warned_about_where_processes_share_it(count: int, wo
     text = shm_warning(wanted, None if mib is None else mib * 2**20)
     assert bool(text) == warns
     assert not warns or ("/dev/shm has 64 MiB" in text and "--shm-size=1g" in text)
+
+
+@pytest.mark.parametrize(("gib", "took_s", "warns"), [(1, 100.0, True), (1, 10.0, False), (0.1, 100.0, False), (1, 0.0, False)])
+def test_a_restore_that_is_slow_is_warned_about_with_its_speed(gib: float, took_s: float, warns: bool) -> None:
+    text = slow_restore(int(gib * 2**30), took_s)
+    assert bool(text) == warns
+    assert not warns or "was downloaded and written at 11 MB/s: the machine's network or disk is slow" in text
 
 
 def test_later_layers_win_and_our_own_secrets_are_left_out() -> None:

@@ -12,6 +12,7 @@ from prime_agent.phases.phase import Shell
 from prime_agent.phases.preflight import shm_bytes
 from prime_agent.trainer.logs import BoundedLog
 from prime_train.core.spec import RunSpec
+from prime_train.trainers.cuda_versions import RUNTIMES
 from prime_train.trainers.environment_by_version import LIBRARIES, chosen, machine
 
 VERSIONS_S_MAX = 60.0
@@ -23,7 +24,7 @@ _CODE = f"""
 import sys
 sys.path[:] = [path for path in sys.path if path]  # the working tree may hold files named like modules
 from importlib import metadata
-for name in {LIBRARIES!r}:
+for name in {(*LIBRARIES, *RUNTIMES)!r}:
     try:
         print("{_MARK}", name, metadata.version(name))
     except metadata.PackageNotFoundError:
@@ -37,13 +38,10 @@ done
 echo 'no Python was found, so the versions of libraries are unknown'"""
 
 
-def variables_by_version(spec: RunSpec, shell: Shell, gpus: Gpus) -> Mapping[str, str]:
-    """Return the variables to set unless they are set already, and write them to the log with their reasons. Runs that name no GPUs get
-    none. Raises Called if the phase is cancelled."""
-    if not spec.hardware.gpus:
-        return {}
+def variables_by_version(spec: RunSpec, installed: Mapping[str, str], shell: Shell, gpus: Gpus) -> Mapping[str, str]:
+    """Return the variables to set unless they are set already, and write them to the log with their reasons. `installed`: versions of
+    libraries by name."""
     names = tuple(load.name for load in gpus.look(DRIVER_S_MAX).loads)
-    installed = _installed(shell)
     rows = list(chosen(machine(spec, names), installed, shm_bytes(), shell.env))
     if rows:
         log = BoundedLog(shell.log)
@@ -54,8 +52,9 @@ def variables_by_version(spec: RunSpec, shell: Shell, gpus: Gpus) -> Mapping[str
     return {row.variable: row.value for row in rows}
 
 
-def _installed(shell: Shell) -> dict[str, str]:
-    """Return the versions of the table's libraries by name; empty if they could not be read."""
+def installed_versions(shell: Shell) -> Mapping[str, str]:
+    """Return the versions of the libraries that matter by name; empty if they could not be read. Raises Called if the phase is
+    cancelled."""
     found: dict[str, str] = {}
 
     def read(lines: list[str]) -> None:

@@ -3,6 +3,7 @@
 import logging
 import shutil
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import Gpus
-from prime_agent.phases.by_version import variables_by_version
+from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
@@ -27,14 +28,20 @@ from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, di
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.formatting import size
 from prime_train.core.wire import Bootstrap, Phase
 from prime_train.ports import Bucket, ExternalError, PermanentError
 from prime_train.trainers import trainer_for
+from prime_train.trainers.cuda_versions import driver_warning
 from prime_train.trainers.log_rules import patterns_of
 from prime_train.trainers.patterns import load_engine, refusals
 
 RESTORE_TRIES_MAX = 5
 RESTORE_RETRY_S = 3.0
+MEASURED_BYTES_MIN = 256 * 2**20
+"""Size from which on the time of a restore tells the speed of network and disk."""
+RESTORE_BYTES_PER_S_MIN = 20e6
+"""Speed of a restore below which it is warned about; machines for rent have networks of at least 1 Gbit/s, which is 125e6."""
 LONG_AFTER_S = 2**40
 """Seconds since 1970 far in the future, so that the files of a restored checkpoint count as settled."""
 
@@ -91,6 +98,8 @@ class Phases:
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
+        self._cuda: tuple[int, ...] = ()
+        """Newest CUDA version that the driver supports; (): unknown."""
         self.by_version: Mapping[str, str] = {}
         """Variables for the versions of the libraries that the setup has installed; everything else that is set has precedence."""
 
@@ -133,7 +142,7 @@ class Phases:
                 load_engine()
                 for pattern, why in refusals(patterns_of(spec)):
                     raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
-                preflight(spec.hardware, place.disk, self._means.gpus, make_contexts)
+                self._cuda = preflight(spec.hardware, place.disk, self._means.gpus, make_contexts).cuda
                 self._warn(shm_warning(spec, shm_bytes()))
             case Phase.SETUP:
                 self._set_up(spec)
@@ -156,7 +165,10 @@ class Phases:
             self._note(f"cloning {spec.trainer.code.repo}")
             clone(spec.trainer.code, job.commit, shell.cwd, shell)
         set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
-        self.by_version = variables_by_version(spec, shell, self._means.gpus)
+        if spec.hardware.gpus:
+            installed = installed_versions(shell)
+            self._warn(driver_warning(installed, self._cuda))
+            self.by_version = variables_by_version(spec, installed, shell, self._means.gpus)
 
     def _restore(self) -> None:
         point = self._means.job.resume
@@ -196,8 +208,9 @@ class Phases:
 
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
-        job = self._means.job
+        job, began_s = self._means.job, time.monotonic()
         folder = restore(self._means.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
+        self._warn(slow_restore(sum(file.size for file in files_in(folder)), time.monotonic() - began_s))
         violation = self._violation(folder)
         if violation is not None:
             shutil.rmtree(folder)
@@ -232,6 +245,17 @@ class Phases:
 
     def _note(self, text: str) -> None:
         self._inbox.put(Noted(self._redacted(text)))
+
+
+def slow_restore(size_bytes: int, took_s: float) -> str:
+    """Log how fast a checkpoint was downloaded and written, and return a warning if that was slow; "" if it was not, or if the checkpoint
+    is too small to tell."""
+    speed = size_bytes / max(took_s, 0.001)
+    text = f"the checkpoint of {size(size_bytes)} was downloaded and written at {speed / 1e6:.0f} MB/s"
+    _log.info("%s", text)
+    if size_bytes < MEASURED_BYTES_MIN or speed >= RESTORE_BYTES_PER_S_MIN:
+        return ""
+    return f"{text}: the machine's network or disk is slow, so checkpoints take long; leave such offers out if it is so again"
 
 
 def _percent(step: int, note: Callable[[str], None], called_off: CallOff) -> Callable[[int, int], None]:
