@@ -73,6 +73,7 @@ def test_tokenizers_and_vllm() -> None:
     assert variables((H100,), {"tokenizers": "0.21.0"}, workers=2) == {"TOKENIZERS_PARALLELISM": "false"}
     assert variables((H100,), {"vllm": "0.11.0"}) == {}
     assert variables((H100,), {"vllm": "0.12.0"}) == {"VLLM_ENGINE_READY_TIMEOUT_S": "1800"}
+    assert variables((H100,), {"vllm": "0.26.0", "prime-rl": "0.4.0"}) == {}, "its launcher has a longer limit"
 
 
 def test_a_trainer_that_starts_its_own_processes_has_one_for_each_gpu() -> None:

@@ -141,6 +141,7 @@ TABLE = (
         "on a new machine, downloading weights and compiling with empty caches can take longer than the 600 s by default",
         "https://github.com/vllm-project/vllm/issues/48031",
         since=(0, 12),
+        without=("prime-rl",),  # its launcher waits for longer
     ),
     Row(
         "tokenizers",
