@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.core.causes import POLICY, Policy
 from prime_train.core.run import TRANSITIONS, RunState
-from prime_train.trainers.environment_by_version import markdown
+from prime_train.core.trainer_conventions.environment_by_version import markdown
 from tests.test_dependency_table import imports_markdown
 
 DOCS = Path(__file__).parents[2] / "docs"

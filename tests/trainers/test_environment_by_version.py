@@ -5,8 +5,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from prime_train.core.trainer_conventions.environment_by_version import (
+    LIBRARIES,
+    SHM_BYTES_MIN,
+    TABLE,
+    Machine,
+    chosen,
+    machine,
+    numbers,
+    possible,
+)
 from prime_train.estimate.gpus import RENTED, facts
-from prime_train.trainers.environment_by_version import LIBRARIES, SHM_BYTES_MIN, TABLE, Machine, chosen, machine, numbers, possible
 from tests.builders import spec
 
 H100, RTX4090 = "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090"

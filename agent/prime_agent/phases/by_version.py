@@ -12,8 +12,8 @@ from prime_agent.phases.phase import Shell
 from prime_agent.phases.preflight import shm_bytes
 from prime_agent.trainer.logs import BoundedLog
 from prime_train.core.spec import RunSpec
+from prime_train.core.trainer_conventions.environment_by_version import LIBRARIES, chosen, machine
 from prime_train.trainers.cuda_versions import RUNTIMES
-from prime_train.trainers.environment_by_version import LIBRARIES, chosen, machine
 
 VERSIONS_S_MAX = 60.0
 """Seconds for reading the versions. It takes less than one, unless the disk is very slow."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.trainer_conventions.environment_by_version import Machine, possible
 from prime_train.estimate import gpus
 from prime_train.rules.command_line import flags, words
 from prime_train.rules.rule import Rule, Subject, Violation
-from prime_train.trainers.environment_by_version import Machine, possible
 
 TOPIC = "starting processes"
 WORKERS_GET_S = 30

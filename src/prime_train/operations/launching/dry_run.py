@@ -10,10 +10,10 @@ from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import size, span, usd
+from prime_train.core.trainer_conventions.environment_by_version import Row, machine, possible
 from prime_train.core.verdict import PodsObserved
 from prime_train.operations.launching.launch import Plan
 from prime_train.trainers import trainer_for
-from prime_train.trainers.environment_by_version import Row, machine, possible
 
 NEXT_MAX = 5
 REASONS_MAX = 10

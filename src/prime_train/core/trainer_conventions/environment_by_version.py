@@ -8,8 +8,10 @@ config turns a row off by setting its variable.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from prime_train.core.spec import RunSpec
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 Version = tuple[int, ...]
 
@@ -165,7 +167,7 @@ class Machine:
     workers: int
 
 
-def machine(spec: RunSpec, gpus: tuple[str, ...]) -> Machine:
+def machine(spec: "RunSpec", gpus: tuple[str, ...]) -> Machine:
     """Return the machine with these GPUs. Unless the trainer says how many processes it starts, there is one per GPU."""
     return Machine(gpus, max(spec.trainer.workers, len(gpus)))
 
