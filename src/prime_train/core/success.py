@@ -7,7 +7,9 @@ from enum import StrEnum
 from prime_train.core.spec import SuccessSpec
 
 
-class Outcome(StrEnum):
+class CriterionResult(StrEnum):
+    """How a criterion was judged."""
+
     MET = "met"
     NOT_MET = "not met"
     UNKNOWN = "unknown"
@@ -31,7 +33,7 @@ class Criterion:
     wanted: float
     seen: float | None
     step: int | None
-    outcome: Outcome
+    outcome: CriterionResult
     why: str = ""
 
 
@@ -52,7 +54,7 @@ def judged(wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str =
 
 def _judged(name: str, limit: float, seen: Reported | None, why_unknown: str) -> Criterion:
     if seen is None:
-        return Criterion(name, limit, None, None, Outcome.UNKNOWN, why_unknown)
+        return Criterion(name, limit, None, None, CriterionResult.UNKNOWN, why_unknown)
     match name:
         case "loss_below":
             is_met = seen.value < limit
@@ -60,4 +62,4 @@ def _judged(name: str, limit: float, seen: Reported | None, why_unknown: str) ->
             is_met = seen.value > limit
         case _:
             is_met = seen.value >= limit
-    return Criterion(name, limit, seen.value, seen.step, Outcome.MET if is_met else Outcome.NOT_MET)
+    return Criterion(name, limit, seen.value, seen.step, CriterionResult.MET if is_met else CriterionResult.NOT_MET)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prime_train.core.run import Lease
 from prime_train.core.spec import RunSpec
-from prime_train.core.success import LOSS, REWARD, TOKENS_PER_S, Criterion, Outcome, Reported
+from prime_train.core.success import LOSS, REWARD, TOKENS_PER_S, Criterion, CriterionResult, Reported
 from prime_train.trainers import Progress
 
 _TOKENS_NAMES = ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "tokens/s", "train_tokens_per_second")
@@ -40,7 +40,7 @@ def title(one: Criterion) -> str:
 
 def result(one: Criterion) -> str:
     """Return how it was judged, such as "met: 2.1 at step 500"."""
-    if one.outcome is Outcome.UNKNOWN:
+    if one.outcome is CriterionResult.UNKNOWN:
         return f"{one.outcome}: {one.why}"
     return f"{one.outcome}: {one.seen:.6g} at step {one.step:,}"
 
