@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from prime_train.core.results.criteria import LOSS, Reported, judged
 from prime_train.core.run import HistoryEvent, RunState
-from prime_train.core.success import LOSS, Reported, judged
 from prime_train.ports import RunRecord
 from prime_train.reports.charts import Curve, curve_svg
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind

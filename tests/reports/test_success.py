@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.success import LOSS, REWARD, TOKENS_PER_S, Reported
+from prime_train.core.results.criteria import LOSS, REWARD, TOKENS_PER_S, Reported
 from prime_train.reports.success import last_reported
 from prime_train.trainers import Progress
 from tests import builders as b

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
+from prime_train.core.results.criteria import Criterion
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.run_figures import AttemptCost, RunFigures
-from prime_train.core.success import Criterion
 from prime_train.core.text.formatting import span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import durability as saving

@@ -104,6 +104,11 @@ def parse_manifest_key(run_id: str, key: str) -> tuple[int, int] | None:
     return (int(found.group(1)), int(found.group(2))) if found else None
 
 
+def results_key(run_id: str) -> str:
+    """Return the key of the run's results, which the control plane writes when the run has ended."""
+    return f"runs/{run_id}/results.json"
+
+
 def latest_key(run_id: str) -> str:
     return f"runs/{run_id}/latest.json"
 
@@ -158,6 +163,7 @@ METRICS_STREAM = "metrics.csv"
 STREAMS = ("setup.log", "smoke.log", "trainer.log", METRICS_STREAM)
 """Files of an attempt whose text is stored in pieces while they grow."""
 OUTPUT_MANIFEST = "manifest.json"
+RESULTS = "results.json"
 _PIECE = rf"({'|'.join(map(re.escape, STREAMS))})/[0-9]{{9}}"
 _OUTPUTS = re.compile(rf"e([1-9][0-9]{{0,8}})-({IDENTITY_PATTERN})/(?:({re.escape(OUTPUT_MANIFEST)})|{_PIECE})")
 
@@ -171,6 +177,11 @@ def outputs_prefix(run_id: str, attempt: int | None = None, identity: str = "") 
 def output_manifest_key(run_id: str, attempt: int, identity: str) -> str:
     """Return the key of the list of the attempt's outputs."""
     return f"{outputs_prefix(run_id, attempt, identity)}{OUTPUT_MANIFEST}"
+
+
+def attempt_results_key(run_id: str, attempt: int, identity: str) -> str:
+    """Return the key of the results that the machine of this attempt measured."""
+    return f"{outputs_prefix(run_id, attempt, identity or NO_IDENTITY)}{RESULTS}"
 
 
 def output_blob_key(run_id: str, attempt: int, identity: str, digest: str, codec: str = "") -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
+from prime_train.core.results.criteria import Criterion, judged
 from prime_train.core.run import Run
-from prime_train.core.success import Criterion, judged
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.ports import ExternalError, RunRecord
 from prime_train.reports.success import last_reported

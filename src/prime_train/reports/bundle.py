@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from prime_train.core.advice import Call, Operation
 from prime_train.core.manifest import Manifest
-from prime_train.core.success import Criterion
+from prime_train.core.results.criteria import Criterion
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import size, usd
 from prime_train.core.text.redaction import HIDDEN, masked

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 from prime_train.core.advice import Call, Operation
 from prime_train.core.causes import POLICY
+from prime_train.core.results.criteria import judged
 from prime_train.core.run import ACTIVE_STATES, Attempt, DesiredState, Lease, Run, RunState
 from prime_train.core.run_figures import RunFigures, figures
-from prime_train.core.success import judged
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import masked

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.core.causes import POLICY
+from prime_train.core.results.criteria import Criterion
 from prime_train.core.run_figures import RunFigures, figures
-from prime_train.core.success import Criterion
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 from prime_train.reports.durability import SaveStatus, save_status

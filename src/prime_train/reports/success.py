@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from prime_train.core.results.criteria import LOSS, REWARD, TOKENS_PER_S, Criterion, CriterionResult, Reported
 from prime_train.core.run import Lease
 from prime_train.core.spec import RunSpec
-from prime_train.core.success import LOSS, REWARD, TOKENS_PER_S, Criterion, CriterionResult, Reported
 from prime_train.trainers import Progress
 
 _TOKENS_NAMES = ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "tokens/s", "train_tokens_per_second")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from prime_train.core.results.criteria import Criterion
 from prime_train.core.run import HistoryEvent
 from prime_train.core.run_figures import RunFigures
-from prime_train.core.success import Criterion
 from prime_train.core.text.commands import worded
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
