@@ -31,7 +31,7 @@ from prime_agent.outputs.text_stream import TextStream
 from prime_agent.outputs.uploader import OutputUploader, Stopped
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
-from prime_agent.redaction import MaskingWriter, Source
+from prime_agent.redaction import SecretsToRedact, Source
 from prime_agent.state import AgentState, Job, initial, reached, saved_before
 from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
@@ -84,9 +84,9 @@ class Agent:
         self._loan = _loan(context, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)
         self._env = with_loan(children, self._loan, job.bucket_keys)
-        self._masked = MaskingWriter(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
+        self._secrets = SecretsToRedact(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
         self._phases = Phases(
-            PhaseContext(job, self._place, context.bucket, context.processes, context.gpus, self._env, self._masked), inbox
+            PhaseContext(job, self._place, context.bucket, context.processes, context.gpus, self._env, self._secrets), inbox
         )
         self._evidence = Evidence(
             context.bucket,
@@ -97,7 +97,7 @@ class Agent:
             metrics=lambda: stored_metrics(self._place.work, job.spec),
             disk=disk,
             gpus=context.gpus,
-            secrets=self._masked,
+            secrets=self._secrets,
             owner=owner_of(job, disk),
             stall=self._stall,
         )
@@ -148,7 +148,7 @@ class Agent:
     def _text_streams(self) -> list[TextStream]:
         job, bucket, identity = self._job, self._context.bucket, self._job.identity or NO_IDENTITY
         logs = (self._place.logs / name for name in STREAMS)
-        return [TextStream(bucket, path, run_id=job.run, attempt=job.attempt, identity=identity, secrets=self._masked) for path in logs]
+        return [TextStream(bucket, path, run_id=job.run, attempt=job.attempt, identity=identity, secrets=self._secrets) for path in logs]
 
     @property
     def state(self) -> AgentState:
@@ -243,7 +243,7 @@ class Agent:
             self._place.work,
             self._place.logs / "trainer.log",
             {**self._phases.by_version, **self._env, **self._launch_environment()},
-            MaskingWriter(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
+            SecretsToRedact(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
         )

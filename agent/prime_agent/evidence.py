@@ -15,7 +15,7 @@ import psutil
 from prime_agent.gpu.reading import Gpus
 from prime_agent.gpu.table import table
 from prime_agent.processes import MARK
-from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.environment import without_secrets
 from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
 from prime_train.core.wire import Phase
 from prime_train.ports import Bucket
@@ -94,7 +94,7 @@ class Evidence:
             self._put(METRICS_EVIDENCE, metrics)
 
     def _put(self, name: str, text: str) -> None:
-        data = redacted(text, self._secrets)[-PART_CHARS_MAX:].encode(errors="replace")
+        data = without_secrets(text, self._secrets)[-PART_CHARS_MAX:].encode(errors="replace")
         self._bucket.put(evidence_key(self._run_id, self._attempt, name), data)
 
     def _processes(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping
 Source = Callable[[], Mapping[str, str]]
 
 
-class MaskingWriter(Mapping[str, str]):
+class SecretsToRedact(Mapping[str, str]):
     """Values to redact, keyed by the names that replace them, read from the sources at each access. Thread-safe."""
 
     def __init__(self, *sources: Source) -> None:

@@ -15,7 +15,7 @@ from tests.agent.attempts import attempt, demo_spec
 SECRET = "s3cret-of-no-known-shape"
 
 
-def test_a_secret_that_a_set_up_command_prints_is_masked_wherever_it_is_reported(tmp_path: Path) -> None:
+def test_a_secret_that_a_set_up_command_prints_is_redacted_wherever_it_is_reported(tmp_path: Path) -> None:
     echoing = [f'echo "$TOKEN"; echo {SECRET} >&2; test "$TOKEN" != {SECRET}']
     with attempt(tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
         assert here.wait() == 0

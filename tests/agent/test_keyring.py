@@ -10,8 +10,8 @@ import pytest
 
 from prime_agent.control_plane import Fenced
 from prime_agent.keyring import KEPT_MAX, RETRY_FIRST_S, RETRY_MAX_S, KeyRing, Renewal
-from prime_agent.redaction import MaskingWriter
-from prime_agent.trainer.environment import redacted
+from prime_agent.redaction import SecretsToRedact
+from prime_agent.trainer.environment import without_secrets
 from prime_train.core.wire import PodKeys
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -136,15 +136,15 @@ def test_keys_that_end_at_once_do_not_make_it_ask_without_a_pause(valid_s: int) 
 def test_all_that_were_ever_held_are_blacked_out() -> None:
     plane = Plane()
     ring, renewal = renewing(plane)
-    masked = MaskingWriter(lambda: {"HF_TOKEN": "hf-secret"}, ring.secrets)
+    secrets = SecretsToRedact(lambda: {"HF_TOKEN": "hf-secret"}, ring.secrets)
     until(plane, renewal, 1000 + 2 * HOUR_S)
     text = "hf-secret secret-0 token-0 id-number-0 secret-1 token-1 secret-2 token-2 id-number-2 and more"
-    shown = redacted(text, masked)
+    shown = without_secrets(text, secrets)
     assert shown == (
         "<HF_TOKEN> <AWS_SECRET_ACCESS_KEY-2> <AWS_SESSION_TOKEN-2> <AWS_ACCESS_KEY_ID-2> <AWS_SECRET_ACCESS_KEY-1>"
         " <AWS_SESSION_TOKEN-1> <AWS_SECRET_ACCESS_KEY> <AWS_SESSION_TOKEN> <AWS_ACCESS_KEY_ID> and more"
     )
-    assert (len(masked), masked["HF_TOKEN"], "AWS_SESSION_TOKEN" in masked) == (1 + 3 * 3, "hf-secret", True)
+    assert (len(secrets), secrets["HF_TOKEN"], "AWS_SESSION_TOKEN" in secrets) == (1 + 3 * 3, "hf-secret", True)
 
 
 def test_what_is_remembered_of_old_keys_has_a_bound() -> None:

@@ -13,7 +13,7 @@ from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSnapshot, NoGpus
 from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
 from prime_agent.phases.runner import slow_restore
-from prime_agent.trainer.environment import for_children, redacted
+from prime_agent.trainer.environment import for_children, without_secrets
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, snapshot
@@ -120,11 +120,11 @@ def test_later_layers_win_and_our_own_secrets_are_left_out() -> None:
 
 def test_secrets_are_blacked_out_the_longer_first_and_short_ones_left() -> None:
     secrets = {"A": "abcdef", "B": "abcdefghij", "C": "1"}
-    assert redacted("abcdef abcdefghij 1", secrets) == "<A> <B> 1"
+    assert without_secrets("abcdef abcdefghij 1", secrets) == "<A> <B> 1"
 
 
 def test_a_token_that_nobody_named_is_blacked_out_by_its_look() -> None:
-    assert redacted(f"401 for hf_{'a' * 34}", {}) == "401 for (hidden)"
+    assert without_secrets(f"401 for hf_{'a' * 34}", {}) == "401 for (hidden)"
 
 
 def test_the_agent_needs_nothing_heavy() -> None:

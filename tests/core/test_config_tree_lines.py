@@ -1,7 +1,7 @@
 """The line of a multi-line text that contains a word."""
 
 from prime_train.core.config_tree import SourcePosition, line_with
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 
 SOURCE = """\
 command: >-
@@ -28,6 +28,6 @@ def test_a_place_outside_of_the_source_stays_as_it_is() -> None:
 
 
 def test_a_password_in_an_address_is_hidden_and_the_name_of_a_variable_is_not() -> None:
-    assert masked("https://me:geheim@host/x") == "https://(hidden)@host/x"
-    assert masked("https://me:$geheim-1@host/x") == "https://(hidden)@host/x"
-    assert masked("https://me:${TOKEN}@host/x") == "https://me:${TOKEN}@host/x"
+    assert redacted("https://me:geheim@host/x") == "https://(hidden)@host/x"
+    assert redacted("https://me:$geheim-1@host/x") == "https://(hidden)@host/x"
+    assert redacted("https://me:${TOKEN}@host/x") == "https://me:${TOKEN}@host/x"

@@ -14,13 +14,13 @@ def records(data: bytes) -> Iterator[bytes]:
     while data:
         (size, head), body = struct.unpack("<QI", data[:12]), data[12:]
         content, (tail,) = body[:size], struct.unpack("<I", body[size : size + 4])
-        assert head == masked(data[:8])
-        assert tail == masked(content)
+        assert head == redacted(data[:8])
+        assert tail == redacted(content)
         yield content
         data = body[size + 4 :]
 
 
-def masked(data: bytes) -> int:
+def redacted(data: bytes) -> int:
     """Compute the checksum bit by bit from its definition."""
     crc = 0xFFFFFFFF
     for byte in data:
@@ -63,7 +63,7 @@ def varint(data: bytes) -> tuple[int, bytes]:
 
 
 def test_the_checksum_is_that_of_the_standard() -> None:
-    # The check value of CRC-32C (RFC 3720), masked as in TFRecord files.
+    # The check value of CRC-32C (RFC 3720), redacted as in TFRecord files.
     crc = 0xE3069283
     assert masked_crc(b"123456789") == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from prime_agent.trainer.environment import SECRET_CHARS_MIN, redacted
+from prime_agent.trainer.environment import SECRET_CHARS_MIN, without_secrets
 from prime_agent.trainer.logs import OLD_MAX
 from prime_train.core.keys import piece_key
 from prime_train.ports import Bucket
@@ -87,7 +87,7 @@ class TextStream:
         left = STREAM_BYTES_MAX - self._total
         if left <= 0 or not data:
             return
-        text = redacted(data.decode(errors="replace"), self._secrets).encode(errors="replace")
+        text = without_secrets(data.decode(errors="replace"), self._secrets).encode(errors="replace")
         self._total += len(text)
         if len(text) >= left:
             text = text[:left] + f"\n--- only the first {STREAM_BYTES_MAX} bytes are stored here\n".encode()

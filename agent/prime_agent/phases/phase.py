@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent.processes import Process, Processes
-from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
 from prime_train.core.causes import Cause
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
@@ -107,7 +107,7 @@ class Shell:
         drain.join(OUTPUT_S_MAX)
         if self.called_off():
             raise Called
-        lines = redacted("\n".join(drain.tail()), self.secrets).split("\n")
+        lines = without_secrets("\n".join(drain.tail()), self.secrets).split("\n")
         return Ended(code, tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX), late.is_set())
 
 

@@ -22,7 +22,7 @@ from prime_agent.phases.setup import set_up
 from prime_agent.phases.smoke import smoke
 from prime_agent.phases.verification import verify
 from prime_agent.processes import Processes
-from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.environment import without_secrets
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
 from prime_train.core.causes import Cause
@@ -85,7 +85,7 @@ class PhaseContext:
     processes: Processes
     gpus: Gpus
     env: Mapping[str, str] = field(repr=False)
-    masked: Mapping[str, str] = field(repr=False)
+    secrets: Mapping[str, str] = field(repr=False)
     """Values to redact, keyed by the names that replace them."""
 
 
@@ -94,7 +94,7 @@ class Phases:
     nothing."""
 
     def __init__(self, context: PhaseContext, inbox: Inbox) -> None:
-        self._means = context
+        self._context = context
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
@@ -133,16 +133,16 @@ class Phases:
         return PhaseFailed(phase, cause, self._redacted(detail), self._redacted(tail))
 
     def _redacted(self, text: str) -> str:
-        return redacted(text, self._means.masked)
+        return without_secrets(text, self._context.secrets)
 
     def _work(self, phase: Phase) -> None:
-        spec, place = self._means.job.spec, self._means.place
+        spec, place = self._context.job.spec, self._context.place
         match phase:
             case Phase.PREFLIGHT:
                 load_engine()
                 for pattern, why in refusals(patterns_of(spec)):
                     raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
-                self._cuda = preflight(spec.hardware, place.disk, self._means.gpus, make_contexts).cuda
+                self._cuda = preflight(spec.hardware, place.disk, self._context.gpus, make_contexts).cuda
                 self._warn(shm_warning(spec, shm_bytes()))
             case Phase.SETUP:
                 self._set_up(spec)
@@ -157,10 +157,10 @@ class Phases:
                 raise ValueError(f"{phase.value} is not a phase of this kind")
 
     def _set_up(self, spec: RunSpec) -> None:
-        job, shell = self._means.job, self._shell("setup.log")
+        job, shell = self._context.job, self._shell("setup.log")
         if job.code_key is not None:
             self._note("downloading the working tree")
-            unpack(self._means.bucket, job.code_key, shell.cwd, shell, sha256=job.code_sha256)
+            unpack(self._context.bucket, job.code_key, shell.cwd, shell, sha256=job.code_sha256)
         else:
             self._note(f"cloning {spec.trainer.code.repo}")
             clone(spec.trainer.code, job.commit, shell.cwd, shell)
@@ -168,10 +168,10 @@ class Phases:
         if spec.hardware.gpus:
             installed = installed_versions(shell)
             self._warn(driver_warning(installed, self._cuda))
-            self.by_version = variables_by_version(spec, installed, shell, self._means.gpus)
+            self.by_version = variables_by_version(spec, installed, shell, self._context.gpus)
 
     def _restore(self) -> None:
-        point = self._means.job.resume
+        point = self._context.job.resume
         if point is None:
             return
         for attempt in range(1, RESTORE_TRIES_MAX + 1):
@@ -194,7 +194,7 @@ class Phases:
             _log.error("%s", first)
             damaged = set(first.digests)
             discard(self._checkpoints, point)
-            for other in older(Reader(self._means.bucket, self._means.job.run).catalog(), point, attempt=self._means.job.attempt):
+            for other in older(Reader(self._context.bucket, self._context.job.run).catalog(), point, attempt=self._context.job.attempt):
                 try:
                     folder = self._restore_once(other)
                 except CheckpointDamaged as error:
@@ -208,8 +208,8 @@ class Phases:
 
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
-        job, began_s = self._means.job, time.monotonic()
-        folder = restore(self._means.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
+        job, began_s = self._context.job, time.monotonic()
+        folder = restore(self._context.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
         self._warn(slow_restore(sum(file.size for file in files_in(folder)), time.monotonic() - began_s))
         violation = self._violation(folder)
         if violation is not None:
@@ -223,20 +223,20 @@ class Phases:
         Every byte matches the manifest already; the indexes in the files and the trainer's rules show whether the checkpoint was complete
         when it was saved.
         """
-        spec, files = self._means.job.spec, files_in(folder)
+        spec, files = self._context.job.spec, files_in(folder)
         if not trainer_for(spec).is_complete(spec, files, LONG_AFTER_S):
             return "a file that the trainer needs is missing"
         return violation_of(folder, files)
 
     @property
     def _checkpoints(self) -> Path:
-        return self._means.place.work / self._means.job.spec.checkpoints.folder
+        return self._context.place.work / self._context.job.spec.checkpoints.folder
 
     def _shell(self, log: str) -> Shell:
-        place = self._means.place
+        place = self._context.place
         place.work.mkdir(parents=True, exist_ok=True)
-        env = {**self.by_version, **self._means.env}
-        return Shell(self._means.processes, place.work, env, place.logs / log, self._call_off, self._means.masked)
+        env = {**self.by_version, **self._context.env}
+        return Shell(self._context.processes, place.work, env, place.logs / log, self._call_off, self._context.secrets)
 
     def _warn(self, text: str) -> None:
         if text:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from prime_agent.phases.phase import PhaseError, Shell
-from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.environment import without_secrets
 from prime_train.core.causes import Cause
 
 COMMAND_SHOWN_MAX = 200
@@ -15,7 +15,7 @@ def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Calla
     Raises PhaseError if one fails, and Called if the phase is cancelled.
     """
     for number, command in enumerate(commands, start=1):
-        shown = redacted(command.strip(), shell.secrets)[:COMMAND_SHOWN_MAX]
+        shown = without_secrets(command.strip(), shell.secrets)[:COMMAND_SHOWN_MAX]
         note(f"setup {number}/{len(commands)}: {shown}")
         ended = shell.run(command, name=f"setup-{number}", timeout_s=timeout_s, daemons=True)
         if ended.timed_out:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from prime_train.core.registry.providers import credentials
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 
 _OURS = re.compile(r"^(PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)")
 SECRET_CHARS_MIN = 6
@@ -20,7 +20,7 @@ def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict
     return merged
 
 
-def redacted(text: str, secrets: Mapping[str, str]) -> str:
+def without_secrets(text: str, secrets: Mapping[str, str]) -> str:
     """Return the text with the values of secrets redacted, and of anything that looks like one: a trainer may print its own.
 
     Call this before the text is cut, because the rest of a secret that was cut could not be recognised.
@@ -28,4 +28,4 @@ def redacted(text: str, secrets: Mapping[str, str]) -> str:
     for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
         if len(value) >= SECRET_CHARS_MIN:
             text = text.replace(value, f"<{name}>")
-    return masked(text)
+    return redacted(text)

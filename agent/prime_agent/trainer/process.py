@@ -11,7 +11,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import RuleFired, TrainerExited
 from prime_agent.evidence import tail
 from prime_agent.processes import Process, Processes
-from prime_agent.trainer.environment import redacted
+from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
 from prime_agent.trainer.progress_follower import Follower, FollowThread
 from prime_agent.trainer.step_metrics import StepMetrics
@@ -115,7 +115,7 @@ class TrainerRun:
         self._read_steps(lines[:at])
         if rule is not None:
             self._fired = True
-            self._inbox.put(RuleFired(rule.cause, redacted(lines[at], self._plan.secrets)[:LINE_SHOWN_MAX]))
+            self._inbox.put(RuleFired(rule.cause, without_secrets(lines[at], self._plan.secrets)[:LINE_SHOWN_MAX]))
         self._read_steps(lines[at:])
 
     def _stop_rule_in(self, lines: list[str]) -> tuple[int, LogRule | None]:
@@ -158,7 +158,7 @@ class TrainerRun:
         spec = self._plan.spec
         logs = {path: _last_lines(self._plan.work / path) for path in self._trainer.log_files(spec)}
         lines = self._trainer.last_lines(spec, logs, self._drain.tail() if self._drain is not None else [])
-        return redacted("\n".join(lines), self._plan.secrets).split("\n") if lines else []
+        return without_secrets("\n".join(lines), self._plan.secrets).split("\n") if lines else []
 
 
 def _last_lines(path: Path) -> list[str]:

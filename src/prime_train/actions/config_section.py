@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from prime_train.configs.changes import Change
 from prime_train.core.text.formatting import usd
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.estimate.cost.bill import Known
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.placement import Fit
@@ -85,7 +85,7 @@ def _memory(found: MemoryReport) -> list[str]:
 
 def _changes(changes: Sequence[Change]) -> list[str]:
     rows = [
-        (code(change.key), plain(masked(change.text)), plain(change.meaning) or "of the trainer's config")
+        (code(change.key), plain(redacted(change.text)), plain(change.meaning) or "of the trainer's config")
         for change in changes[:CHANGES_MAX]
     ]
     lines = table(("key", "from, to", "what it is"), rows)

@@ -11,7 +11,7 @@ import typer
 from prime_train.actions.config_section import block
 from prime_train.actions.job import Job, annotated, hide
 from prime_train.adapters.github import GitHub
-from prime_train.adapters.github.events import Event, PullRequest, Trigger
+from prime_train.adapters.github.events import Event
 from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.github_auth import client
@@ -21,9 +21,8 @@ from prime_train.core.finding import Finding, Severity
 from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside
-from prime_train.operations.github.config_check import configs_of, launched_configs, may_comment, put_comment, review_for
+from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
 from prime_train.output import print_command
-from prime_train.ports import PermanentError, TemporaryError
 from prime_train.reports.errors import is_debugging
 from prime_train.reports.findings.annotations import annotations
 from prime_train.reports.findings.markdown import markdown
@@ -62,7 +61,7 @@ def validate(
     print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
-    url = _comment(job, trigger, github, text, has_configs=bool(read)) if comment else ""
+    url = _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read))) if comment else ""
     if sarif:
         _write_sarif(sarif, found)
     valid = passes(found, fail_on)
@@ -96,21 +95,11 @@ def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, 
         return [bugs[-1].message]
 
 
-def _comment(job: Job, trigger: Trigger, github: GitHub | None, text: str, *, has_configs: bool) -> str:
-    """Put the text on the pull request, if there is one, and return the comment's URL, or "" if there is none. Missing permission is only a
-    notice: the token of a pull request from a fork cannot comment, and its author cannot change that."""
-    if not isinstance(trigger.event, PullRequest):
-        return ""
-    if github is None or not may_comment(trigger, github):
-        job.notice("no comment: this pull request is from a fork, or the step has no token; the job's summary contains everything")
-        return ""
-    try:
-        return put_comment(github, trigger.event.number, text, has_configs=has_configs)
-    except PermanentError as error:
-        job.notice(f"no comment: {error}; the job's summary contains everything")
-    except TemporaryError as error:
-        job.warning(f"no comment: {error}; the job's summary contains everything")
-    return ""
+def _report_comment(job: Job, result: CommentResult) -> str:
+    if result.reason:
+        say = job.notice if result.is_expected else job.warning
+        say(f"no comment: {result.reason}; the job's summary contains everything")
+    return result.url
 
 
 def _write_sarif(file: str, found: Sequence[Finding]) -> None:

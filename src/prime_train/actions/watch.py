@@ -11,7 +11,7 @@ from prime_train.actions.printer import printer
 from prime_train.actions.publish import show
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.operations.github.job_home import job_home
 from prime_train.operations.github.runs import SweptRun, shown_runs, swept_runs
 from prime_train.operations.stale_runs import description, find_stale
@@ -87,6 +87,6 @@ def _words(swept: Sequence[SweptRun], count: int, now_s: int) -> str:
         *(table(("run", "now"), rows) if rows else []),
     ]
     for one in swept:
-        happened = [plain(cut(masked(event.text), TEXT_CHARS_MAX)) for event in one.events]
+        happened = [plain(cut(redacted(event.text), TEXT_CHARS_MAX)) for event in one.events]
         lines += ["", f"{code(one.record.run.run_id)}:", "", *(f"1. {text}" for text in happened)] if happened else []
     return "\n".join(lines) + "\n"

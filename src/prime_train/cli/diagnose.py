@@ -11,7 +11,7 @@ import typer
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.run import Run
 from prime_train.core.text.commands import worded
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.operations.diagnose import RunDiagnosis
 from prime_train.operations.diagnose import diagnose as diagnosed
 from prime_train.operations.run_logs.log_tail import stored_log
@@ -57,7 +57,7 @@ def _print(home: Home, found: RunDiagnosis) -> None:
         typer.echo(f"W&B: {found.wandb_url}")
     for one in found.conclusions:
         typer.echo(f"\n{one.title}")
-        typer.echo(f"  because: {masked(one.because)}")
+        typer.echo(f"  because: {redacted(one.because)}")
         if one.advice:
             typer.echo(f"  do: {worded(one.advice)}")
     _print_evidence(home, facts.record.run, found.evidence)
@@ -71,4 +71,4 @@ def _print_evidence(home: Home, run: Run, kept: Sequence[str]) -> None:
         typer.echo(f"  {key}")
     key, text = stored_log(home, run, LOG_LINES)
     if text:
-        typer.echo(f"--- the end of {key}\n{masked(text)}")
+        typer.echo(f"--- the end of {key}\n{redacted(text)}")

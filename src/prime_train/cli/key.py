@@ -8,6 +8,7 @@ import typer
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import STORE
+from prime_train.operations.serve import remote_access
 
 
 def key(
@@ -18,11 +19,10 @@ def key(
     Prints environment variables for another machine, or for the secrets of a repository. Whoever has the key can launch and stop runs, and
     so spend money.
     """
-    home = Home.of(os.environ)
-    serving = home.last_serving()
-    typer.echo(f"{STORE}={serving.public_url if serving is not None else ''}")
-    typer.echo(f"{MASTER}={home.master().hex() if show else '(--show prints it)'}")
-    if serving is None:
+    access = remote_access(Home.of(os.environ))
+    typer.echo(f"{STORE}={access.public_url}")
+    typer.echo(f"{MASTER}={access.key.hex() if show else '(--show prints it)'}")
+    if not access.public_url:
         typer.echo(
             "the address is unknown, because no control plane has served this home yet (prime-train serve --public-url https://...)",
             err=True,

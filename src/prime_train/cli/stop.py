@@ -10,9 +10,11 @@ import typer
 from prime_train.cli.arguments import Quiet
 from prime_train.cli.confirm import Yes, confirm
 from prime_train.cli.several_runs import exit_code, printed
+from prime_train.control_plane.wiring.embedded import UNSERVED_STOP
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.text.commands import worded
 from prime_train.operations.run_requests import for_each
 from prime_train.operations.stop import active_runs, give_back, stop_if_active
 from prime_train.operations.stop import stop as stop_one
@@ -61,10 +63,8 @@ def _stop(home: Home, names: Sequence[str], *, now: bool, even_ended: bool, quie
     stopping = "is ending at once" if now else "is saving and stopping"
     results = for_each(names, request)
     codes = [printed(result, lambda run: f"already {run.state.value}" if run.is_over else stopping, quiet=quiet) for result in results]
-    done = codes.count(Exit.OK)
-    if done and not quiet and not home.is_served:
-        runs = "this run, so it continues" if done == 1 else "these runs, so they continue"
-        typer.echo(f"no control plane serves {runs} until one is started: prime-train serve")
+    if Exit.OK in codes and not quiet and not home.is_served:
+        typer.echo(worded(UNSERVED_STOP))
     return exit_code(codes, "could not be asked to stop")
 
 

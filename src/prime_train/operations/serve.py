@@ -4,6 +4,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_safe
@@ -121,6 +122,21 @@ def _try_bucket(home: Home) -> None:
         log.warning(
             "the bucket %s cannot be used now: %s; until it can, no machine starts and no checkpoint is saved", home.bucket_url, why
         )
+
+
+@dataclass(frozen=True)
+class RemoteAccess:
+    """How other machines reach a home's control plane. `public_url`: empty if no control plane has served the home yet. `key`: whoever has
+    it can launch and stop runs, and so spend money."""
+
+    public_url: str
+    key: bytes = field(repr=False)
+
+
+def remote_access(home: Home) -> RemoteAccess:
+    """Return how other machines reach the control plane of `home`. A home without a key gets one."""
+    serving = home.last_serving()
+    return RemoteAccess(serving.public_url if serving is not None else "", home.master())
 
 
 def _number(home: Home, host: str, port: int | None) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.run import Alert, Lease, Run, Severity
 from prime_train.core.run_figures import figures
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.core.tracker.urls import links
 from prime_train.reports.alert_facts import facts_of
 from prime_train.reports.pull_request import stopped_by_user
@@ -41,11 +41,11 @@ def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = 
         run_id=alert.run_id,
         kind=alert.kind,
         severity=alert.severity,
-        title=masked(alert.title),
-        text=masked(alert.text),
+        title=redacted(alert.title),
+        text=redacted(alert.text),
         at_s=alert.at_s,
         attempt=alert.attempt,
-        facts=tuple((name, masked(value)) for name, value in facts_of(alert, figures(run, lease, now_s))) if run is not None else (),
+        facts=tuple((name, redacted(value)) for name, value in facts_of(alert, figures(run, lease, now_s))) if run is not None else (),
         links=links(run) if run is not None else (),
         image=sparkline(run, lease, now_s) if run is not None and alert.kind is AlertKind.SUCCEEDED else "",
         calls=policy_of(alert.kind).needs_person and not (run is not None and stopped_by_user(run)),

@@ -8,7 +8,7 @@ from prime_train.core.manifest import Manifest
 from prime_train.core.results.criteria import Criterion
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import size, usd
-from prime_train.core.text.redaction import HIDDEN, masked
+from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.reports.markdown import code, plain, table
 from prime_train.reports.run_status import RunStatus
 from prime_train.reports.success import facts
@@ -52,7 +52,7 @@ def _lines(
 ) -> Iterator[str]:
     yield f"# {one.run}"
     yield ""
-    yield f"A run of {plain(one.name)}: {one.state}{f', {plain(masked(one.why))}' if one.why else ''}."
+    yield f"A run of {plain(one.name)}: {one.state}{f', {plain(redacted(one.why))}' if one.why else ''}."
     yield ""
     yield from table(("", ""), list(_facts(one, manifest)))
     yield ""
@@ -70,7 +70,7 @@ def _lines(
         yield f"The files of the checkpoint are {where}."
         yield ""
     yield from _check(one)
-    yield from [f"Not read: {plain(masked(note))}." for note in notes]
+    yield from [f"Not read: {plain(redacted(note))}." for note in notes]
 
 
 def _facts(one: RunStatus, manifest: Manifest | None) -> Iterator[tuple[str, str]]:

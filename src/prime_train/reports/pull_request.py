@@ -9,7 +9,7 @@ from prime_train.core.run import ACTIVE_STATES, Attempt, DesiredState, Lease, Ru
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import usd
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.core.tracker.urls import page_url
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
@@ -81,7 +81,7 @@ def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None
 
 def _reasons(run: Run) -> list[str]:
     """Return the sentences shown before all figures: why the run ended, and a stop that was requested but not yet done."""
-    why = [plain(cut(masked(run.why), DETAIL_CHARS_MAX))] if run.why else []
+    why = [plain(cut(redacted(run.why), DETAIL_CHARS_MAX))] if run.why else []
     return why + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else [])
 
 
@@ -156,7 +156,7 @@ def _attempts(now: RunFigures) -> list[str]:
             rows.append(("", now.others(ATTEMPTS_SHOWN_MAX), "", cost.money, ""))
             continue
         ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
-        detail = f": {shown_detail}" if (shown_detail := code(cut(masked(attempt.detail), DETAIL_CHARS_MAX))) else ""
+        detail = f": {shown_detail}" if (shown_detail := code(cut(redacted(attempt.detail), DETAIL_CHARS_MAX))) else ""
         steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
         rows.append((str(attempt.number), _machine(attempt), steps, cost.money, ended + detail))
     return table(("attempt", "machine", "steps", "cost", "end"), rows)

@@ -6,16 +6,16 @@ from itertools import islice
 from prime_train.core.config_tree import Scalar, SourcePosition, line_with, place_of
 from prime_train.core.finding import Finding, in_order
 from prime_train.core.prime_rl import KIND
-from prime_train.core.text.redaction import HIDDEN, masked
+from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.rules.ignores import apply_ignores
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 from prime_train.rules.table import rules_for
 
 VALUE_CHARS_MAX = 60
 TEXT_CHARS_MAX = 1000
-MASKED_CHARS_MAX = 2000
-"""Length limit in characters of a text in which secrets are masked. Texts are masked before they are cut, as part of a secret would not be
-recognised as one."""
+REDACTED_CHARS_MAX = 2000
+"""Length limit in characters of a text in which secrets are redacted. Texts are redacted before they are cut, as part of a secret would not
+be recognised."""
 FLAWS_MAX = 50
 """Maximum number of violations reported per rule and subject; a user who has fixed that many can check again. Rules yield violations
 lazily, so further ones are not even searched for."""
@@ -84,7 +84,7 @@ def _place(subject: Subject, document: Document, violation: Violation) -> Source
 
 def _finding(rule: Rule, violation: Violation, document: Document, place: SourcePosition) -> Finding:
     node = document.at(*violation.path)
-    shown = masked(node.text[:MASKED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
+    shown = redacted(node.text[:REDACTED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
     return Finding(
         rule.code,
         _safe_text(violation.message),
@@ -98,5 +98,5 @@ def _finding(rule: Rule, violation: Violation, document: Document, place: Source
 
 
 def _safe_text(text: str) -> str:
-    safe = masked(text)
+    safe = redacted(text)
     return safe if len(safe) <= TEXT_CHARS_MAX else f"{safe[: TEXT_CHARS_MAX - 1]}…"

@@ -16,8 +16,8 @@ from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
 from prime_train.trainers.progress import CsvReader, LineReader, Progress, number_of, others_of, step_of
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
+from prime_train.trainers.script import ScriptTrainer
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
-from prime_train.trainers.torchrun import ScriptTrainer
 
 _NAME = re.compile(r"(?:.*[^A-Za-z])?step[=_-]?(\d{1,12})(?!\d).*\.ckpt")
 _SHARDED = ".metadata"

@@ -13,7 +13,8 @@ from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, number_of
-from prime_train.trainers.torchrun import ScriptTrainer, one_worker
+from prime_train.trainers.script import ScriptTrainer
+from prime_train.trainers.torchrun import one_worker
 
 RULES = (
     LogRule(r"Training starts at step 1\b", Cause.RESUME_IGNORED, stop=True, resumed_only=True),

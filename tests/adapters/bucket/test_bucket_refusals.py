@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.bucket.error_conversion import REFUSALS, external_error
 from prime_train.adapters.bucket.location import place_of
-from prime_train.adapters.bucket.refusals import REFUSALS, external_error
 from prime_train.adapters.bucket.s3 import PART_BYTES, S3Bucket
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of

@@ -371,7 +371,7 @@ def test_every_line_of_a_secret_is_hidden_and_none_is_a_command(capfd: pytest.Ca
     assert capfd.readouterr().out == ""
 
 
-def test_every_secret_that_a_step_may_be_given_is_masked_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_secret_that_a_step_may_be_given_is_redacted_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
     public = {"CI": "true", "PATH": "/bin", "PRIME_TRAIN_SLACK_CHANNEL": "C0123ABCD", "AWS_REGION": "eu-west-1"}
     hide(
         {"GITHUB_ACTIONS": "true", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*,*", **public}

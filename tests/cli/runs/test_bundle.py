@@ -130,7 +130,7 @@ def test_a_bundle_without_weights_has_the_manifest_alone_and_no_file_is_overwrit
     shell.ok("bundle", run_id, "--weights", "--replace")
 
 
-def test_what_looks_like_a_secret_is_masked_and_a_run_that_failed_early_has_a_bundle_too(shell: Shell) -> None:
+def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_bundle_too(shell: Shell) -> None:
     home = Home.of(shell.env)
     spec = b.spec(environment={"PASSWORD": SECRET, "NOTE": "plain"}, secrets=["WANDB_API_KEY"], trainer={"command": f"t.py {SECRET}"})
     assert home.store().create(b.run(RunState.FAILED, spec=spec, why=f"{SECRET} is not valid"))

@@ -296,7 +296,7 @@ def test_the_table_has_a_row_a_run(shell: Shell) -> None:
 @pytest.mark.exhaustive
 def test_stop_is_a_wish_that_is_kept(shell: Shell) -> None:
     run_id = launched(shell)
-    assert "no control plane serves this run, so it continues" in shell.ok("stop", run_id)
+    assert "no control plane serves this home, so a run that was asked to stop continues" in shell.ok("stop", run_id)
     assert one(shell, run_id)["desired"] == "stop"
     shell.ok("stop", run_id, "--now")
     assert one(shell, run_id)["desired"] == "cancel"

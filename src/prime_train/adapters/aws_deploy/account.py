@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from prime_train.adapters.aws_deploy.refusals import translated_errors
+from prime_train.adapters.aws_deploy.error_conversion import translated_errors
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.ports import PermanentError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from prime_train.adapters.aws_deploy.refusals import translated_errors
+from prime_train.adapters.aws_deploy.error_conversion import translated_errors
 from prime_train.ports import PermanentError
 
 REASONS_MAX = 3

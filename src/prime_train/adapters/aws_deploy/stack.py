@@ -7,9 +7,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from prime_train.adapters.aws_deploy.error_conversion import translated_errors
 from prime_train.adapters.aws_deploy.events import Events
 from prime_train.adapters.aws_deploy.plan import CHANGEABLE, NEW, REMEDIES, Plan, changed
-from prime_train.adapters.aws_deploy.refusals import translated_errors
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.text.commands import worded
 from prime_train.ports import ExternalError, PermanentError, TemporaryError

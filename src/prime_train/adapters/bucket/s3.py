@@ -23,11 +23,11 @@ from obstore import exceptions as refused
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
+from prime_train.adapters.bucket.error_conversion import external_error, shortened
 from prime_train.adapters.bucket.event_loop import await_here
 from prime_train.adapters.bucket.location import BucketLocation
 from prime_train.adapters.bucket.object_keys import check_key, folder_of
 from prime_train.adapters.bucket.refreshing_credentials import Lent, RefreshedCredentials
-from prime_train.adapters.bucket.refusals import external_error, shortened
 from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:

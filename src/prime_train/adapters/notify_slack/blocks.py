@@ -12,7 +12,7 @@ from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTe
 
 from prime_train.core.run import ACTIVE_STATES, Lease, Run, RunState, Severity
 from prime_train.core.text.formatting import usd
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.core.tracker.urls import links
 from prime_train.reports.alert_card import AlertCard
 from prime_train.reports.pull_request import headline
@@ -86,7 +86,7 @@ def head_message(run: Run, lease: Lease, now_s: int) -> Message:
         HeaderBlock(text=PlainTextObject(text=safe_text(run.run_id, HEADER_CHARS_MAX), emoji=False)),
         _section(f"{mark} {safe_text(line, TITLE_CHARS_MAX)}"),
     ]
-    if why := safe_text(masked(run.why), TEXT_CHARS_MAX):
+    if why := safe_text(redacted(run.why), TEXT_CHARS_MAX):
         blocks.append(_section(why))
     if run.current_attempt is not None and run.state in ACTIVE_STATES:
         offer = run.current_attempt.offer

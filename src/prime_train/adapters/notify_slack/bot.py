@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from prime_train.adapters.notify_slack.api import Api
 from prime_train.adapters.notify_slack.batches import Ahead, SentKeys
 from prime_train.adapters.notify_slack.blocks import Message, alert_message, digest_message, head_message
+from prime_train.adapters.notify_slack.error_codes import Gone, Limited
 from prime_train.adapters.notify_slack.message_metadata import alerts_mark, head_mark
 from prime_train.adapters.notify_slack.rate_limits import FailurePause, NotNow, Pace
-from prime_train.adapters.notify_slack.refusals import Gone, Limited
 from prime_train.adapters.notify_slack.threads import Thread, Threads
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import RunRecord, TemporaryError

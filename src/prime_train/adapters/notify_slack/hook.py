@@ -12,8 +12,8 @@ from prime_train.adapters.notify_slack.api import Hook
 from prime_train.adapters.notify_slack.batches import Ahead, SentKeys
 from prime_train.adapters.notify_slack.blocks import alert_message, digest_message
 from prime_train.adapters.notify_slack.bot import POSTS_BURST, POSTS_PER_S
+from prime_train.adapters.notify_slack.error_codes import Unanswered
 from prime_train.adapters.notify_slack.rate_limits import FailurePause, Pace
-from prime_train.adapters.notify_slack.refusals import Unanswered
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.ports import RunRecord
 from prime_train.reports.alert_card import card_of

@@ -9,7 +9,7 @@ from prime_train.adapters.prime_rl_validators.isolation import HOME, walled
 from prime_train.adapters.prime_rl_validators.process import run
 from prime_train.core.config_tree import Plain
 from prime_train.core.prime_rl.upstream import Refusal
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.ports import PermanentError
 
 _SCRIPT = Path(__file__).with_name("validator_script.py")
@@ -45,7 +45,7 @@ def ask(package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool 
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PermanentError(f"the validators gave no answer (exit code {done.code}): {done.last_words}") from error
     if failure:
-        raise PermanentError(f"the validators cannot be used: {masked(failure)}")
+        raise PermanentError(f"the validators cannot be used: {redacted(failure)}")
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.ports import PermanentError, TemporaryError
 
 OUTPUT_BYTES_MAX = 4 * 2**20
@@ -30,7 +30,7 @@ class Done:
     @property
     def last_words(self) -> str:
         """The end of standard error on one line, without secrets."""
-        return " ".join(_USERINFO.sub("", masked(self.err)).split())[-OUTPUT_CHARS_MAX:]
+        return " ".join(_USERINFO.sub("", redacted(self.err)).split())[-OUTPUT_CHARS_MAX:]
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, *, folder: Path, given: str = "", called: str = "") -> Done:

@@ -8,7 +8,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, RequestRefused, Unable, Unreached
-from prime_train.adapters.store_dynamo.refusals import external_error
+from prime_train.adapters.store_dynamo.error_conversion import external_error
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
 
 CONNECTIONS_MAX = 32

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from prime_train.adapters.store_dynamo.calls import UNMET, Calls, RequestRefused, Unable, Unreached
-from prime_train.adapters.store_dynamo.refusals import external_error
+from prime_train.adapters.store_dynamo.error_conversion import external_error
 from prime_train.adapters.store_dynamo.schema import WATCH_KEY, Key, Value, packed, packed_key, unpacked
 from prime_train.clock import MeasuredClock, Reading, http_date_s
 from prime_train.core.errors import TemporaryError

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from prime_train.adapters.http import Http, failure
 from prime_train.adapters.tracker_wandb.conversion import tracker_run
-from prime_train.core.text.redaction import HIDDEN, masked
+from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.tracker.tracked_run import FAILED, RUNNING, TrackerRun
 from prime_train.core.tracker.urls import API, SITE
 from prime_train.ports import PermanentError, TemporaryError
@@ -147,4 +147,4 @@ def _shown(text: str, key: str) -> str:
     """Return W&B's error message on one line, cut short and without the key, also as a Basic authorization header encodes it."""
     for secret in (b64encode(f"api:{key}".encode()).decode(), key):
         text = text.replace(secret, HIDDEN)
-    return masked(" ".join(text.split()))[:ERROR_CHARS_MAX]
+    return redacted(" ".join(text.split()))[:ERROR_CHARS_MAX]

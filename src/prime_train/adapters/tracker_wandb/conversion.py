@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.core.tracker.tracked_run import TrackerRun
 from prime_train.core.tracker.urls import address
 from prime_train.ports import TemporaryError
@@ -32,7 +32,7 @@ def tracker_run(node: Mapping[str, object], entity: str, project: str, site: str
 
 def _shown(text: object) -> str:
     """Return user-written text without control characters and secrets, cut short, safe to print on a terminal."""
-    return masked("".join(char if char.isprintable() else " " for char in str(text)[:TEXT_CHARS_MAX]).strip())
+    return redacted("".join(char if char.isprintable() else " " for char in str(text)[:TEXT_CHARS_MAX]).strip())
 
 
 def _second(text: object) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.text.commands import worded
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.output import print_coloured
 from prime_train.reports.findings.see_also import SEE_ALSO
 
@@ -61,9 +61,9 @@ def summary(findings: Iterable[Finding], files: int) -> None:
 
 def _marked(line: str, finding: Finding) -> list[str]:
     start = max(0, finding.column - LINE_CHARS_MAX)
-    # More than is shown is masked, because a secret at the edge may only be recognisable with the text beyond it.
+    # More than is shown is redacted, because a secret at the edge may only be recognisable with the text beyond it.
     first = max(0, start - LINE_CHARS_MAX)
-    shown = _shown(masked(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
+    shown = _shown(redacted(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
     number = f"{finding.line:>6}"
     padding = " " * _cells(shown[: finding.column - 1 - start])
     return [f"{number} | {shown}", f"{INDENT}| {padding}{_styled('^', _BOLD)}"]

@@ -11,7 +11,7 @@ from prime_train.configs.parsing.trainer_files import TrainerConfigFile, read_tr
 from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.core.fast_parsing import spec as spec_parser
 from prime_train.core.finding import Finding, has_errors, in_order
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prime_train.configs.parsing.settings import Setting
     from prime_train.core.spec import RunSpec
 
-__all__ = ["BYTES_MAX", "Config", "TrainerConfigFile", "masked", "read_config", "read_text", "read_trainer_config"]
+__all__ = ["BYTES_MAX", "Config", "TrainerConfigFile", "read_config", "read_text", "read_trainer_config", "redacted"]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from prime_train.configs.parsing import suggestions
 from prime_train.configs.parsing.nodes import Entry, FindingDraft, Listing, Mapping, Node, Scalar, SourcePosition
 from prime_train.core.config_tree import find
 from prime_train.core.text.nearest import POSSIBLE, nearest
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 
 SEEN_CHARS_MAX = 60
-MASKED_CHARS_MAX = 2000
+REDACTED_CHARS_MAX = 2000
 
 _WANTED = {
     "int": "a whole number",
@@ -265,4 +265,4 @@ def _seen_text(node: Node) -> str:
 
 def _cut(text: str) -> str:
     """Mask secrets before cutting the text: a part of a secret would not be recognised."""
-    return masked(text[:MASKED_CHARS_MAX])[:SEEN_CHARS_MAX]
+    return redacted(text[:REDACTED_CHARS_MAX])[:SEEN_CHARS_MAX]

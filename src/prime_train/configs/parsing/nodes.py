@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Plain, Scalar, SourcePosition, Value, plain, scalars
 from prime_train.core.finding import Finding
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 
 __all__ = [
     "Entry",
@@ -46,6 +46,6 @@ class ParseAborted(Exception):
 
 
 def finding(file: str, draft: FindingDraft) -> Finding:
-    """Return the draft as a finding of `file`, with anything that looks like a secret masked."""
-    message, fix, value = (masked(text) for text in (draft.message, draft.fix, draft.value))
+    """Return the draft as a finding of `file`, with anything that looks like a secret redacted."""
+    message, fix, value = (redacted(text) for text in (draft.message, draft.fix, draft.value))
     return Finding(draft.code, message, draft.place.file or file, draft.place.line, draft.place.column, fix=fix, value=value)

@@ -19,6 +19,10 @@ UNSERVED = Advice(
     "no control plane serves this home: no machine is replaced, and no budget is enforced; start, and leave running: ",
     Call(Operation.SERVE),
 )
+UNSERVED_STOP = Advice(
+    "no control plane serves this home, so a run that was asked to stop continues until one does; start, and leave running: ",
+    Call(Operation.SERVE),
+)
 
 
 def refuse_unheard(home: Home, public_url: str) -> None:

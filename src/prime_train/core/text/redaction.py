@@ -24,6 +24,6 @@ LOOKS = re.compile(
 )
 
 
-def masked(text: str) -> str:
+def redacted(text: str) -> str:
     """Return the text with everything that looks like a secret replaced by `HIDDEN`."""
     return LOOKS.sub(HIDDEN, text)

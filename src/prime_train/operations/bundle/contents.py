@@ -18,7 +18,7 @@ from prime_train.core.keys import METRICS_STREAM, code_key, evidence_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
 from prime_train.core.run import Run
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.operations.bundle.layout import CODE, CODE_FOLDER, CONFIG, CURVES, FORMAT, MACHINES, MANIFEST, METRICS, PAGE, README, RUN
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.outputs.lookup import outputs_of
@@ -83,7 +83,7 @@ def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Pa
         "notes": notes,
     }
     _write(folder / CONFIG, config)
-    _write(folder / RUN, masked(json.dumps(values, indent=2)) + "\n")
+    _write(folder / RUN, redacted(json.dumps(values, indent=2)) + "\n")
     _write(folder / PAGE, run_page_html(page_of(store, record, sources)))
     _write_metrics(folder / METRICS, rows)
     for curve in curves:
@@ -99,7 +99,7 @@ def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Pa
 
 def config_of(run: Run) -> str:
     """Return the config from which the same run can be launched again. Its code is a folder beside it, or the repository at the commit that
-    was used; what looks like a secret is masked. Raises UsageError if the config is then no longer valid."""
+    was used; what looks like a secret is redacted. Raises UsageError if the config is then no longer valid."""
     values = _plain(run.spec.model_dump(mode="json", exclude_none=True))
     assert isinstance(values, dict)
     code = run.spec.trainer.code
@@ -115,18 +115,18 @@ def config_of(run: Run) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return the value with what looks like a secret masked, and without the empty parts that a config leaves out."""
+    """Return the value with what looks like a secret redacted, and without the empty parts that a config leaves out."""
     if isinstance(value, dict):
         return {key: below for key, part in value.items() if (below := _plain(part)) not in ({}, [])}
     if isinstance(value, list):
         return [_plain(part) for part in value]
-    return masked(value) if isinstance(value, str) else value
+    return redacted(value) if isinstance(value, str) else value
 
 
 def _put_code(home: Home, run: Run, path: Path) -> dict[str, str | None]:
     """Write the code snapshot to `path`, unless the code is from a repository. Return where the code is from."""
     if run.spec.trainer.code.repo:
-        return {"repository": masked(run.spec.trainer.code.repo), "commit": run.commit, "sha256": None}
+        return {"repository": redacted(run.spec.trainer.code.repo), "commit": run.commit, "sha256": None}
     if not home.bucket().get_file(code_key(run.run_id, run.revision), path):
         raise UsageError(f"the code of {run.run_id} is no longer in the bucket", code=Exit.EXTERNAL_REFUSED)
     with path.open("rb") as file:
@@ -184,7 +184,7 @@ def _write_metrics(path: Path, rows: Iterable[_Row]) -> None:
     others = list(dict.fromkeys(name for row in rows for name in row.progress.others))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["attempt", "step", "time_s", "loss", "reward", *map(masked, others)])
+        table.writerow(["attempt", "step", "time_s", "loss", "reward", *map(redacted, others)])
         for row in rows:
             made: Mapping[str, float] = row.progress.others
             known = (row.time_s, row.progress.loss, row.progress.reward)
@@ -198,7 +198,7 @@ def _machine_facts(home: Home, run: Run) -> Iterator[tuple[str, str]]:
         for name in MACHINE_FACTS:
             content = bucket.get(evidence_key(run.run_id, attempt.number, name))
             if content is not None:
-                yield f"attempt-{attempt.number}-{name}", masked(content.data.decode(errors="replace"))
+                yield f"attempt-{attempt.number}-{name}", redacted(content.data.decode(errors="replace"))
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.configs import changes as config_changes
-from prime_train.configs.parsing import masked
+from prime_train.configs.parsing import redacted
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -108,7 +108,7 @@ def _files(name: str, before: Texts, after: Texts) -> Iterator[FileComparison]:
         ("the trainer's file", before.trainer or "", after.trainer or "", config_changes.of_trainer),
     )
     for title, first, second, changes in pairs:
-        old, new = masked(first), masked(second)
+        old, new = redacted(first), redacted(second)
         if old != new:
             yield FileComparison(title, tuple(rows(old, new)), changes(old, new))
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.configs.parsing import masked
+from prime_train.configs.parsing import redacted
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.operations.configs.versions import Texts, Version, spec_of, trainer_file, versions_of
@@ -39,7 +39,7 @@ def save_version(home: Home, config: Path, note: str = "") -> SavedVersion:
 
 def _refuse_secrets(config: Path, texts: Texts) -> None:
     for text in (texts.config, texts.trainer or ""):
-        if masked(text) != text:
+        if redacted(text) != text:
             raise UsageError(
                 f"{config} contains a secret in plain text, so it was not saved",
                 fix="set the secret as an environment variable, and list its name under secrets",

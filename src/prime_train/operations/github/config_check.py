@@ -1,12 +1,13 @@
 """Check, price and explain the configs that a job of a code repository is about."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.adapters.github import GitHub, content_at, delete_sticky, upsert_sticky
 from prime_train.adapters.github.events import Event, PullRequest, Trigger
 from prime_train.configs.loaded import LoadedConfig
-from prime_train.core.errors import ExternalError, UsageError
+from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.core.offers import Ranking
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
@@ -59,19 +60,35 @@ def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig]) -> list[str
     return runs
 
 
-def may_comment(trigger: Trigger, github: GitHub | None) -> bool:
-    """Return whether the job can comment on its pull request: it has a token, and the pull request is not from a fork, for which the token
-    has no permission."""
-    return github is not None and isinstance(trigger.event, PullRequest) and trigger.event.head_repository == trigger.repository
+@dataclass(frozen=True)
+class CommentResult:
+    """Whether the findings are in a comment on the pull request."""
+
+    url: str = ""
+    """The comment's; empty if there is none."""
+    reason: str = ""
+    """Why there is none although there are findings; empty if nothing went wrong."""
+    is_expected: bool = True
+    """Whether the author of the pull request cannot change the reason: a fork's token, for instance, may not comment."""
 
 
-def put_comment(github: GitHub, pull: int, text: str, *, has_configs: bool) -> str:
-    """Create or update the comment with the findings, or delete it if the pull request has no configs (any more). Returns its URL, or "" if
-    there is none. Raises PermanentError without the permission, and TemporaryError if GitHub does not answer."""
-    if has_configs:
-        return upsert_sticky(github, pull, STICKY, text).html_url
-    delete_sticky(github, pull, STICKY)
-    return ""
+def comment_on_pull(github: GitHub | None, trigger: Trigger, text: str, *, has_configs: bool) -> CommentResult:
+    """Create or update the comment with the findings, or delete it if the pull request has no configs (any more). Without a pull request
+    nothing is done. `github`: None without a token."""
+    event = trigger.event
+    if not isinstance(event, PullRequest):
+        return CommentResult()
+    if github is None or event.head_repository != trigger.repository:
+        return CommentResult(reason="this pull request is from a fork, or the step has no token")
+    try:
+        if has_configs:
+            return CommentResult(upsert_sticky(github, event.number, STICKY, text).html_url)
+        delete_sticky(github, event.number, STICKY)
+    except PermanentError as error:
+        return CommentResult(reason=str(error))
+    except TemporaryError as error:
+        return CommentResult(reason=str(error), is_expected=False)
+    return CommentResult()
 
 
 def _before(loaded: LoadedConfig, event: Event, github: GitHub | None, warn: Callable[[str], None]) -> Texts:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from prime_train.core.run import RunState
-from prime_train.core.text.redaction import masked
+from prime_train.core.text.redaction import redacted
 from prime_train.core.text.safe import lines_of_text
 
 _STATES = {RunState.SUCCEEDED: "good", RunState.FAILED: "bad", RunState.STOPPED: "warn", RunState.CANCELLED: "warn"}
@@ -13,7 +13,7 @@ _STATES |= {RunState.TRAINING: "live", RunState.UPLOADING: "live"}
 
 def shown(text: str) -> str:
     """Return the text as HTML: without what looks like a secret, with control characters as escapes, and with markup as plain text."""
-    return escape(lines_of_text(masked(text)))
+    return escape(lines_of_text(redacted(text)))
 
 
 def pill(state: RunState) -> str:

@@ -15,7 +15,7 @@ from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader
 from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
 from prime_train.trainers.progress import LineReader
-from prime_train.trainers.torchrun import ScriptTrainer
+from prime_train.trainers.script import ScriptTrainer
 
 RULES = (
     # A checkpoint on SIGTERM ends with exit code 0, as a finished training does.

@@ -112,7 +112,7 @@ class PrimeRlTrainer(CommandTrainer):
         return Disposable(f"{part_of(spec).folder}/{BROADCASTS}", broadcasts_to_remove)
 
     def exit_code(self, spec: RunSpec, *, code: int, step: int) -> int:
-        """Return the exit code, except 1 for an exit code 0 before the last step, which is a masked crash."""
+        """Return the exit code, except 1 for an exit code 0 before the last step, which hides a crash."""
         steps = spec.trainer.steps
         return 1 if code == 0 and steps is not None and step < steps else code
 
