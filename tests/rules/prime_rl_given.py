@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
-from prime_train.rules import look
+from prime_train.rules import findings_with_ignored
 from prime_train.rules.prime_rl import RULES
 
 CONFIGS = Path(__file__).parents[1] / "data" / "prime_rl_configs"
@@ -76,7 +76,7 @@ def found(path: Path) -> tuple[Finding, ...]:
     """Return the findings of the rules about prime-rl alone."""
     (loaded,) = load_configs([path])
     assert loaded.subject is not None, loaded.findings
-    return look(loaded.subject, rules=RULES)
+    return findings_with_ignored(loaded.subject, rules=RULES)
 
 
 def found_in(folder: Path, text: str) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ import pytest
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
 from prime_train.estimate import gpus
-from prime_train.rules.engine import look
+from prime_train.rules.engine import findings_with_ignored
 from prime_train.rules.hardware import gpu_memory as memory
 from prime_train.rules.hardware import machine as hardware
 
@@ -79,7 +79,7 @@ class Given:
         file.write_text(base.replace(*config).format(folder=self.folder))
         (loaded,) = [loaded for loaded in load_configs([file]) if loaded.file == str(file)]
         assert loaded.subject is not None, loaded.findings
-        return list(look(loaded.subject, rules=(*memory.RULES, *hardware.RULES)))
+        return list(findings_with_ignored(loaded.subject, rules=(*memory.RULES, *hardware.RULES)))
 
 
 @pytest.fixture(name="given")

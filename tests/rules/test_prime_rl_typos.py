@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding, Severity
-from prime_train.rules import look
+from prime_train.rules import findings_with_ignored
 from tests.rules.prime_rl_given import CONFIGS, GOOD, KNOWN, SPEC, changed, found_in, found_in_run
 
 VISION = (CONFIGS / "vision.toml").read_text(encoding="utf-8")
@@ -74,4 +74,4 @@ def _all(folder: Path, text: str) -> tuple[Finding, ...]:
     (folder / "run.yaml").write_text(spec, encoding="utf-8")
     (loaded,) = load_configs([folder / "run.yaml"])
     assert loaded.subject is not None
-    return look(loaded.subject)
+    return findings_with_ignored(loaded.subject)

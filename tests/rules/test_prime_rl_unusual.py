@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition
 from prime_train.core.config_tree.merge import mapping_of
 from prime_train.core.finding import Finding
-from prime_train.rules import Document, Subject, look
+from prime_train.rules import Document, Subject, findings_with_ignored
 from prime_train.rules.prime_rl import RULES
 from prime_train.rules.prime_rl.fields import ROOT, Section, below, section
 
@@ -54,7 +54,7 @@ def tables(part: Section, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
 def judged(value: dict[str, Any]) -> tuple[Finding, ...]:
     root = node({"trainer": {}, "orchestrator": {}} | value)
     assert isinstance(root, Mapping)
-    return look(Subject(trainer=Document("rl.toml", root), kind="prime_rl"), rules=RULES)
+    return findings_with_ignored(Subject(trainer=Document("rl.toml", root), kind="prime_rl"), rules=RULES)
 
 
 @settings(deadline=None, max_examples=150, derandomize=True)

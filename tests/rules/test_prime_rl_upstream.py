@@ -8,7 +8,7 @@ import pytest
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
 from prime_train.core.prime_rl.upstream import Refusal, Upstream
-from prime_train.rules import look
+from prime_train.rules import findings_with_ignored
 from prime_train.rules.prime_rl.upstream import RULES
 from tests.rules.prime_rl_given import GOOD, line
 
@@ -18,7 +18,7 @@ def reported(folder: Path, *refusals: Refusal) -> tuple[Finding, ...]:
     path.write_text(GOOD)
     (loaded,) = load_configs([path])
     assert loaded.subject is not None
-    return look(replace(loaded.subject, upstream=Upstream("1234567890", refusals)), rules=RULES)
+    return findings_with_ignored(replace(loaded.subject, upstream=Upstream("1234567890", refusals)), rules=RULES)
 
 
 @pytest.mark.parametrize(

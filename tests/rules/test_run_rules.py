@@ -9,7 +9,7 @@ import pytest
 
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
-from prime_train.rules import all_rules, apply_ignores, look
+from prime_train.rules import all_rules, apply_ignores, findings_with_ignored
 from tests.rules.spec_mistakes import BROKEN
 
 RUN = """\
@@ -325,7 +325,7 @@ def found(folder: Path, case: Case) -> tuple[str, tuple[Finding, ...]]:
     (loaded,) = load_configs([path])
     assert not [finding for finding in loaded.findings if finding.severity == "error"], loaded.findings
     assert loaded.subject is not None
-    return text, apply_ignores((*loaded.findings, *look(loaded.subject)), loaded.sources)
+    return text, apply_ignores((*loaded.findings, *findings_with_ignored(loaded.subject)), loaded.sources)
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: f"{case.code}-{case.new[:30]}")

@@ -8,7 +8,7 @@ import pytest
 
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
-from prime_train.rules import apply_ignores, by_code, look
+from prime_train.rules import apply_ignores, by_code, findings_with_ignored
 from tests.rules.spec_bases import BASES, FILES
 from tests.rules.spec_mistakes import BROKEN, Broken
 from tests.rules.spec_right import RIGHT, WHOLE
@@ -36,7 +36,7 @@ def found(config: Path, folder: Path) -> tuple[Finding, ...]:
     os.chdir(folder)
     try:
         (loaded,) = load_configs([config])
-        more = look(loaded.subject) if loaded.subject is not None else ()
+        more = findings_with_ignored(loaded.subject) if loaded.subject is not None else ()
         return apply_ignores((*loaded.findings, *more), loaded.sources)
     finally:
         os.chdir(here)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_train.configs.parsing.toml_tree import read_code
 from prime_train.core.finding import CODES, Finding, Severity
-from prime_train.rules import Document, Rule, Subject, Violation, all_rules, judge
+from prime_train.rules import Document, Rule, Subject, Violation, all_rules, findings_of
 from prime_train.rules.documentation import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -43,12 +43,12 @@ def test_a_violation_stands_at_its_value_or_its_key_or_the_part_above() -> None:
         Violation(path, "odd", document="trainer", on_key=on_key)
         for path, on_key in ((("model", "name"), False), (("model", "name"), True))
     ]
-    found = judge(given, rules=[rule(*violations, Violation(("model", "gone"), "missing", document="trainer"))])
+    found = findings_of(given, rules=[rule(*violations, Violation(("model", "gone"), "missing", document="trainer"))])
     assert [(finding.line, finding.column, finding.value) for finding in found] == [(2, 2, ""), (3, 1, "x"), (3, 8, "x")]
 
 
 def test_a_violation_without_a_remedy_of_its_own_has_the_rules() -> None:
-    message = judge(
+    message = findings_of(
         subject("a = 1\n"),
         rules=[rule(Violation(("a",), "odd", document="trainer"), Violation(("a",), "odder", "other", document="trainer"))],
     )
@@ -58,7 +58,9 @@ def test_a_violation_without_a_remedy_of_its_own_has_the_rules() -> None:
 def test_a_rule_is_queried_of_nothing_but_what_it_requires() -> None:
     violation = Violation(("a",), "odd", document="trainer")
     given = subject("a = 1\n")
-    assert [bool(judge(given, rules=[rule(violation, requires=wanted)])) for wanted in ("", "trainer", "prime_rl", "spec", "areal")] == [
+    assert [
+        bool(findings_of(given, rules=[rule(violation, requires=wanted)])) for wanted in ("", "trainer", "prime_rl", "spec", "areal")
+    ] == [
         True,
         True,
         True,
@@ -69,15 +71,15 @@ def test_a_rule_is_queried_of_nothing_but_what_it_requires() -> None:
 
 def test_the_same_violation_is_reported_once() -> None:
     violation = Violation(("a",), "odd", document="trainer")
-    assert len(judge(subject("a = 1\n"), rules=[rule(violation, violation)])) == 1
+    assert len(findings_of(subject("a = 1\n"), rules=[rule(violation, violation)])) == 1
 
 
 def test_a_secret_is_not_repeated() -> None:
-    (found,) = judge(subject(f'a = "{SECRET}"\n'), rules=[rule(Violation(("a",), f"got {SECRET}", document="trainer"))])
+    (found,) = findings_of(subject(f'a = "{SECRET}"\n'), rules=[rule(Violation(("a",), f"got {SECRET}", document="trainer"))])
     assert SECRET not in repr(found)
 
 
 def test_findings_of_reading_are_kept_and_ignores_honoured() -> None:
     given = subject("a = 1  # prime-train: ignore[HW101] meant\n")
-    found = judge(given, [Finding("PT020", "a secret", "a.toml", 1), Finding("HW101", "odd", "a.toml", 1)], rules=[])
+    found = findings_of(given, [Finding("PT020", "a secret", "a.toml", 1), Finding("HW101", "odd", "a.toml", 1)], rules=[])
     assert [finding.code for finding in found] == ["PT020"]

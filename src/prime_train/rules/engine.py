@@ -21,15 +21,15 @@ FLAWS_MAX = 50
 lazily, so further ones are not even searched for."""
 
 
-def judge(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
+def findings_of(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
     """Return all findings of a subject, without duplicates and in order, including those `found` while it was read. Findings ignored by
     comments are left out."""
-    return apply_ignores((*found, *look(subject, rules=rules)), sources_of(subject))
+    return apply_ignores((*found, *findings_with_ignored(subject, rules=rules)), sources_of(subject))
 
 
-def look(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
-    """Return findings as `judge` does, but before comments that ignore findings are applied, so that these can be applied once for several
-    subjects that share files. `rules`: None means every rule that can apply."""
+def findings_with_ignored(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
+    """Return findings as `findings_of` does, with those that comments ignore. The comments can then be applied once for several subjects
+    that share files. `rules`: None means every rule that can apply."""
     selected = rules_for(subject) if rules is None else rules
     corrected = _corrected(subject)
     return in_order([finding for rule in selected if rule.applies(subject) for finding in _findings(rule, subject, corrected)])

@@ -17,7 +17,7 @@ from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, known_preset, preset
 from prime_train.estimate.models.lookup import resolve_model
 from prime_train.operations.configs.new_config import PRIME_RL, checked_environment, checked_gpus, checked_model, checked_usd
-from prime_train.rules import look
+from prime_train.rules import findings_with_ignored
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
 from tests.cli.terminal import terminal
@@ -103,7 +103,7 @@ def test_every_kind_gets_a_config_that_is_right_and_says_what_a_resume_needs(she
     path = shell.here / "configs" / "made.yaml"
     (loaded,) = load_configs([path])
     assert loaded.subject is not None
-    assert [*loaded.findings, *look(loaded.subject)] == []
+    assert [*loaded.findings, *findings_with_ignored(loaded.subject)] == []
     read = read_config(path)
     assert read.spec is not None
     assert read.spec.trainer.kind == kind
@@ -204,7 +204,7 @@ def test_what_is_written_for_any_hardware_can_be_read_and_fits(model: str, hardw
     assert read.spec is not None
     (loaded,) = load_configs([path])
     assert loaded.subject is not None
-    assert [*loaded.findings, *look(loaded.subject)] == []
+    assert [*loaded.findings, *findings_with_ignored(loaded.subject)] == []
     toml = tomllib.loads(init_text.trainer(found))
     division = toml["deployment"]
     assert division["num_train_gpus"] + division["num_infer_gpus"] == read.spec.hardware.count == gpus

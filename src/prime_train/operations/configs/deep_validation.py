@@ -18,7 +18,7 @@ from prime_train.core.text.commands import in_one_line
 from prime_train.core.text.redaction import HIDDEN, LOOKS
 from prime_train.ports import ExternalError, PermanentError
 from prime_train.reports.errors import is_debugging
-from prime_train.rules import Subject, judge, look, prime_rl
+from prime_train.rules import Subject, findings_of, findings_with_ignored, prime_rl
 from prime_train.rules.prime_rl.rule import settings_of
 from prime_train.rules.prime_rl.upstream import RULES
 from prime_train.rules.reference_data import prime_rl_559b4477 as table
@@ -122,8 +122,8 @@ def _news(subject: Subject, found: Sequence[Finding]) -> Subject:
     """Return the subject without the refusals at places where another error is reported."""
     upstream = subject.upstream
     assert upstream is not None
-    # `judge` applies the comments that ignore findings: an ignored error must not suppress a refusal.
-    plainly = judge(replace(subject, upstream=replace(upstream, refusals=())), found, rules=prime_rl.RULES)
+    # `findings_of` applies the comments that ignore findings: an ignored error must not suppress a refusal.
+    plainly = findings_of(replace(subject, upstream=replace(upstream, refusals=())), found, rules=prime_rl.RULES)
     reported = {(finding.file, finding.line) for finding in plainly if finding.severity is Severity.ERROR}
     return replace(subject, upstream=replace(upstream, refusals=tuple(one for one in upstream.refusals if _is_new(one, subject, reported))))
 
@@ -131,7 +131,7 @@ def _news(subject: Subject, found: Sequence[Finding]) -> Subject:
 def _is_new(refusal: Refusal, subject: Subject, reported: set[_Line]) -> bool:
     assert subject.upstream is not None
     alone = replace(subject, upstream=replace(subject.upstream, refusals=(refusal,)))
-    return not any((finding.file, finding.line) in reported for finding in look(alone, rules=RULES))
+    return not any((finding.file, finding.line) in reported for finding in findings_with_ignored(alone, rules=RULES))
 
 
 def _without(node: Node, secrets: set[_Line], file: str) -> Node:

@@ -13,7 +13,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity, has_errors
 from prime_train.core.registry.providers import is_own_machine
 from prime_train.reports.errors import is_debugging
-from prime_train.rules import Subject, apply_ignores, look, rules_for
+from prime_train.rules import Subject, apply_ignores, findings_with_ignored, rules_for
 
 SLOW = frozenset(("memory",))
 """Families of rules that `lint` leaves out."""
@@ -128,7 +128,7 @@ def _judged_of(loaded: LoadedConfig, *, fast: bool) -> tuple[Finding, ...]:
 
 def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
     local = _without_rent(subject)
-    return look(local, rules=[rule for rule in rules_for(local) if not (fast and rule.topic in SLOW)])
+    return findings_with_ignored(local, rules=[rule for rule in rules_for(local) if not (fast and rule.topic in SLOW)])
 
 
 def _without_rent(subject: Subject) -> Subject:
