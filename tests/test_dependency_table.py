@@ -53,6 +53,7 @@ EXITS = "prime_train.exits"
 OUTPUT = "prime_train.output"
 CONSOLE = "prime_train.console"
 AWS_SIGNED = "prime_train.adapters.aws_http"
+RENTAL = "prime_train.adapters.rental_api"
 STORED = "prime_train.adapters.stored_json"
 ADAPTERS = "prime_train.adapters*"
 
@@ -93,7 +94,8 @@ TABLE = {
     "prime_train.adapters.pods_local": adapter("psutil"),
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
-    "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP), ("pydantic",)),
+    "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
+    RENTAL: adapter("pydantic"),
     "prime_train.adapters.prime_rl_validators": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),

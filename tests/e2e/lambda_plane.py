@@ -178,7 +178,7 @@ def _forget_earlier_runs(store: Store) -> None:
 
     def forget() -> bool:
         known = store.watch()
-        return store.save_watch(Watch(known.version + 1, account=known.account, buckets=known.buckets), version=known.version)
+        return store.save_watch(Watch(known.version + 1, accounts=known.accounts, buckets=known.buckets), version=known.version)
 
     await_true("nothing that fell silent is remembered", forget)
 

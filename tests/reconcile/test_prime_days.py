@@ -8,7 +8,9 @@ import pytest
 
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
-from prime_train.adapters.pods_prime import InFile, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import WORDS, PrimeAccount, PrimeClient, PrimePods, Settings, account_names
+from prime_train.adapters.rental_api.account_check import InFile, Owner
+from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.reconcile import Context, sweep
 from prime_train.core.alert_kinds import AlertKind
@@ -166,12 +168,12 @@ def test_lists_that_are_cut_short_for_an_hour_cost_no_machine_and_make_no_second
 @pytest.mark.parametrize("unusual", [SERVER_ERROR, Response(200, b"{}"), Response(401, b'{"detail": "who?"}')])
 def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says(days: Days, tmp_path: Path, unusual: Response) -> None:
     client = PrimeClient(Settings(days.fake.api_key, base_url=days.fake.url), read_s=ANSWER_S_MAX, pause_s=0.0)
-    owner = Owner(client, InFile(tmp_path / "account"))
+    owner = Owner(lambda: account_names(client), InFile(tmp_path / "account"), WORDS)
     days.world = replace(days.world, pods=PrimePods(client, lambda connection, ticket: None, mark=MARK, owner=owner))
     days.pass_by(300)
     assert days.run().state is RunState.TRAINING
     # A new process, that has not asked whose key it is.
-    owner = Owner(client, InFile(tmp_path / "account"))
+    owner = Owner(lambda: account_names(client), InFile(tmp_path / "account"), WORDS)
     days.world = replace(days.world, pods=PrimePods(client, lambda connection, ticket: None, mark=MARK, owner=owner))
     days.fake.fail(unusual, path="/user/whoami", times=ALWAYS)
     days.fake.fail(SERVER_ERROR, method="DELETE", times=3)

@@ -201,8 +201,8 @@ class Watch:
     """Silent runs that belong to a cohort."""
     let_through: int = 0
     """Number of sweeps that have let one run through; decides which run is next."""
-    account: str = ""
-    """The account that owns the machines, as the provider names it; empty if it is stored elsewhere."""
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    """The accounts that own the machines, as the providers name them, by provider; those that are stored elsewhere are left out."""
     buckets: dict[str, str] = field(default_factory=dict)
     """Identities of the buckets that were created or used, by URL."""
 

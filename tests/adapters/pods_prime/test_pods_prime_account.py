@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import ACCOUNT, InFile, InStore, Mark, Owner, PrimeAccount, PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime import ACCOUNT, WORDS, PrimeAccount, PrimeClient, PrimePods, Settings, account_names
 from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
-from prime_train.adapters.pods_prime.account_check import Memory
 from prime_train.adapters.provisioning import BackgroundPusher
 from prime_train.adapters.provisioning.background import PUSHES_MAX
+from prime_train.adapters.rental_api.account_check import InFile, InStore, Memory, Owner
+from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import pod_name
@@ -172,7 +173,7 @@ def test_pods_that_another_wallet_pays_for_do_not_count(fake: FakePrime) -> None
 def guarded(fake: FakePrime, memory: Memory, key: str = "", *, team: str = "", named: str = "") -> PrimePods:
     """Return the checked account of a new process, which has made no request yet."""
     requested = PrimeClient(Settings(key or fake.api_key, team, base_url=fake.url))
-    return PrimePods(requested, lambda connection, ticket: None, owner=Owner(requested, memory, named=named))
+    return PrimePods(requested, lambda connection, ticket: None, owner=Owner(lambda: account_names(requested), memory, WORDS, named=named))
 
 
 def key_of_bob(fake: FakePrime, scope: Mapping[str, frozenset[str]] = ALL) -> str:
@@ -180,9 +181,15 @@ def key_of_bob(fake: FakePrime, scope: Mapping[str, frozenset[str]] = ALL) -> st
     return "pit_of_bob"
 
 
+def on_prime(state: RunState) -> Run:
+    """Return a run in this state whose machines are Prime's."""
+    run = b.run(state)
+    return replace(run, attempts=tuple(replace(attempt, offer=replace(attempt.offer, provider="prime")) for attempt in run.attempts))
+
+
 def remembering(account: str, *runs: Run) -> MemoryStore:
     store = MemoryStore()
-    store.save_watch(replace(store.watch(), version=1, account=account), version=0)
+    store.save_watch(replace(store.watch(), version=1, accounts={"prime": account}), version=0)
     for run in runs:
         store.create(run)
     return store
@@ -255,38 +262,38 @@ def test_whose_account_it_is_is_remembered_when_a_machine_is_rented(fake: FakePr
 
 def test_watchers_without_a_folder_of_their_own_remember_it_in_the_store(fake: FakePrime) -> None:
     store = MemoryStore()
-    rent(guarded(fake, InStore(store)))
-    assert store.watch().account == "user-1"
-    store.create(b.run(RunState.TRAINING))
+    rent(guarded(fake, InStore(store, "prime")))
+    assert store.watch().accounts.get("prime", "") == "user-1"
+    store.create(on_prime(RunState.TRAINING))
     with pytest.raises(PermanentError, match=r"another account.*stop the runs"):
-        guarded(fake, InStore(store), key_of_bob(fake)).list()
-    assert store.watch().account == "user-1"
+        guarded(fake, InStore(store, "prime"), key_of_bob(fake)).list()
+    assert store.watch().accounts.get("prime", "") == "user-1"
 
 
 def test_another_account_is_welcome_where_no_machine_is_left(fake: FakePrime) -> None:
-    store = remembering("somebody-else", b.run(RunState.SUCCEEDED))
-    pods = guarded(fake, InStore(store))
+    store = remembering("somebody-else", on_prime(RunState.SUCCEEDED))
+    pods = guarded(fake, InStore(store, "prime"))
     assert pods.list() == []
     rent(pods)
-    assert store.watch().account == "user-1"
+    assert store.watch().accounts.get("prime", "") == "user-1"
 
 
 def test_the_attempt_that_a_machine_is_rented_for_is_not_in_its_own_way(fake: FakePrime) -> None:
-    store = remembering("somebody-else", b.run(RunState.LAUNCHING))
-    rent(guarded(fake, InStore(store)), pod_name(b.RUN_ID, 1))
-    assert store.watch().account == "user-1"
+    store = remembering("somebody-else", on_prime(RunState.LAUNCHING))
+    rent(guarded(fake, InStore(store, "prime")), pod_name(b.RUN_ID, 1))
+    assert store.watch().accounts.get("prime", "") == "user-1"
 
 
 def test_who_looks_at_what_is_for_rent_with_another_key_locks_nobody_out(fake: FakePrime) -> None:
     store = MemoryStore()
-    watcher = guarded(fake, InStore(store))
+    watcher = guarded(fake, InStore(store, "prime"))
     watcher.list()
-    assert guarded(fake, InStore(store), key_of_bob(fake)).offers(HARDWARE)
-    assert store.watch().account == ""
-    store.create(b.run(RunState.LAUNCHING))
+    assert guarded(fake, InStore(store, "prime"), key_of_bob(fake)).offers(HARDWARE)
+    assert store.watch().accounts.get("prime", "") == ""
+    store.create(on_prime(RunState.LAUNCHING))
     pod = rent(watcher, pod_name(b.RUN_ID, 1))
-    assert guarded(fake, InStore(store), key_of_bob(fake)).offers(HARDWARE)
-    cold = guarded(fake, InStore(store))
+    assert guarded(fake, InStore(store, "prime"), key_of_bob(fake)).offers(HARDWARE)
+    cold = guarded(fake, InStore(store, "prime"))
     assert [seen.pod_id for seen in cold.list()] == [pod.pod_id]
     cold.terminate(pod.pod_id)
     assert not fake.alive
@@ -294,24 +301,24 @@ def test_who_looks_at_what_is_for_rent_with_another_key_locks_nobody_out(fake: F
 
 def test_a_watcher_that_was_sure_once_notices_that_another_account_rents_now(fake: FakePrime) -> None:
     store = MemoryStore()
-    warm = guarded(fake, InStore(store))
+    warm = guarded(fake, InStore(store, "prime"))
     warm.list()
     (offer, *_) = rank(warm.offers(HARDWARE), HARDWARE).best
-    rent(guarded(fake, InStore(store), key_of_bob(fake)), pod_name(b.RUN_ID, 1))
-    store.create(b.run(RunState.TRAINING))
+    rent(guarded(fake, InStore(store, "prime"), key_of_bob(fake)), pod_name(b.RUN_ID, 1))
+    store.create(on_prime(RunState.TRAINING))
     for ask in (lambda: warm.create("pt-other-1-e1", offer, HARDWARE), warm.list):
         with pytest.raises(PermanentError, match="another account"):
             ask()
-    assert store.watch().account == "bob"
+    assert store.watch().accounts.get("prime", "") == "bob"
     assert len(fake.alive) == 1
 
 
 def test_somebody_else_of_the_team_that_pays_may_take_over(fake: FakePrime) -> None:
     fake.add_team(Team("team-1"))
     store = MemoryStore()
-    pod = rent(guarded(fake, InStore(store), team="team-1"))
-    store.create(b.run(RunState.TRAINING))
-    theirs = guarded(fake, InStore(store), key_of_bob(fake), team="team-1")
+    pod = rent(guarded(fake, InStore(store, "prime"), team="team-1"))
+    store.create(on_prime(RunState.TRAINING))
+    theirs = guarded(fake, InStore(store, "prime"), key_of_bob(fake), team="team-1")
     assert [seen.pod_id for seen in theirs.list()] == [pod.pod_id]
     theirs.terminate(pod.pod_id)
     assert not fake.alive
@@ -320,46 +327,49 @@ def test_somebody_else_of_the_team_that_pays_may_take_over(fake: FakePrime) -> N
 def test_to_name_the_team_is_not_to_be_of_it(fake: FakePrime) -> None:
     fake.add_team(Team("team-1"))
     store = MemoryStore()
-    rent(guarded(fake, InStore(store), team="team-1"))
-    store.create(b.run(RunState.TRAINING))
+    rent(guarded(fake, InStore(store, "prime"), team="team-1"))
+    store.create(on_prime(RunState.TRAINING))
     no_wallet = {name: deeds for name, deeds in ALL.items() if name != "billing"}
-    for pods in (guarded(fake, InStore(store), key_of_bob(fake, no_wallet), team="team-1"), guarded(fake, InStore(store))):
+    for pods in (
+        guarded(fake, InStore(store, "prime"), key_of_bob(fake, no_wallet), team="team-1"),
+        guarded(fake, InStore(store, "prime")),
+    ):
         with pytest.raises(PermanentError, match="another account"):
             pods.list()
 
 
 def test_a_person_who_was_remembered_before_teams_were_goes_on_for_the_team(fake: FakePrime) -> None:
     fake.add_team(Team("team-1"))
-    store = remembering("user-1", b.run(RunState.TRAINING))
-    pods = guarded(fake, InStore(store), team="team-1")
+    store = remembering("user-1", on_prime(RunState.TRAINING))
+    pods = guarded(fake, InStore(store, "prime"), team="team-1")
     rent(pods, "pt-other-1-e1")
-    assert store.watch().account == "user-1"
+    assert store.watch().accounts.get("prime", "") == "user-1"
     with pytest.raises(PermanentError, match="another account"):
-        guarded(fake, InStore(store), key_of_bob(fake), team="team-1").list()
-    store = remembering("user-1", b.run(RunState.SUCCEEDED))
-    rent(guarded(fake, InStore(store), team="team-1"), "pt-other-1-e2")
-    assert store.watch().account == "team:team-1"
+        guarded(fake, InStore(store, "prime"), key_of_bob(fake), team="team-1").list()
+    store = remembering("user-1", on_prime(RunState.SUCCEEDED))
+    rent(guarded(fake, InStore(store, "prime"), team="team-1"), "pt-other-1-e2")
+    assert store.watch().accounts.get("prime", "") == "team:team-1"
 
 
 def test_a_lost_account_can_be_given_up_by_naming_the_new_one(fake: FakePrime) -> None:
-    store = remembering("somebody-else", b.run(RunState.TRAINING))
+    store = remembering("somebody-else", on_prime(RunState.TRAINING))
     with pytest.raises(PermanentError, match=f"{ACCOUNT}=user-1"):
-        guarded(fake, InStore(store)).list()
+        guarded(fake, InStore(store, "prime")).list()
     with pytest.raises(PermanentError, match="another account"):
-        guarded(fake, InStore(store), key_of_bob(fake), named="user-1").list()
-    pods = guarded(fake, InStore(store), named="user-1")
+        guarded(fake, InStore(store, "prime"), key_of_bob(fake), named="user-1").list()
+    pods = guarded(fake, InStore(store, "prime"), named="user-1")
     assert pods.list() == []
     pod = rent(pods, pod_name(b.RUN_ID, 2))
-    assert [seen.pod_id for seen in guarded(fake, InStore(store)).list()] == [pod.pod_id]
+    assert [seen.pod_id for seen in guarded(fake, InStore(store, "prime")).list()] == [pod.pod_id]
 
 
 def test_what_others_write_into_the_memory_meanwhile_is_not_lost(fake: FakePrime) -> None:
     store = MemoryStore()
-    memory = InStore(store)
+    memory = InStore(store, "prime")
     assert not memory.write("user-1", before="bob")
     store.save_watch(replace(store.watch(), version=1, last_sweep_s=5), version=0)
     rent(guarded(fake, memory))
-    assert (store.watch().account, store.watch().last_sweep_s) == ("user-1", 5)
+    assert (store.watch().accounts["prime"], store.watch().last_sweep_s) == ("user-1", 5)
 
 
 def test_the_variable_reaches_the_watcher_of_a_home(fake: FakePrime, tmp_path: Path) -> None:
@@ -477,3 +487,9 @@ def test_a_failure_for_good_is_reported_once_without_another_call() -> None:
     assert failure is not None
     assert (failure.run_id, failure.attempt, str(failure.error)) == ("tiny-1", 1, "no Python")
     assert push.failure() is None
+
+
+def test_machines_of_another_provider_do_not_bind_to_the_account(fake: FakePrime) -> None:
+    store = remembering("somebody-else", b.run(RunState.TRAINING))
+    rent(guarded(fake, InStore(store, "prime")))
+    assert store.watch().accounts == {"prime": "user-1"}

@@ -11,8 +11,9 @@ from typing import cast
 from pydantic import ValidationError
 
 from prime_train.adapters.http import Answer
-from prime_train.adapters.pods_prime.client import PAGES_MAX, PrimeClient, complaint, total_of
+from prime_train.adapters.pods_prime.client import PAGES_MAX, PrimeClient, total_of
 from prime_train.adapters.pods_prime.models import Row
+from prime_train.adapters.rental_api.parsing import complaint
 from prime_train.ports import TemporaryError
 
 PATH = "/availability/gpus"

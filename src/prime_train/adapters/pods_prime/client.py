@@ -8,29 +8,25 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
-
-from pydantic import ValidationError
 
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.pods_prime import errors
-from prime_train.adapters.pods_prime.models import Billed, Part, Person, Rented, SshKey, Wallet
-from prime_train.adapters.pods_prime.rate_limit import RateLimitPause
+from prime_train.adapters.pods_prime.models import Billed, Person, Rented, SshKey, Wallet
 from prime_train.adapters.pods_prime.settings import API, Settings
+from prime_train.adapters.rental_api.parsing import P, parsed
+from prime_train.adapters.rental_api.rate_limit import RateLimitPause
 from prime_train.ports import TemporaryError
 
+TITLE = "Prime Intellect"
 CREATE_READ_S = 90.0
 """Read timeout in seconds of the create call: Prime queries the provider before it responds. A longer timeout would not help, because a pod
 whose response is lost is found by its name."""
 PAGES_MAX = 50
 PAGE_ITEMS = 100
 LOG_LINES = 100
-COMPLAINT_CHARS_MAX = 200
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _NO_IDS = frozenset({"status", "history"})
-
-P = TypeVar("P", bound=Part)
 
 log = logging.getLogger(__name__)
 
@@ -38,21 +34,6 @@ log = logging.getLogger(__name__)
 def is_pod_id(text: str) -> bool:
     """Return whether `text` can be a pod's id; anything else must not become a part of a URL."""
     return _ID.fullmatch(text) is not None and text not in _NO_IDS
-
-
-def parsed(kind: type[P], content: object, what: str) -> P:
-    """Return the response's content as `kind`. Raises TemporaryError that names the invalid field; it is then unknown whether a changing
-    call took effect."""
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
-
-
-def complaint(error: ValidationError) -> str:
-    """Return the field and reason of the first mistake, without the value, which may be anything."""
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"[:COMPLAINT_CHARS_MAX]
 
 
 class PrimeClient:
@@ -67,7 +48,7 @@ class PrimeClient:
         self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.team_id = settings.team_id
-        self._read_s, self._quiet = read_s, RateLimitPause(clock)
+        self._read_s, self._quiet = read_s, RateLimitPause(TITLE, clock)
         self._http = Http(settings.base_url + API, key=settings.key, pause_s=pause_s)
 
     def get(self, path: str, parameters: Parameters | None = None) -> Answer:

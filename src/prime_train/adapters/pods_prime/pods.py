@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from prime_train.adapters.pods_prime import availability, offers
-from prime_train.adapters.pods_prime.account_check import Guard
 from prime_train.adapters.pods_prime.client import PrimeClient, is_pod_id
 from prime_train.adapters.pods_prime.connection import connection_of
 from prime_train.adapters.pods_prime.models import Rented, Row
 from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms
-from prime_train.adapters.pods_prime.pod_names import Mark
 from prime_train.adapters.pods_prime.statuses import pod_of
+from prime_train.adapters.rental_api.account_check import Guard
+from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec

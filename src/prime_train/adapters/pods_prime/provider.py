@@ -6,12 +6,14 @@ from pathlib import Path
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_prime.account import PrimeAccount
-from prime_train.adapters.pods_prime.account_check import ACCOUNT, InFile, InStore, Owner
+from prime_train.adapters.pods_prime.account_names import ACCOUNT, WORDS, account_names
 from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.pod_names import Mark
+from prime_train.adapters.pods_prime.offers import PROVIDER
 from prime_train.adapters.pods_prime.pods import PrimePods
 from prime_train.adapters.pods_prime.settings import Settings, read_settings
 from prime_train.adapters.pods_prime.statuses import pod_of
+from prime_train.adapters.rental_api.account_check import InFile, InStore, Owner
+from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -47,13 +49,13 @@ class PrimeProvider(Provider):
     @cached_property
     def _pods(self) -> PrimePods:
         context = self._context
-        memory = InStore(context.store()) if context.store is not None else InFile(context.root / "prime-account")
+        memory = InStore(context.store(), PROVIDER) if context.store is not None else InFile(context.root / "prime-account")
         return PrimePods(
             self._client,
             context.install,
             public_key=context.public_key(),
             mark=Mark.of(context.master),
-            owner=Owner(self._client, memory, named=context.environment.get(ACCOUNT, "").strip()),
+            owner=Owner(lambda: account_names(self._client), memory, WORDS, named=context.environment.get(ACCOUNT, "").strip()),
             closed=self.unreachable_reason() if context.may_rent else "",
         )
 

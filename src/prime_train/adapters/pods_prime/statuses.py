@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from prime_train.adapters.pods_prime.models import USD_MAX, Rented
+from prime_train.adapters.pods_prime.models import Rented
+from prime_train.adapters.rental_api.parsing import USD_MAX
 from prime_train.core.verdict import Pod, PodStatus
 
 STATUSES = {

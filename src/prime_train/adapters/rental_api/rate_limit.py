@@ -1,4 +1,4 @@
-"""The pause that Prime has asked for by a 429 response, applied to all requests of a watcher.
+"""The pause that a provider has asked for by a 429 response, applied to all requests of a watcher.
 
 Machines may still be given back during a pause, because they cost money, but only a limited number.
 """
@@ -17,10 +17,10 @@ TOO_MANY = 429
 
 
 class RateLimitPause:
-    """The current pause. `clock` returns monotonic seconds. Thread-safe."""
+    """The current pause. `title` names the provider in messages; `clock` returns monotonic seconds. Thread-safe."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+    def __init__(self, title: str, clock: Callable[[], float]) -> None:
+        self._title, self._clock, self._lock = title, clock, threading.Lock()
         self._until_s = self._end_s = clock()
         self._given_back = 0
 
@@ -33,7 +33,9 @@ class RateLimitPause:
             if method == "DELETE" and self._given_back < GIVEN_BACK_MAX:
                 self._given_back += 1
                 return
-        raise TemporaryError(f"{method} {path} was not sent: Prime has asked for no requests for another {left_s:.0f} s", delay_s=left_s)
+        raise TemporaryError(
+            f"{method} {path} was not sent: {self._title} has asked for no requests for another {left_s:.0f} s", delay_s=left_s
+        )
 
     def heed(self, answer: Answer) -> None:
         """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every

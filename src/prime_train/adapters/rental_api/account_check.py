@@ -5,24 +5,16 @@ The account is stored just before a machine is rented, never by a query: a user 
 must not replace the account that rents.
 """
 
-import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.core.keys import parse_pod_name
 from prime_train.ports import PermanentError, Store, TemporaryError
 
-ACCOUNT = "PRIME_TRAIN_PRIME_ACCOUNT"
-"""Variable that names the account to rent with from now on, overriding the stored one. It has no effect with a key of any other account, so
-it may remain set."""
-TEAM = "team:"
 WRITES_MAX = 10
-
-log = logging.getLogger(__name__)
 
 
 class Memory(Protocol):
@@ -47,12 +39,24 @@ class Guard(Protocol):
     def __call__(self, renting: str = "") -> None: ...
 
 
-class Owner:
-    """The check before any request about a machine of this control plane. `named` is an account that is not compared with the stored one;
-    see `ACCOUNT`."""
+@dataclass(frozen=True)
+class AccountWords:
+    """What messages call a provider's account. `title`: the provider. `variable`: the environment variable that names the account to rent
+    with from now on, overriding the stored one; it has no effect with a key of any other account, so it may remain set."""
 
-    def __init__(self, client: PrimeClient, memory: Memory, *, named: str = "") -> None:
-        self._client, self._memory, self._named = client, memory, named
+    title: str
+    variable: str
+
+
+class Owner:
+    """The check before any request about a machine of this control plane.
+
+    `names` asks the provider under which names the key's account may be stored, the preferred one first; none if it cannot be determined.
+    `named` is an account that is not compared with the stored one, as the variable of `words` gives it.
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]], memory: Memory, words: AccountWords, *, named: str = "") -> None:
+        self._queried, self._memory, self._words, self._named = names, memory, words, named
         self._lock = threading.Lock()
         self._known: tuple[str, ...] | None = None
 
@@ -84,9 +88,10 @@ class Owner:
     def _compare(self, names: tuple[str, ...], before: str, renting: str = "") -> None:
         if before and before not in names and self._memory.binds(renting):
             raise PermanentError(
-                f"the key for Prime Intellect belongs to another account ({names[0]}) than the one that rented the machines here "
+                f"the key for {self._words.title} belongs to another account ({names[0]}) than the one that rented the machines here "
                 f"({before}); "
-                f"set the old key, or {self._memory.forgets}; or, to leave those machines running unwatched, set {ACCOUNT}={names[0]}"
+                f"set the old key, or {self._memory.forgets}; or, to leave those machines running unwatched, "
+                f"set {self._words.variable}={names[0]}"
             )
 
     def _names(self) -> tuple[str, ...]:
@@ -96,22 +101,6 @@ class Owner:
             if self._known is None:
                 self._known = tuple(self._queried())
             return self._known
-
-    def _queried(self) -> Iterator[str]:
-        for ask in (self._team, self._person) if self._client.team_id else (self._person,):
-            try:
-                yield ask()
-            except PermanentError as error:
-                log.warning("the account of the key cannot be queried: %s", error)
-
-    def _team(self) -> str:
-        """Return the team's name. The wallet is read because only a member can read it; the configured id alone proves nothing."""
-        self._client.wallet()
-        return f"{TEAM}{self._client.team_id}"
-
-    def _person(self) -> str:
-        """Return the person's id. It is used for teams too, because older versions stored it."""
-        return self._client.whoami().id
 
 
 @dataclass(frozen=True)
@@ -148,22 +137,23 @@ class InStore:
     """A `Memory` in the store, for watchers without a lasting folder, such as functions and jobs; all of them share it."""
 
     store: Store
+    provider: str
+    """Name of the provider whose account it is."""
 
     def read(self) -> str:
-        return self.store.watch().account
+        return self.store.watch().accounts.get(self.provider, "")
 
     def write(self, account: str, *, before: str) -> bool:
         watch = self.store.watch()
-        after = replace(watch, version=watch.version + 1, account=account)
-        return watch.account == before and self.store.save_watch(after, version=watch.version)
+        after = replace(watch, version=watch.version + 1, accounts={**watch.accounts, self.provider: account})
+        return watch.accounts.get(self.provider, "") == before and self.store.save_watch(after, version=watch.version)
 
     def binds(self, renting: str) -> bool:
-        """Return whether any attempt may still have a machine, apart from the attempt that is about to rent one, which is stored
-        already.
-        """
+        """Return whether any attempt may still have a machine of this provider, apart from the attempt that is about to rent one, which
+        is stored already."""
         next_one = parse_pod_name(renting)
         return any(
-            attempt.ended_s is None and (run.run_id, attempt.number) != next_one
+            attempt.ended_s is None and attempt.offer.provider == self.provider and (run.run_id, attempt.number) != next_one
             for run in self.store.list_runs()
             for attempt in run.attempts
         )

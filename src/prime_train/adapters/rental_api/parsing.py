@@ -1,0 +1,63 @@
+"""Reading of what a rental API answers: base of the models, and numbers that are believable.
+
+Statuses, GPU types, images and providers are open sets. They are plain text here, so that a new value does not make a response unreadable;
+the code that uses a value decides what an unknown one means. Other fields are ignored, and optional fields may be null.
+"""
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+from prime_train.ports import TemporaryError
+
+COMPLAINT_CHARS_MAX = 200
+
+
+def or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    """Return the validated value, or None if it is not valid."""
+    try:
+        return read(value)
+    except ValueError:
+        return None
+
+
+TextOrNone = Annotated[str | None, WrapValidator(or_none)]
+Figure = Annotated[float | None, WrapValidator(or_none)]
+"""A number that may be missing. A value of any other type is read as None, so that one invalid field of one pod does not make the entire
+list unreadable."""
+
+
+USD_MAX = 10_000.0
+"""Upper bound of a believable price of a box in USD per hour."""
+Usd = Annotated[float, Field(ge=0, le=USD_MAX, strict=True)]
+"""A believable price: a number, not text. A row with any other value is left out."""
+Count = Annotated[float, Field(ge=0, le=10**9)]
+BILL_USD_MAX = 10_000_000.0
+"""Upper bound of a believable total bill in USD."""
+BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, WrapValidator(or_none)]
+"""A total bill in USD; None if the sum is not believable, because a wrong sum in the ledger would reduce the recorded spending or end the
+run as over budget."""
+
+
+class Part(BaseModel):
+    """Base of all models of a rental API's responses."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+P = TypeVar("P", bound=Part)
+
+
+def parsed(kind: type[P], content: object, what: str) -> P:
+    """Return the response's content as `kind`. Raises TemporaryError that names the invalid field; it is then unknown whether a changing
+    call took effect."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
+
+
+def complaint(error: ValidationError) -> str:
+    """Return the field and reason of the first mistake, without the value, which may be anything."""
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"[:COMPLAINT_CHARS_MAX]
