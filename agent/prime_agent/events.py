@@ -67,6 +67,13 @@ class RuleFired:
 
 
 @dataclass(frozen=True)
+class ResumeMissed:
+    """The trainer made its first step without the line that it prints when it loads the checkpoint to resume from."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class TrainerExited:
     """The trainer and all its processes have ended, and its output was read to the end.
 
@@ -197,6 +204,7 @@ Event = (
     | Noted
     | StepsReported
     | RuleFired
+    | ResumeMissed
     | TrainerExited
     | Sensed
     | ServicesFound

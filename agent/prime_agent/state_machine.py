@@ -94,6 +94,9 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _steps_seen(state, rows, now_s)
         case v.RuleFired(cause, line):
             return _stopping(state, cause, f"log rule: {line}", now_s)
+        case v.ResumeMissed(reached):
+            detail = f"the trainer made a step (counted as {reached}) without loading the checkpoint of step {state.job.resume_step}"
+            return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
         case v.TrainerExited():
             return _trainer_exited(state, event, now_s)
         case v.Sensed():
@@ -157,7 +160,7 @@ def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
     state = _with_news(replace(state, phase=phase, note=""))
     if phase is not Phase.TRAIN:
         return state, (e.RunPhase(phase),)
-    moved = transfers.begin(state.transfers, now_s)
+    moved = transfers.begin(state.transfers, now_s, resumed=state.job.resume_step is not None)
     return replace(state, running=True, steps=progress.started(now_s), transfers=moved), (e.StartTrainer(),)
 
 
@@ -202,7 +205,7 @@ def _committed(state: AgentState, reply: Reply) -> int:
 
 
 def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> Out:
-    if not state.running:
+    if not state.running or (state.stop is not None and state.stop.cause is Cause.RESUME_IGNORED):
         return state, ()
     first = state.steps.step == 0
     if first and state.job.resume_step is not None:
@@ -214,6 +217,7 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
     state = replace(state, steps=progress.seen(state.steps, rows, now_s))
     if first and state.steps.step > 0:
         left_s = state.job.train_s_max
+        state = replace(state, transfers=transfers.release(state.transfers, now_s))
         state = _with_news(replace(state, train_until_s=now_s + left_s if left_s is not None else None))
     limit = state.job.spec.health.zero_reward_steps
     if limit and state.steps.zeros >= limit:
@@ -305,6 +309,9 @@ def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out
     at_once = cause is Cause.RESUME_IGNORED
     kill_s = now_s + (0 if at_once else state.job.spec.trainer.stop_s)
     state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once))
+    if at_once:
+        # What such a trainer saves has the steps of this run, but belongs to a training that began anew.
+        state = replace(state, transfers=transfers.close(state.transfers))
     if state.running:
         return state, (e.SignalTrainer(e.Force.KILL if at_once else e.Force.ASK),)
     return _end(state, _job_exit(cause, detail), now_s), (e.CancelPhase(),)
@@ -324,7 +331,8 @@ def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> 
 def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
     """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached."""
     steps = state.job.spec.trainer.steps
-    finished = event.code == 0 and steps is not None and reached(state) >= steps
+    is_other = state.stop is not None and state.stop.cause is Cause.RESUME_IGNORED
+    finished = event.code == 0 and steps is not None and reached(state) >= steps and not is_other
     if state.stop is None and state.gpus.fault and event.code != 0:
         # The trainer's own error is a consequence of the GPU's fault.
         return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)

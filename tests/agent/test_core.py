@@ -137,6 +137,33 @@ def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) ->
     assert f"step {first}" in text.exit.detail
 
 
+def test_a_trainer_that_started_over_and_reached_the_last_step_before_it_was_killed_has_not_finished() -> None:
+    history = History(spec(trainer={"steps": 40}), resume_step=25).begin()
+    history.hear(v.CheckpointsScanned((30,), saving=False))
+    history.hear(steps(1), after_s=1)
+    history.hear(steps(40))
+    history.hear(v.CheckpointsScanned((30, 40), saving=False))
+    history.end(v.TrainerExited(0, Cause.FINISHED))
+    (text,) = [heartbeat for heartbeat in history.heartbeats if heartbeat.exit]
+    assert text.exit is not None
+    assert text.exit.cause is Cause.RESUME_IGNORED
+    assert not history.of(e.Upload)
+
+
+def test_the_first_checkpoint_after_a_resume_waits_for_the_first_step_or_a_minute() -> None:
+    history = History(resume_step=25).begin()
+    assert not history.hear(v.CheckpointsScanned((30,), saving=False)).count(e.Upload(30))
+    assert e.Upload(30) in history.hear(steps(26), after_s=1)
+    silent = History(resume_step=25).begin()
+    silent.hear(v.CheckpointsScanned((30,), saving=False))
+    assert e.Upload(30) in silent.wait(60)
+
+
+def test_a_trainer_that_counts_anew_and_has_loaded_nothing_is_killed() -> None:
+    history = History(resume_step=25).begin()
+    assert KILL in history.hear(v.ResumeMissed(26))
+
+
 def test_the_next_step_after_a_resume_is_right() -> None:
     history = History(resume_step=25).begin().train(26, 27)
     assert not history.of(e.SignalTrainer)
@@ -792,6 +819,7 @@ EVENTS = st.one_of(
     st.builds(v.PhaseFailed, st.sampled_from(KIND), st.just(Cause.SETUP_FAILED), st.just("x")),
     progress_rows(),
     st.builds(v.RuleFired, st.sampled_from([Cause.LOG_RULE, Cause.RESUME_IGNORED]), st.just("line")),
+    st.builds(v.ResumeMissed, st.integers(1, 50)),
     st.builds(v.TrainerExited, st.sampled_from([0, 1, -9]), st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED])),
     st.sampled_from([sensed(EMPTY), sensed(BUSY), sensed(LOST), sensed()]),
     st.just(v.ServicesFound((ServiceHealth(SERVICE),))),

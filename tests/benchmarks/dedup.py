@@ -10,7 +10,8 @@ from rich.table import Table
 
 from prime_train.adapters.bucket.open import open_bucket
 from prime_train.ports import Bucket
-from tests.agent.checkpoints.saving import save, ship, tensors, uploader
+from tests.agent.checkpoints.formats import tensors
+from tests.agent.checkpoints.saving import save, ship, uploader
 
 MIB = 2**20
 BASE_MIB = 512

@@ -19,6 +19,7 @@ from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from prime_train.core.spec_choices import Compress
 from prime_train.ports import ExternalError
 from tests.agent.buckets import Counted
+from tests.agent.checkpoints.formats import tensors, zipped
 from tests.agent.checkpoints.saving import (
     DCP,
     NOW_S,
@@ -29,9 +30,7 @@ from tests.agent.checkpoints.saving import (
     point_of,
     save,
     ship,
-    tensors,
     uploader,
-    zipped,
 )
 from tests.builders import RUN_ID
 

@@ -55,6 +55,7 @@ def test_a_single_process_has_the_variables_of_a_process_group() -> None:
         ("--checkpoint.load_only", "switches off checkpoints"),
         ("--checkpoint.load_step 40", "--checkpoint.load_step itself"),
         ("--checkpoint.folder=out", "--checkpoint.folder itself"),
+        ("checkpoint:torch-checkpointing-manager.config", "neither saves nor loads"),
     ],
 )
 def test_an_argument_with_which_it_starts_over_is_an_error_before_the_launch(argument: str, said: str) -> None:

@@ -80,6 +80,15 @@ MEGATRON = tuple(f"actor/dist_ckpt/{name}" for name in ("__0_0.distcp", ".metada
 SFT = (*shards("", 2), "data_0.pt", "data_1.pt")
 
 
+def split(engine: str, *, model: str = "huggingface/model.safetensors") -> tuple[str, ...]:
+    """Return the files of Megatron's engine since verl 0.9, in the order in which they are written."""
+    parts = [f"{part}/dist_ckpt/{name}" for part in ("optimizer", "extra") for name in ("__0_0.distcp", ".metadata", "common.pt")]
+    return tuple(f"{engine}{name}" for name in (*parts, f"model/{model}", "transformer_config.json", "ckpt_contents.json"))
+
+
+SPLIT = split("actor/")
+
+
 def files(*names: str, ages_s: dict[str, float] | None = None) -> list[FileInfo]:
     """Return these files, each a second younger than the one before, the last 100 s old."""
     ages = {name: 100.0 + later for later, name in enumerate(reversed(names))} | (ages_s or {})
@@ -91,7 +100,20 @@ def is_complete(*names: str, ages_s: dict[str, float] | None = None) -> bool:
     return trainer_for(made).is_complete(made, files(*names, ages_s=ages_s), NOW_S)
 
 
-@pytest.mark.parametrize("names", [(*ACTOR, "data.pt"), (*ACTOR, *shards("critic/", 2), "data.pt"), (*MEGATRON, "data.pt"), SFT])
+@pytest.mark.parametrize(
+    "names",
+    [
+        (*ACTOR, "data.pt"),
+        (*ACTOR, *shards("critic/", 2), "data.pt"),
+        (*MEGATRON, "data.pt"),
+        SFT,
+        (*SPLIT, "data.pt"),
+        (*SPLIT, *split("critic/"), "data.pt"),
+        (*split(""), "data_0.pt", "data_1.pt"),
+        # Megatron's FSDP saves everything in the model's part.
+        ("actor/model/dist_ckpt/__0_0.distcp", "actor/model/dist_ckpt/.metadata", "actor/ckpt_contents.json", "data.pt"),
+    ],
+)
 def test_a_checkpoint_is_complete_with_the_parts_of_every_process(names: tuple[str, ...]) -> None:
     assert is_complete(*names)
 
@@ -125,6 +147,23 @@ def test_processes_that_share_a_part_of_the_data_save_its_state_once(settings: s
 def test_a_checkpoint_of_megatron_that_lacks_a_part_is_not_uploaded(gone: str) -> None:
     """The agent itself compares the files with `.metadata`, which names them."""
     assert not is_complete(*(name for name in (*MEGATRON, "data.pt") if name != gone))
+
+
+@pytest.mark.parametrize(
+    "gone", ["actor/ckpt_contents.json", "actor/optimizer/dist_ckpt/.metadata", "actor/model/huggingface/model.safetensors", "data.pt"]
+)
+def test_a_checkpoint_of_megatron_in_three_parts_that_lacks_one_is_not_uploaded(gone: str) -> None:
+    assert not is_complete(*(name for name in (*SPLIT, "data.pt") if name != gone))
+
+
+@pytest.mark.parametrize("written", ["actor/optimizer/dist_ckpt/common.pt", "actor/model/huggingface/model.safetensors"])
+def test_a_checkpoint_of_megatron_that_is_being_written_again_is_not_complete(written: str) -> None:
+    assert not is_complete(*SPLIT, "data.pt", ages_s={written: 50})
+
+
+@pytest.mark.parametrize("data", [(), ("data_1.pt",)])
+def test_supervised_training_with_megatron_needs_the_state_of_its_data(data: tuple[str, ...]) -> None:
+    assert not is_complete(*split(""), *data)
 
 
 def test_what_verl_leaves_of_a_deleted_checkpoint_is_none() -> None:

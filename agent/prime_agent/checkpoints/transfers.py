@@ -13,6 +13,8 @@ SCAN_SHARE = 50
 CLEANUP_S = 30.0
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
 SETTLE_S_MAX = 15.0
+HELD_S_MAX = 60.0
+"""Time for which a resumed attempt's first checkpoint waits for the first step, which shows whether the trainer has resumed."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Transfers:
     """Failed uploads since the last successful one."""
     begun_step: int = 0
     """The newest step that the trainer has begun to save, according to the scans so far."""
+    held: bool = False
+    """Whether no step has shown yet that the trainer has resumed."""
+    held_until_s: float | None = None
+    """Time until which the first checkpoint waits for that; None before there is one."""
     removed: bool = False
     """Whether the checkpoint folder existed earlier, and was missing or empty at the last scan."""
 
@@ -61,9 +67,22 @@ class Transfers:
         return self.uploading is None and not self.found and self.failures == 0
 
 
-def begin(transfers: Transfers, now_s: float) -> Transfers:
-    """Start scanning when the trainer is started."""
-    return replace(transfers, open=True, next_scan_s=now_s, next_cleanup_s=now_s + CLEANUP_S)
+def begin(transfers: Transfers, now_s: float, *, resumed: bool) -> Transfers:
+    """Start scanning when the trainer is started. `resumed`: it is to resume from a checkpoint."""
+    return replace(transfers, open=True, held=resumed, next_scan_s=now_s, next_cleanup_s=now_s + CLEANUP_S)
+
+
+def release(transfers: Transfers, now_s: float) -> Transfers:
+    """Let checkpoints be uploaded, because the first step has shown that the trainer has resumed."""
+    if not transfers.held:
+        return transfers
+    was_due_s = transfers.next_upload_s if transfers.held_until_s is None else now_s
+    return replace(transfers, held=False, held_until_s=None, next_upload_s=was_due_s)
+
+
+def close(transfers: Transfers) -> Transfers:
+    """Upload and commit nothing more."""
+    return replace(transfers, open=False, found=(), uncommitted=None)
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:
@@ -79,6 +98,9 @@ def scanned(
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
     after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
     after = replace(after, begun_step=max([transfers.begun_step, begun, *steps]), removed=removed)
+    if found and transfers.held and transfers.held_until_s is None:
+        held_until_s = now_s + HELD_S_MAX
+        after = replace(after, held_until_s=held_until_s, next_upload_s=max(after.next_upload_s, held_until_s))
     return after if found else replace(after, failures=0, problem="")
 
 

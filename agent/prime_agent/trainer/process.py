@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prime_agent.event_queue import Inbox
-from prime_agent.events import RuleFired, TrainerExited
+from prime_agent.events import ResumeMissed, RuleFired, TrainerExited
 from prime_agent.evidence import tail
 from prime_agent.processes import Process, Processes
 from prime_agent.trainer.environment import without_secrets
@@ -18,7 +18,9 @@ from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
-from prime_train.trainers import LineReader, LogRule, classify, fired, trainer_for
+from prime_train.trainers import LineReader, LogRule, Progress, classify, fired, trainer_for
+from prime_train.trainers.log_lines import clean
+from prime_train.trainers.patterns import found_in
 
 LINE_SHOWN_MAX = 500
 OUTPUT_S_MAX = 5.0
@@ -47,7 +49,8 @@ class Plan:
 
 
 class TrainerRun:
-    """The running trainer. It reports StepsReported, RuleFired at most once, and TrainerExited last, after all steps were reported."""
+    """The running trainer. It reports StepsReported, RuleFired and ResumeMissed at most once each, and TrainerExited last, after all steps
+    were reported."""
 
     def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
         self._plan = plan
@@ -61,6 +64,9 @@ class TrainerRun:
         self._fired = False
         self._newest = plan.resume_step or 0
         self._after = self._newest if self._trainer.counts_anew(plan.spec) else 0
+        # A step shows whether the checkpoint was loaded, unless steps are counted anew. Output and a progress file have no common order.
+        is_counted_on = plan.resume_step is None or not self._trainer.counts_anew(plan.spec) or plan.spec.trainer.progress.file is not None
+        self._awaited_line = "" if is_counted_on else self._trainer.resume_line(plan.spec)
         self._process: Process | None = None
         self._drain: Drain | None = None
 
@@ -132,10 +138,21 @@ class TrainerRun:
             self._progress(lines)
 
     def _progress(self, lines: list[str]) -> None:
-        rows = [replace(row, step=self._after + row.step) for line in lines if (row := self._reader.read(line)) is not None]
+        rows = [row for line in lines if (row := self._read(line)) is not None]
         self._newest = max([self._newest, *(row.step for row in rows)])
         self._metrics.add(rows)  # first, because a receiver of the steps may read them
         self._inbox.put_steps(rows)
+
+    def _read(self, line: str) -> Progress | None:
+        row = self._reader.read(line)
+        if self._awaited_line and found_in(self._awaited_line, clean(line)):
+            self._awaited_line = ""
+        if row is None:
+            return None
+        if self._awaited_line and row.step > 0:
+            self._awaited_line = ""
+            self._inbox.put(ResumeMissed(self._after + row.step))
+        return replace(row, step=self._after + row.step)
 
     def _await_end(self, process: Process, drain: Drain, follow: FollowThread | None) -> None:
         code = process.wait()

@@ -19,6 +19,8 @@ from prime_train.trainers.torchrun import one_worker
 RULES = (
     LogRule(r"Training starts at step 1\b", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
     LogRule(r"checkpoint\.load_step=\d+ but checkpoint .* is not found", Cause.BAD_CHECKPOINT),
+    # In torchtitan 0.3 this checkpointer can neither save nor load.
+    LogRule(r"TorchCheckpointingManager does not implement", Cause.BAD_CONFIG),
 )
 
 _STEP = r"- INFO - step:\s+(?P<step>\d{1,12})\s+loss:\s+(?P<loss>[-+.\w]+)"

@@ -86,6 +86,11 @@ class Trainer(Protocol):
         """Return whether a resumed training counts its steps from 0 again, so that they are added to the step of the checkpoint."""
         return False
 
+    def resume_line(self, spec: RunSpec) -> str:
+        """Return a pattern of the line that the trainer prints when it loads the checkpoint to resume from, before its first step; empty if
+        there is none. Without that line, a trainer that counts its steps anew is taken to have started over."""
+        return ""
+
     def disposable(self, spec: RunSpec) -> Disposable | None:
         """Return the outputs that may be deleted when the disk fills up."""
         return None

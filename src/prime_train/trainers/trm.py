@@ -8,18 +8,27 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.core.trainer_conventions import trm
 from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.progress import LineReader, RegexReader
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
 from prime_train.trainers.torchrun import torchrun
 
 _NAME = re.compile(r"step_(\d{1,12})")
+_LOADING = r"^Loading checkpoint "
 _BAR = ProgressSpec(kind="regex", pattern=r"^\s*\d+%\|[^|]*\|\s*(?P<step>\d{1,12})/\d{1,12} \[")
+
+
+RULES = (
+    # Without the test split, training goes on, and fails at the first evaluation, before anything is saved.
+    LogRule(r"^NO EVAL DATA FOUND", Cause.BAD_CONFIG, stop=True),
+)
 
 
 class TrmTrainer(CommandTrainer):
@@ -36,6 +45,12 @@ class TrmTrainer(CommandTrainer):
 
     def gathering(self, spec: RunSpec) -> Gathering:
         return Gathering(spec.checkpoints.folder, _weights)
+
+    def resume_line(self, spec: RunSpec) -> str:
+        return _LOADING
+
+    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
+        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
 
     def counts_anew(self, spec: RunSpec) -> bool:
         return True

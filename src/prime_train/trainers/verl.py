@@ -29,6 +29,11 @@ _SHARD = re.compile(
 )
 _MEGATRON = re.compile(r"(?P<engine>actor/|critic/)dist_ckpt/.+")
 _MEGATRON_LAST = ("dist_ckpt/.metadata", "dist_ckpt/common.pt", "dist_ckpt/metadata.json")
+"""Megatron's parts in versions of verl before 0.9."""
+_SPLIT = re.compile(r"(?P<engine>(?:actor/|critic/)?)(?P<part>model|optimizer|extra)/(?:dist_ckpt|huggingface)/.+")
+"""Megatron's parts since verl 0.9."""
+_SPLIT_LAST = "ckpt_contents.json"
+"""The file that Megatron's engine writes once all of its parts are written, even if they are written in the background."""
 _PARTS = ("model", "optim", "extra_state")
 _DATA = re.compile(r"data(?:_(?P<rank>\d{1,5}))?\.pt")
 
@@ -77,25 +82,44 @@ def _has_all_parts(files: Sequence[FileInfo], sharing_data: int | None) -> bool:
     paths = {file.path for file in files}
     shards = [(file, found) for file in files if (found := _SHARD.fullmatch(file.path))]
     megatron = {found["engine"] for path in paths if (found := _MEGATRON.fullmatch(path))}
+    split = {found["engine"] for path in paths if (found := _SPLIT.fullmatch(path))}
     data_s = max((file.mtime_s for file in files if _DATA.fullmatch(file.path)), default=None)
-    if data_s is None or not (shards or megatron):
+    if data_s is None or not (shards or megatron or split):
         return False
     engines = {found["engine"] for _, found in shards}
-    if engines | megatron <= {"critic/"} or not all(_is_whole(paths, engine) for engine in engines):
+    if engines | megatron | split <= {"critic/"} or not all(_is_whole(paths, engine) for engine in engines):
         return False
     if not all(f"{engine}{name}" in paths for engine in megatron for name in _MEGATRON_LAST):
         return False
+    if not all(_is_whole_split(files, engine) for engine in split):
+        return False
+    if split == {""}:
+        # How many processes share a part of the data follows from Megatron's layout, which only its own config says.
+        return _has_all_data(paths, processes=None, sharing=None)
     if engines == {""}:
         # Supervised training saves without folders of engines, and the state of the data once for each part.
         return _has_all_data(paths, processes=max(int(found["of"]) for _, found in shards), sharing=sharing_data)
     return all(file.mtime_s <= data_s for file, _ in shards)
 
 
-def _has_all_data(paths: Collection[str], *, processes: int, sharing: int | None) -> bool:
+def _is_whole_split(files: Sequence[FileInfo], engine: str) -> bool:
+    """Return whether Megatron's engine has written all of its parts: the file that it writes last is no older than any of them, and there
+    is an optimizer, if only in one part with the model, as with Megatron's FSDP."""
+    last_s = next((file.mtime_s for file in files if file.path == f"{engine}{_SPLIT_LAST}"), None)
+    parts = [(file, found["part"]) for file in files if (found := _SPLIT.fullmatch(file.path)) and found["engine"] == engine]
+    paths = {file.path for file in files}
+    has_optimizer = f"{engine}optimizer/dist_ckpt/.metadata" in paths or f"{engine}model/dist_ckpt/.metadata" in paths
+    has_model = any(part == "model" for _, part in parts)
+    return has_model and has_optimizer and last_s is not None and all(file.mtime_s <= last_s for file, _ in parts)
+
+
+def _has_all_data(paths: Collection[str], *, processes: int | None, sharing: int | None) -> bool:
     """Return whether the states of all parts of the data are there, as far as it is known how many there are."""
     ranks = {int(found["rank"]) for path in paths if (found := _DATA.fullmatch(path)) and found["rank"]}
     if not ranks or ranks != set(range(len(ranks))):
         return False
+    if processes is None:
+        return True
     return processes % len(ranks) == 0 if sharing is None else len(ranks) * sharing == processes
 
 

@@ -1,12 +1,9 @@
 """A trainer's save in the manner of the demo's trainer, and helpers for tests of saves."""
 
-import io
 import json
 import os
 import shutil
-import struct
 import time
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
 from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint, newest_complete
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket
+from tests.agent.checkpoints.formats import tensors, zipped
 from tests.builders import RUN_ID, spec
 
 NOW_S = 2_000_000_000
@@ -24,20 +22,6 @@ NOW_S = 2_000_000_000
 
 DCP = Path(__file__).parents[2] / "data" / "dcp" / "step_10"
 WITH_SENTINEL = {"sentinel": "COMPLETE", "files": ["weights.npz", "state.json"]}
-
-
-def zipped(content: bytes) -> bytes:
-    """Return a zip archive, the format in which numpy and torch write arrays."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("w.npy"), content)  # with a fixed date: the same content is the same bytes
-    return made.getvalue()
-
-
-def tensors(content: bytes) -> bytes:
-    """Return a file in the safetensors format."""
-    head = json.dumps({"w": {"dtype": "U8", "shape": [len(content)], "data_offsets": [0, len(content)]}}).encode()
-    return struct.pack("<Q", len(head)) + head + content
 
 
 def contents(step: int) -> dict[str, bytes]:

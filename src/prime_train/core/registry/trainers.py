@@ -18,6 +18,7 @@ TRAINERS: dict[str, TrainerKind] = {
         "or a program that starts its own, such as axolotl",
         starts_workers=True,
         layout=hf.layout,
+        conflicts=hf.conflicts,
     ),
     "lightning": TrainerKind(
         "prime_train.trainers.lightning:LightningTrainer",

@@ -1,5 +1,6 @@
 """Conventions of the Trainer of transformers: the names of its checkpoints, and how the programs that use it are told to resume."""
 
+import re
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ STATE = "trainer_state.json"
 _SCRIPT_RESUME = "--resume_from_checkpoint {checkpoint}"
 _AXOLOTL_RESUME = "--resume-from-checkpoint {checkpoint}"
 _OVERRIDE_RESUME = "resume_from_checkpoint={checkpoint}"
+_BY_STEP = re.compile(r"resume.from.checkpoint[ =]['\"]?\{step\}")
 _LLAMA_FACTORY = ("llamafactory-cli", "lmf")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -23,6 +25,15 @@ _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
 def layout(spec: "RunSpec") -> Layout:
     """Return the checkpoint names of the Trainer, and the arguments with which this command resumes."""
     return Layout(None, PATTERN, files=(STATE,), resume=resume_of(spec.trainer.command))
+
+
+def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+    """Return descriptions of what would make a run of this kind save nothing or start over."""
+    if not _BY_STEP.search(spec.trainer.resume):
+        return ()
+    return (
+        f"trainer.resume {spec.trainer.resume!r} passes a step, but the Trainer takes a folder; write {{checkpoint}} or delete this key",
+    )
 
 
 def resume_of(command: str) -> str:

@@ -8,6 +8,8 @@ from prime_train.core.registry.definitions import Layout
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
+_OTHER_CHECKPOINTER = re.compile(r"torch_?checkpointing_?manager", re.IGNORECASE)
+"""The checkpointer of the library torch_checkpointing, which torchtitan 0.3 contains, but which can neither save nor load there."""
 _CHOICE = re.compile(r"--checkpoint\.(no_)?(enable|load_only|load_step|folder|last_save_model_only|last_save_in_hf)")
 
 
@@ -27,6 +29,8 @@ def conflicts(spec: "RunSpec") -> tuple[str, ...]:
         for name in ("load_step", "folder")
         if name in chosen
     ]
+    if _OTHER_CHECKPOINTER.search(spec.trainer.command.replace("-", "_")):
+        found.append("torchtitan's TorchCheckpointingManager neither saves nor loads in version 0.3; use CheckpointManager")
     if spec.trainer.resume and "load_step" not in choices(spec.trainer.resume):
         found.append(f"trainer.resume {spec.trainer.resume!r} does not say which step torchtitan loads; delete this key")
     return tuple(found)
