@@ -52,40 +52,44 @@ class AlertKind(StrEnum):
 class Lasts(StrEnum):
     """How long people count as notified of a condition, so that they are not notified again."""
 
-    ATTEMPT = "until the attempt ends, or its first step"
+    ATTEMPT = "until the attempt has a machine, makes its first step, or ends"
+    NEXT_MACHINE = "until the run has a machine again"
     NEXT_FIRST_STEP = "until the first step of the attempt that follows"
     RUN = "until the run ends"
 
 
 @dataclass(frozen=True)
 class AlertPolicy:
-    """The policy for one kind of alert. `lasts`: how long people count as notified, unless an all-clear comes first; `is_silence`: the next
-    heartbeat is the all-clear; `needs_person`: a person must look at the run; `is_display_only`: people are not notified, only displays of
-    the run's state are refreshed; `all_clear`: the line of history when the condition has passed."""
+    """The policy for one kind of alert. `lasts`: how long people count as notified, unless an all-clear comes first, and displays of the run
+    show the alert as open; `is_silence`: the next heartbeat is the all-clear; `needs_person`: a person must look at the run;
+    `is_display_only`: people are not notified, only displays of the run's state are refreshed; `all_clear`: the line of history when the
+    condition has passed, needed by every kind that an `AllClear` names; `cleared_by`: the alert that also notifies people then."""
 
     lasts: Lasts = Lasts.ATTEMPT
     is_silence: bool = False
     needs_person: bool = False
     is_display_only: bool = False
-    all_clear: str = "heartbeats arrive again"
+    all_clear: str = ""
+    cleared_by: AlertKind | None = None
 
 
 _DEFAULT = AlertPolicy()
 _DISPLAY_ONLY = AlertPolicy(is_display_only=True)
+_HEARD_AGAIN = "heartbeats arrive again"
 _POLICIES: Mapping[AlertKind, AlertPolicy] = {
     AlertKind.FAILED: AlertPolicy(needs_person=True),
     AlertKind.STOPPED: AlertPolicy(needs_person=True),
-    AlertKind.SILENT: AlertPolicy(is_silence=True),
-    AlertKind.BOOT_LATE: AlertPolicy(is_silence=True),
-    AlertKind.CUT_OFF: AlertPolicy(is_silence=True),
-    AlertKind.BLIND: AlertPolicy(Lasts.NEXT_FIRST_STEP, is_silence=True),
-    AlertKind.UNKNOWN: AlertPolicy(Lasts.NEXT_FIRST_STEP, is_silence=True),
+    AlertKind.SILENT: AlertPolicy(is_silence=True, all_clear=_HEARD_AGAIN),
+    AlertKind.BOOT_LATE: AlertPolicy(is_silence=True, all_clear=_HEARD_AGAIN),
+    AlertKind.CUT_OFF: AlertPolicy(is_silence=True, all_clear=_HEARD_AGAIN),
+    AlertKind.BLIND: AlertPolicy(Lasts.NEXT_FIRST_STEP, is_silence=True, all_clear=_HEARD_AGAIN),
+    AlertKind.UNKNOWN: AlertPolicy(Lasts.NEXT_FIRST_STEP, is_silence=True, all_clear=_HEARD_AGAIN),
     AlertKind.STALLED: AlertPolicy(all_clear="steps again"),
-    AlertKind.UNTRACKED: AlertPolicy(Lasts.RUN),
+    AlertKind.UNTRACKED: AlertPolicy(Lasts.RUN, all_clear="the tracker receives data again"),
     AlertKind.BUDGET: AlertPolicy(Lasts.RUN),
     AlertKind.FUNDS: AlertPolicy(needs_person=True, all_clear="the wallet has credit again"),
-    AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_FIRST_STEP),
-    AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again"),
+    AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_MACHINE),
+    AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again", cleared_by=AlertKind.UPLOADS_AGAIN),
     AlertKind.LAUNCHING: _DISPLAY_ONLY,
     AlertKind.STARTING: _DISPLAY_ONLY,
     AlertKind.UPLOADING: _DISPLAY_ONLY,

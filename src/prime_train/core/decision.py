@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.run import DrainReason, RunState, Severity
 from prime_train.core.verdict import Pod
@@ -82,6 +82,10 @@ class AllClear:
     """The reason for these notices has passed: clear them, so that people are notified again next time."""
 
     kinds: tuple[AlertKind, ...]
+
+    def __post_init__(self) -> None:
+        if mute := [kind.value for kind in self.kinds if not policy_of(kind).all_clear]:
+            raise ValueError(f"the policies of {', '.join(mute)} have no text for an all-clear")
 
 
 @dataclass(frozen=True)

@@ -186,10 +186,11 @@ class Orphan:
 
 @dataclass(frozen=True)
 class NotificationRecord:
-    """A record that people have been notified of this condition, at that second."""
+    """A record that people have been notified of this condition, at that second, in these words (empty in older stores)."""
 
     kind: AlertKind
     at_s: int
+    text: str = ""
 
 
 @dataclass(frozen=True)

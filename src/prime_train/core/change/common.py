@@ -9,9 +9,13 @@ from prime_train.core.run import (
     Change,
     HistoryEvent,
     Lease,
+    NotificationRecord,
     Run,
     Severity,
 )
+
+NOTICE_CHARS_MAX = 500
+"""Number of characters of an alert that a run keeps to show while the alert is open."""
 
 
 def happened(run: Run, at_s: int, kind: str, text: str, step: int = 0, *, cause: Cause | None = None) -> HistoryEvent:
@@ -27,6 +31,12 @@ def alert_for(run: Run, at_s: int, kind: AlertKind, severity: Severity, title: s
     """Return an alert whose key identifies the change of state: run, attempt, kind and the version that saved it."""
     key = f"{run.run_id}/e{run.attempt}/{kind}/v{run.version + 1}"
     return Alert(key, run.run_id, kind, severity, f"{run.run_id}: {title}", text, at_s, run.attempt)
+
+
+def noted(run: Run, kind: AlertKind, text: str, at_s: int) -> Run:
+    """Return the run with the record that people are notified of this condition, which replaces an earlier record of it."""
+    others = (notice for notice in run.notices if notice.kind is not kind)
+    return replace(run, notices=(*others, NotificationRecord(kind, at_s, text[:NOTICE_CHARS_MAX])))
 
 
 def saved(

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from prime_train.core import decide as d
 from prime_train.core import ledger
-from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY, Cause
-from prime_train.core.change.common import alert_for, happened, mirrored, saved, turned
+from prime_train.core.change.common import alert_for, happened, mirrored, noted, saved, turned
 from prime_train.core.change.fences import recover
 from prime_train.core.change.progress import note
 from prime_train.core.manifest import ResumePoint
@@ -18,7 +18,6 @@ from prime_train.core.run import (
     DesiredState,
     Event,
     Lease,
-    NotificationRecord,
     Run,
     Severity,
     move,
@@ -75,9 +74,8 @@ def adopted(run: Run, pod_id: str, now_s: int, *, usd_per_hour: float = 0.0, cre
     offer = replace(run.current_attempt.offer, usd_per_hour=usd_per_hour) if usd_per_hour > 0 else run.current_attempt.offer
     attempt = replace(run.current_attempt, pod_id=pod_id, offer=offer, created_s=created_s or None)
     after = with_attempt(turned(move(run, Event.POD_CREATED)), attempt)
-    after = replace(
-        after, notices=tuple(n for n in run.notices if n.kind not in (AlertKind.NO_CAPACITY, AlertKind.FUNDS)), next_check_s=now_s
-    )
+    notices = tuple(n for n in run.notices if policy_of(n.kind).lasts in (Lasts.NEXT_FIRST_STEP, Lasts.RUN))
+    after = replace(after, notices=notices, next_check_s=now_s)
     kind = AlertKind.LAUNCHED if run.attempt == 1 else AlertKind.RELAUNCHED
     text = f"{_in_words(offer)}, machine {pod_id}"
     alert = alert_for(after, now_s, kind, Severity.INFO, f"attempt {run.attempt} has a machine", text)
@@ -94,8 +92,9 @@ def refused(run: Run, lease: Lease, cause: Cause, detail: str, now_s: int) -> Ch
     kind = AlertKind.FUNDS if cause is Cause.NO_FUNDS else AlertKind.NO_CAPACITY
     if run.noted_s(kind) is not None:
         return replace(change, run=replace(after, notices=run.notices), alerts=mirrored(run, kind, now_s))
-    note = alert_for(run, now_s, kind, Severity.WARNING, POLICY[cause].title, f"{detail}; the search is repeated until there is one")
-    return replace(change, run=replace(after, notices=(*after.notices, NotificationRecord(kind, now_s))), alerts=(note,))
+    title, text = POLICY[cause].title, f"{detail}; the search is repeated until there is one"
+    alert = alert_for(run, now_s, kind, Severity.WARNING, title, text)
+    return replace(change, run=noted(after, kind, f"{title}: {text}", now_s), alerts=(alert,))
 
 
 def no_offer(
@@ -107,8 +106,8 @@ def no_offer(
     after = replace(run, backoffs=run.backoffs + 1, not_before_s=not_before_s, next_check_s=next_check_s)
     if run.noted_s(kind) is not None:
         return saved(after)
-    noted = note(run, d.Notify(kind, Severity.WARNING, title, why), now_s)
-    return replace(noted, run=replace(after, version=noted.run.version, notices=noted.run.notices))
+    change = note(run, d.Notify(kind, Severity.WARNING, title, why), now_s)
+    return replace(change, run=replace(after, version=change.run.version, notices=change.run.notices))
 
 
 def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None) -> Change:

@@ -1,18 +1,18 @@
 """Changes during an attempt: its first heartbeat and step, notices to people, and orders to the agent."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from prime_train.core import decide as d
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY
-from prime_train.core.change.common import alert_for, happened, mirrored, saved
+from prime_train.core.change.common import alert_for, happened, mirrored, noted, saved
 from prime_train.core.run import (
     Alert,
     Change,
     DrainReason,
     Event,
     Lease,
-    NotificationRecord,
     Run,
     Severity,
     move,
@@ -58,7 +58,7 @@ def see_upload(run: Run, step: int, now_s: int) -> Change:
 
 
 def note(run: Run, note: d.Notify, now_s: int) -> Change:
-    after = replace(run, notices=(*run.notices, NotificationRecord(note.kind, now_s)), next_check_s=now_s)
+    after = replace(noted(run, note.kind, f"{note.title}: {note.text}", now_s), next_check_s=now_s)
     alert = alert_for(after, now_s, note.kind, note.severity, note.title, note.text)
     return saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=(alert,))
 
@@ -67,24 +67,29 @@ def all_clear(run: Run, lease: Lease, kinds: tuple[AlertKind, ...], now_s: int) 
     """Clear notices whose reason has passed. For a stall, also withdraw the order for evidence, so that the next is examined again."""
     after = replace(run, notices=tuple(notice for notice in run.notices if notice.kind not in kinds), next_check_s=now_s)
     line = happened(run, now_s, "all_clear", ", ".join(dict.fromkeys(policy_of(kind).all_clear for kind in kinds)))
+    alerts = tuple(_all_clear_alerts(after, lease, kinds, now_s))
     if run.current_attempt is None or AlertKind.STALLED not in kinds:
-        return saved(after, line, alerts=_durable_again(run, lease, now_s) if kinds == (AlertKind.UPLOADS,) else ())
+        return saved(after, line, alerts=alerts)
     after = with_attempt(after, replace(run.current_attempt, evidence_requested_s=None))
     if lease.order is not Order.EVIDENCE:
-        return saved(after, line)
+        return saved(after, line, alerts=alerts)
     quiet = replace(lease, order=Order.NONE, order_reason="", version=lease.version + 1)
-    return saved(after, line, lease=quiet, lease_version=lease.version)
+    return saved(after, line, lease=quiet, lease_version=lease.version, alerts=alerts)
 
 
-def _durable_again(run: Run, lease: Lease, now_s: int) -> tuple[Alert, ...]:
-    text = f"newest committed step: {lease.committed_step or 'none'}"
-    return (alert_for(run, now_s, AlertKind.UPLOADS_AGAIN, Severity.INFO, "checkpoints and outputs become durable again", text),)
+def _all_clear_alerts(run: Run, lease: Lease, kinds: tuple[AlertKind, ...], now_s: int) -> Iterator[Alert]:
+    for policy in map(policy_of, kinds):
+        if policy.cleared_by is not None:
+            text = f"newest committed step: {lease.committed_step or 'none'}"
+            yield alert_for(run, now_s, policy.cleared_by, Severity.INFO, policy.all_clear, text)
 
 
 def request_evidence(run: Run, lease: Lease, decision: d.RequestEvidence, now_s: int) -> Change:
     assert run.current_attempt is not None
+    title = POLICY[decision.cause].title
     after = with_attempt(run, replace(run.current_attempt, evidence_requested_s=now_s))
-    alert = alert_for(after, now_s, AlertKind.STALLED, Severity.WARNING, POLICY[decision.cause].title, decision.text)
+    after = noted(after, AlertKind.STALLED, f"{title}: {decision.text}", now_s)
+    alert = alert_for(after, now_s, AlertKind.STALLED, Severity.WARNING, title, decision.text)
     requested = replace(lease, order=Order.EVIDENCE, order_reason=decision.text, version=lease.version + 1)
     after = replace(after, next_check_s=now_s + d.check_s(run))
     return saved(
