@@ -437,6 +437,6 @@ class Run:
             "spent": now.money,
             "attempts": f"{now.attempts} (restarts: {now.causes})",
             "heartbeat": now.heartbeat,
-        }
+        } | ({"alerts": "; ".join(now.alert_texts)} if now.alerts else {})
         cells = "".join(f"<tr><th style='text-align:left'>{shown(key)}</th><td>{shown(text)}</td></tr>" for key, text in rows.items())
         return f"<table><caption>{shown(now.run)}</caption>{cells}</table>"

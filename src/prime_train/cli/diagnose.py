@@ -53,6 +53,8 @@ def _print(home: Home, found: RunDiagnosis) -> None:
     facts = found.facts
     now = status_of(facts.record, facts.now_s)
     typer.echo(f"{now.run}: {now.state}, attempt {now.attempt}, step {now.figures.steps_text}")
+    for text in now.alert_texts:
+        typer.echo(f"alert: {text}")
     if found.wandb_url:
         typer.echo(f"W&B: {found.wandb_url}")
     for one in found.conclusions:

@@ -60,10 +60,10 @@ class Lasts(StrEnum):
 
 @dataclass(frozen=True)
 class AlertPolicy:
-    """The policy for one kind of alert. `lasts`: how long people count as notified, unless an all-clear comes first, and displays of the run
-    show the alert as open; `is_silence`: the next heartbeat is the all-clear; `needs_person`: a person must look at the run;
-    `is_display_only`: people are not notified, only displays of the run's state are refreshed; `all_clear`: the line of history when the
-    condition has passed, needed by every kind that an `AllClear` names; `cleared_by`: the alert that also notifies people then."""
+    """The policy for one kind of alert. `lasts`: how long people count as notified and the alert is shown as open, unless an all-clear
+    comes first; `is_silence`: the next heartbeat is the all-clear; `needs_person`: a person must look at the run; `is_display_only`: people
+    are not notified, only displays of the run's state are refreshed; `all_clear`: the line of history when the condition has passed, needed
+    by every kind that an `AllClear` names; `cleared_by`: the alert that also notifies people then."""
 
     lasts: Lasts = Lasts.ATTEMPT
     is_silence: bool = False

@@ -13,6 +13,7 @@ from prime_train.core.text.redaction import redacted
 from prime_train.core.tracker.urls import page_url
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
+from prime_train.reports.open_alerts import open_alerts
 from prime_train.reports.success import facts, in_last_heartbeat
 
 ATTEMPTS_SHOWN_MAX = 12
@@ -80,9 +81,10 @@ def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None
 
 
 def _reasons(run: Run) -> list[str]:
-    """Return the sentences shown before all figures: why the run ended, and a stop that was requested but not yet done."""
+    """Return the sentences shown before all figures: why the run ended, a stop that was requested but not yet done, and open alerts."""
     why = [plain(cut(redacted(run.why), DETAIL_CHARS_MAX))] if run.why else []
-    return why + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else [])
+    alerts = [f"Alert: {plain(cut(alert.text, DETAIL_CHARS_MAX))}" for alert in open_alerts(run)]
+    return why + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else []) + alerts
 
 
 def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 from prime_train.reports.durability import SaveStatus, save_status
 from prime_train.reports.gpus import GpusNow, gpus_now
+from prime_train.reports.open_alerts import OpenAlert, open_alerts
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class RunStatus:
     commit: str
     tags: tuple[str, ...]
     archived: bool
+    alerts: tuple[OpenAlert, ...]
     saving: SaveStatus | None
     gpus: GpusNow | None
     success: tuple[Criterion, ...] | None = None
@@ -68,6 +70,7 @@ class RunStatus:
         """Return all values for JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "figures"}
         values["restarts"] = [asdict(restart) for restart in self.restarts]
+        values["alerts"] = [asdict(alert) for alert in self.alerts]
         values["success"] = [asdict(one) for one in self.success] if self.success is not None else None
         return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
 
@@ -89,6 +92,11 @@ class RunStatus:
         counts = self.figures.restart_causes
         named = {cause.value.replace("_", " ") if cause is not None else "earlier ones": count for cause, count in counts.items()}
         return ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
+
+    @property
+    def alert_texts(self) -> list[str]:
+        """Return the open alerts, such as "3 min ago: the machine is silent: no heartbeat for 90 s"."""
+        return [f"{span(max(0, self.figures.now_s - alert.at_s))} ago: {alert.text}" for alert in self.alerts]
 
     @property
     def next_check(self) -> str:
@@ -138,6 +146,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         commit=run.commit,
         tags=run.spec.tags,
         archived=run.archived,
+        alerts=open_alerts(run),
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
     )

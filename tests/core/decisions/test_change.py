@@ -319,6 +319,35 @@ def test_what_has_passed_is_forgotten_and_what_has_not_is_kept() -> None:
     assert changed(d.AllClear((AlertKind.SILENT, AlertKind.BLIND)), run).run.notices == (NotificationRecord(AlertKind.BUDGET, 2),)
 
 
+def test_a_machine_ends_what_was_reported_while_there_was_none() -> None:
+    kinds = (AlertKind.SECRETS, AlertKind.BUCKET, AlertKind.FUNDS, AlertKind.NO_CAPACITY, AlertKind.BUDGET, AlertKind.BLIND)
+    run = a_run(S.LAUNCHING, notices=tuple(NotificationRecord(kind, 1) for kind in kinds))
+    assert [notice.kind for notice in changed(d.Adopt("pod-7"), run).run.notices] == [AlertKind.BUDGET, AlertKind.BLIND]
+
+
+def test_a_stall_is_reported_until_it_has_passed() -> None:
+    after = changed(d.RequestEvidence(Cause.STALLED, "waited 900 s")).run
+    assert [(notice.kind, notice.text) for notice in after.notices] == [(AlertKind.STALLED, "no step within its deadline: waited 900 s")]
+    assert changed(d.AllClear((AlertKind.STALLED,)), after).run.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (AlertKind.UNTRACKED, "the tracker receives data again"),
+        (AlertKind.SILENT, "heartbeats arrive again"),
+        (AlertKind.FUNDS, "the wallet has credit again"),
+    ],
+)
+def test_an_all_clear_says_in_the_history_what_has_passed(kind: AlertKind, words: str) -> None:
+    assert [event.text for event in changed(d.AllClear((kind,))).events] == [words]
+
+
+def test_a_kind_without_words_for_its_end_has_no_all_clear() -> None:
+    with pytest.raises(ValueError, match="budget"):
+        d.AllClear((AlertKind.BUDGET,))
+
+
 @pytest.mark.parametrize(("before", "after"), [(Order.EVIDENCE, Order.NONE), (Order.DRAIN, Order.DRAIN), (Order.NONE, Order.NONE)])
 def test_a_stall_that_has_passed_takes_back_its_own_order_and_no_other(before: Order, after: Order) -> None:
     run = a_run(attempts=(b.new_attempt(evidence_requested_s=NOW_S - 60),))

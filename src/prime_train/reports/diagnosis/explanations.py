@@ -10,6 +10,7 @@ from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stal
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
 from prime_train.reports.diagnosis.history import ended_before, repeated, zero_reward
 from prime_train.reports.diagnosis.tracker import of_tracker
+from prime_train.reports.open_alerts import open_alerts
 from prime_train.reports.pull_request import stopped_by_user
 from prime_train.reports.remedies import go_on, remedy
 
@@ -55,7 +56,7 @@ def _waiting(facts: Facts) -> Diagnosis:
     lost, left_s = run.current_attempt, run.not_before_s - facts.now_s
     due = f"the next attempt is due{f' in {span(left_s)}' if left_s > 0 else ''}" if facts.served else "no further attempt starts"
     if lost is None or lost.cause is None:
-        why = ", ".join(notice.kind.replace("_", " ") for notice in run.notices) or "no machine was requested yet"
+        why = "; ".join(alert.text for alert in open_alerts(run)) or "no machine was requested yet"
         return Diagnosis(DiagnosisKind.WAITING, "it waits for its first machine", why)
     policy = POLICY[lost.cause]
     advice = remedy(run, lost.cause, policy.advice_while_live)

@@ -41,6 +41,7 @@ p { margin: 0 0 8px; overflow-wrap: anywhere; } p.why { margin: 0 0 18px; color:
 .card span { color: var(--soft); font-size: 13px; }
 .found { background: var(--panel); border-left: 4px solid var(--line); border-radius: 4px 10px 10px 4px; }
 .found { padding: 10px 16px; margin: 0 0 10px; }
+p.alert { border-left: 4px solid var(--warn); padding: 4px 12px; margin: 0 0 18px; }
 .found.first { border-left-color: var(--live); } .found p { margin: 0; }
 svg.pt-svg { width: 100%; height: auto; display: block; }
 .narrow { display: none; }

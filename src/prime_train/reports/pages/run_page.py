@@ -101,7 +101,8 @@ def _head(one: RunStatus) -> str:
     state = now.run.state
     why = one.why or (f"asked to {one.desired}" if one.desired != "run" and one.ended_s is None else "")
     doing = "; ".join(filter(None, [why, f"phase: {one.phase}" if one.phase else ""]))
-    return f"<h1>{shown(one.run)}{pill(state)}</h1><p class=why>{shown(doing)}</p>{cards(list(_cards(one)))}"
+    alerts = "".join(f"<p class=alert>Alert, {shown(text)}</p>" for text in one.alert_texts)
+    return f"<h1>{shown(one.run)}{pill(state)}</h1><p class=why>{shown(doing)}</p>{alerts}{cards(list(_cards(one)))}"
 
 
 def _cards(one: RunStatus) -> Iterator[tuple[str, str]]:
