@@ -10,8 +10,9 @@ from jsonschema import Draft7Validator
 from tests.fakes.clock import iso
 from tests.fakes.github import views
 from tests.fakes.github.repos import Comment, Pull, Repo
-from tests.fakes.github.schemas import Filler, webhooks
+from tests.fakes.github.schemas import webhooks
 from tests.fakes.github.world import HTML_URL, World
+from tests.fakes.openapi import Filler
 
 Json = dict[str, Any]
 NO_SHA = "0" * 40

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.fakes.github.contract import answer_faults, answer_schema, request_faults, sent, takes
 from tests.fakes.github.limits import Purse
 from tests.fakes.github.messages import Call, Page, Reply, Result
 from tests.fakes.github.refusals import OUTSIDE, Refused, not_found, problem
 from tests.fakes.github.repos import ROLES, Repo
 from tests.fakes.github.routes import ROUTES, GitHubRoute
-from tests.fakes.github.schemas import Filler, openapi
+from tests.fakes.github.schemas import DESCRIPTION
 from tests.fakes.github.tokens import Kind, Token
 from tests.fakes.github.world import World
 from tests.fakes.http import Request, Response
@@ -40,13 +39,13 @@ class Responder:
             return self._outside([f"{what}: the description that the fake has knows no such path"])
         route, request.params = found
         path = route.described_path
-        described = sent(request.method, path, request.params, request.query, request.body)
-        faults = request_faults(described, path)
+        described = DESCRIPTION.sent(request.method, path, request.params, request.query, request.body)
+        faults = DESCRIPTION.request_faults(described, path)
         if faults:
             return self._outside([f"{what}: {fault}" for fault in faults])
         response = self._handled(route, request)
         is_json = "json" in response.content_type and "raw" not in response.content_type
-        faults = answer_faults(described, path, response) if is_json else []
+        faults = DESCRIPTION.answer_faults(described, path, response) if is_json else []
         return self._outside([f"{what} was answered {response.status}: {fault}" for fault in faults]) if faults else response
 
     def _outside(self, violations: list[str]) -> Response:
@@ -119,13 +118,13 @@ def _written(world: World, route: GitHubRoute, request: Request, result: Result)
         content, headers = _page(world, route, request, result)
     if content is None:
         return Response(reply.status)
-    full = Filler(openapi()).filled(answer_schema(route.method, route.described_path, reply.status), content)
+    full = DESCRIPTION.filled(route.method, route.described_path, reply.status, content)
     return Response(reply.status, json.dumps(full).encode(), "application/json; charset=utf-8", headers)
 
 
 def _page(world: World, route: GitHubRoute, request: Request, page: Page) -> tuple[object, dict[str, str]]:
     """Return a page of the list, with links to the other pages."""
-    if not takes(route.method, route.described_path, "per_page"):
+    if not DESCRIPTION.takes(route.method, route.described_path, "per_page"):
         return list(page.items), {}
     per_page = min(max(int(request.query.get("per_page", PER_PAGE)), 1), PER_PAGE_MAX)
     number, last = max(int(request.query.get("page", 1)), 1), max(1, -(-len(page.items) // per_page))
