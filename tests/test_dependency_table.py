@@ -128,7 +128,7 @@ TABLE = {
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
         (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
-        ("psutil", "requests", "pynvml", "pydantic"),
+        ("psutil", "requests", "pynvml", "pydantic", "torch"),
     ),
     "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "fastapi", "pydantic")),
 }

@@ -20,6 +20,8 @@ from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
 from prime_agent.phases.setup import set_up
 from prime_agent.phases.smoke import smoke
+from prime_agent.phases.speeds import slow_disk, slow_download
+from prime_agent.phases.trainer_checks import check_all_reduce, check_services
 from prime_agent.phases.verification import verify
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
@@ -144,6 +146,7 @@ class Phases:
                     raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
                 self._cuda = preflight(spec.hardware, place.disk, self._context.gpus, make_contexts).cuda
                 self._warn(shm_warning(spec, shm_bytes()))
+                self._check_speeds(spec)
             case Phase.SETUP:
                 self._set_up(spec)
             case Phase.VERIFY:
@@ -155,6 +158,19 @@ class Phases:
                 self._restore()
             case Phase.TRAIN | Phase.FLUSH | Phase.EXITED:
                 raise ValueError(f"{phase.value} is not a phase of this kind")
+
+    def _check_speeds(self, spec: RunSpec) -> None:
+        """Raise PhaseError if disk or network are slower than the run requires, before anything is downloaded for long."""
+        self._raise(Cause.SLOW_DISK, slow_disk(spec.hardware, self._context.place.disk))
+        point = self._context.job.resume
+        if point is not None:
+            self._raise(Cause.SLOW_DOWNLOAD, slow_download(spec.hardware, self._context.bucket, self._context.job.run, point))
+
+    def _raise(self, cause: Cause, fault: str) -> None:
+        if self._call_off():
+            raise Called
+        if fault:
+            raise PhaseError(cause, fault)
 
     def _set_up(self, spec: RunSpec) -> None:
         job, shell = self._context.job, self._shell("setup.log")
@@ -169,6 +185,10 @@ class Phases:
             installed = installed_versions(shell)
             self._warn(driver_warning(installed, self._cuda))
             self.by_version = variables_by_version(spec, installed, shell, self._context.gpus)
+            if spec.hardware.count > 1:
+                self._note(f"adding up a tensor over {spec.hardware.count} GPUs")
+                _log.info("%s", self._redacted(check_all_reduce(spec, self._shell("setup.log"))))
+            _log.info("%s", self._redacted(check_services(spec, self._shell("setup.log")) or "the run has no services beside its trainer"))
 
     def _restore(self) -> None:
         point = self._context.job.resume

@@ -55,7 +55,7 @@ def restore(
     `pattern`: the run's `checkpoints.pattern`, as in `check_folder`. Raises RestoreFailed, and the bucket's errors; `into` then holds
     nothing new, and a retry continues where this call stopped.
     """
-    manifest = _manifest(bucket, run_id, point)
+    manifest = read_manifest(bucket, run_id, point)
     check_folder(manifest, pattern)
     target = into / manifest.folder
     if target.is_dir() and not differs(target, manifest):
@@ -97,7 +97,8 @@ def older(catalog: Catalog, point: ResumePoint, *, attempt: int) -> list[ResumeP
     return [point_of(manifest) for manifest in below[:OLDER_TRIED_MAX]]
 
 
-def _manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
+def read_manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:
+    """Return the manifest of `point`. Raises CheckpointDamaged unless it is there, readable and of that checkpoint."""
     content = bucket.get(point.key)
     if content is None:
         raise CheckpointDamaged(f"there is no manifest {point.key} in the bucket")

@@ -25,6 +25,9 @@ class Cause(StrEnum):
     NO_FUNDS = "no_funds"
     AGENT_ERROR = "agent_error"
     PREFLIGHT_FAILED = "preflight_failed"
+    SLOW_DISK = "slow_disk"
+    SLOW_DOWNLOAD = "slow_download"
+    ALL_REDUCE_FAILED = "all_reduce_failed"
     SETUP_FAILED = "setup_failed"
     VERIFY_FAILED = "verify_failed"
     SMOKE_FAILED = "smoke_failed"
@@ -113,6 +116,25 @@ POLICY: dict[Cause, Policy] = {
     Cause.NO_FUNDS: Policy(_FREE, "the wallet has no credit", "Add credit.", False, True, by_itself="The run then continues by itself."),
     Cause.AGENT_ERROR: Policy(_COUNTED, "the agent failed", "Report this with the evidence folder.", True, True),
     Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "", True, True, by_itself="Another offer is tried."),
+    Cause.SLOW_DISK: Policy(
+        _COUNTED, "disk too slow", "Lower hardware.disk_mb_per_s_min to accept such disks.", True, True, by_itself="Another offer is tried."
+    ),
+    Cause.SLOW_DOWNLOAD: Policy(
+        _COUNTED,
+        "downloads from the bucket too slow",
+        "If every machine is slow, it is the bucket: use one closer to them, or lower hardware.download_mb_per_s_min.",
+        True,
+        True,
+        by_itself="Another offer is tried.",
+    ),
+    Cause.ALL_REDUCE_FAILED: Policy(
+        _COUNTED,
+        "the GPUs cannot exchange data",
+        "If every machine fails, check the installed torch and the NCCL variables in `environment`; setup.log has the error.",
+        True,
+        True,
+        by_itself="Another offer is tried.",
+    ),
     Cause.SETUP_FAILED: Policy(_COUNTED, "a setup command failed", "Read the setup log.", False, True),
     Cause.VERIFY_FAILED: Policy(_NEVER, "verification failed", "The data does not match `verification`."),
     Cause.SMOKE_FAILED: Policy(_NEVER, "smoke test failed", "Read the smoke test's log."),

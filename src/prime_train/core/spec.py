@@ -324,6 +324,11 @@ class HardwareSpec(Part):
     disk_gib: IntegerGib = 10
     open_files_min: int | None = Field(default=None, ge=256)
     """Open-file limit the trainer needs. By default 65536 on rented machines, and on provider local the machine's own limit."""
+    disk_mb_per_s_min: int | None = Field(default=None, ge=0, le=100_000)
+    """MB/s at which a machine must write to its disk; 0: any. By default 50 on rented machines if disk_gib is 20 or more, otherwise any."""
+    download_mb_per_s_min: int | None = Field(default=None, ge=0, le=100_000)
+    """MB/s at which the checkpoint to resume from must arrive from the bucket; 0: any. By default 10 on rented machines, for checkpoints
+    of 256 MiB or more."""
 
     @model_validator(mode="after")
     def _fits_one_node(self) -> Self:

@@ -60,6 +60,10 @@ class Trainer(Protocol):
         """Return idempotent commands that install the trainer, to be run in the working tree before the spec's own `setup`."""
         return ()
 
+    def python(self, spec: RunSpec) -> str:
+        """Return the trainer's own Python, as a path from the working tree; empty if it is one of the working tree or of the machine."""
+        return ""
+
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs | None:
         """Return the outputs of earlier launches that the next launch must not find."""
         return None

@@ -74,6 +74,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "usd_per_hour_max": (("null", ("number", None, 0, None)), None),
         "disk_gib": (("integer_gib", 1, None, 100000), 10),
         "open_files_min": (("null", ("integer", 256, None, None)), None),
+        "disk_mb_per_s_min": (("null", ("integer", 0, None, 100000)), None),
+        "download_mb_per_s_min": (("null", ("integer", 0, None, 100000)), None),
     },
     "VerifySpec": {
         "path": (("inside",),),

@@ -88,6 +88,9 @@ class PrimeRlTrainer(CommandTrainer):
     def setup(self, spec: RunSpec) -> tuple[str, ...]:
         return install(part_of(spec))
 
+    def python(self, spec: RunSpec) -> str:
+        return f"{HOME}/.venv/bin/python"
+
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
         return StaleOutputs(part_of(spec).folder, to_move_aside, is_opened)
 
