@@ -237,6 +237,7 @@ class Client:
 
     def find(
         self,
+        config: str | Path | None = None,
         *,
         model: str = "",
         params: str = "",
@@ -254,19 +255,33 @@ class Client:
         """Return the machines for rent now that fit a training, ordered by the cost of the entire training, and the reasons against the
         others. Nothing is rented.
 
-        `model`: an id such as `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B` or `30B-A3B`. `tokens`:
-        tokens to train on, in sequences of `seq_len` tokens. `lora`: train adapters; `rl`: reinforcement learning; `bf16`: all states in 16
-        bit. `gpus`: GPUs in the machine; `kind`: kinds of GPU, such as `H100`; `usd_per_hour_max`: the highest price of the machine in US
-        dollars per hour; `spot`: only machines that can be preempted, or only others; `disk_gib`: GiB of disk, by default enough for the
-        model and 2 checkpoints.
+        `config`: a run's config, whose model, hardware and variants are used where an argument is not given. `model`: an id such as
+        `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B` or `30B-A3B`. `tokens`: tokens to train on, in
+        sequences of `seq_len` tokens. `lora`: train adapters; `rl`: reinforcement learning; `bf16`: all states in 16 bit. `gpus`: GPUs in
+        the machine; `kind`: kinds of GPU, such as `H100`; `usd_per_hour_max`: the highest price of the machine in US dollars per hour;
+        `spot`: only machines that can be preempted, or only others; `disk_gib`: GiB of disk, by default enough for the model and 2
+        checkpoints.
 
-        Raises UsageError if the model is not known or a value is out of range, and ExternalError if the provider does not answer.
+        Raises UsageError if the config is not understood, the model is not known or a value is out of range, and ExternalError if the
+        provider does not answer.
 
         >>> Client().find(model="Qwen/Qwen3-8B", usd_per_hour_max=20).choice.best.offer  # doctest: +SKIP
         Offer(provider='nebius', offer_id='nebius:H100_80GB:SXM5:8x:FIN-01:secure:spot', usd_per_hour=9.2, spot=True, ...)
         """
         request = FindRequest(
-            model, params, gpus, usd_per_hour_max, spot, lora, rl, bf16, tokens, seq_len, disk_gib=disk_gib, kinds=_words(kind)
+            model,
+            params,
+            gpus,
+            usd_per_hour_max,
+            spot,
+            lora,
+            rl,
+            bf16,
+            tokens,
+            seq_len,
+            disk_gib=disk_gib,
+            kinds=_words(kind),
+            config=Path(config) if config is not None else None,
         )
         return find_machines(self._home, request)
 

@@ -3,9 +3,13 @@
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Finding
 from prime_train.rules.rule import Subject
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,11 @@ class LoadedConfig:
     """The config as machines of each of its variants get it, with the variant in words; empty if it has none."""
     is_config: bool = True
     """False for a file found in a folder that is not a config of any known kind."""
+
+    @property
+    def spec(self) -> "RunSpec | None":
+        """The config as it was written, with all its variants; None if it cannot be parsed, or is a trainer's."""
+        return self.subject.spec if self.subject is not None else None
 
     @property
     def judged(self) -> tuple[tuple[str, Subject], ...]:

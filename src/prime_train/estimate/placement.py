@@ -1,7 +1,7 @@
 """Chooses a machine for a training from those for rent: what each would need and cost, why it is unsuitable, and the best one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -36,6 +36,7 @@ class Against(StrEnum):
     NO_GPU = "no_gpu"
     KIND = "kind"
     COUNT = "count"
+    VARIANT = "variant"
     SPOT = "spot"
     HINDRANCE = "hindrance"
     DISK = "disk"
@@ -87,12 +88,22 @@ class MachineConstraints:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A variant of a config by its number, from 1 on, with the job that it makes of it."""
+
+    number: int
+    job: Job
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """A machine with what this job would need and cost on it. If its GPU is not known, `gpu` and the values derived from it are None."""
+    """A machine with what this job would need and cost on it. If its GPU is not known, `gpu` and the values derived from it are None.
+    `variant`: the number of the config's variant that it would get; 0: none."""
 
     offer: Offer
     job: Job
     against: tuple[Mismatch, ...]
+    variant: int = 0
 
     @cached_property
     def gpu(self) -> Gpu | None:
@@ -166,11 +177,24 @@ class Placement:
         return tuple(first[:NEAREST_MAX])
 
 
-def choose(offers: Sequence[Offer], job: Job, constraints: MachineConstraints) -> Placement:
-    """Return the choice, which contains every offer once."""
-    seen = [Candidate(offer, job, tuple(objections(offer, job, constraints))) for offer in offers]
+def choose(
+    offers: Sequence[Offer], job: Job, constraints: MachineConstraints, variant_for: Callable[[Offer], Variant | None] | None = None
+) -> Placement:
+    """Return the choice, which contains every offer once. `variant_for` returns the variant of a config that an offer gets, None if it fits
+    none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`."""
+    seen = [_candidate(offer, job, constraints, variant_for) for offer in offers]
     able = sorted((one for one in seen if not one.against), key=_order)
     return Placement(tuple(able), tuple(one for one in seen if one.against))
+
+
+def _candidate(offer: Offer, job: Job, constraints: MachineConstraints, variant_for: Callable[[Offer], Variant | None] | None) -> Candidate:
+    if variant_for is None:
+        return Candidate(offer, job, tuple(objections(offer, job, constraints)))
+    chosen = variant_for(offer)
+    if chosen is not None:
+        return Candidate(offer, chosen.job, tuple(objections(offer, chosen.job, constraints)), chosen.number)
+    found = [*objections(offer, job, constraints), Mismatch(Against.VARIANT, "that fit no variant of the config")]
+    return Candidate(offer, job, tuple(sorted(found, key=lambda one: list(Against).index(one.against))))
 
 
 def fit(need: Need, gpu_gb: int) -> Fit:

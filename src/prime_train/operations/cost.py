@@ -8,14 +8,14 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.offers import rank
+from prime_train.core.offers import Offer, rank, variant_of
 from prime_train.core.spec import RunSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.cost.bill import Known, Rate, StepTime
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.cost.measured import measured
-from prime_train.operations.memory import check_range, plan_for, subject_of
-from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers
+from prime_train.operations.memory import check_range, loaded_config, plan_for
+from prime_train.reports.cost.report import CostReport, Machine, all_of, cost_report, of_offers
 from prime_train.rules.hardware.memory_plan import Plan, plan_of
 from prime_train.rules.rule import Subject
 
@@ -57,20 +57,28 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
     Sends requests only if `request.offers` is set. Raises UsageError if the config is not understood, the price, the number of steps or the
     step time is not known, or no machine for rent fits; and ExternalError if the provider or the store does not answer.
     """
-    subject = subject_of(request.config, home.environment)
-    spec = subject.spec
-    if spec is None:
+    loaded = loaded_config(request.config, home.environment)
+    whole = loaded.spec
+    if whole is None:
         message = f"{request.config} is a trainer's config, which contains no machine and no budget"
         raise UsageError(message, fix="give the config of a run that names this file")
-    plan = _plan(subject, request)
-    machines = _offered(home, spec) if request.offers else _priced(spec, request)
-    known = _known(home, spec, request.step_s)
-    found = cost_report(str(request.config), subject, machines, steps=_steps(spec, request.steps), known=known, plan=plan)
+    offered = _offered(home, whole) if request.offers else ()
+    reports = []
+    for number, (variant, subject) in enumerate(loaded.judged):
+        spec = subject.spec
+        assert spec is not None
+        if request.offers:
+            alike = [offer for offer in offered if not variant or variant_of(offer, whole.hardware) == number]
+            machines = of_offers(alike, whole.hardware)
+        else:
+            machines = _priced(spec, request, variant)
+        steps, known = _steps(spec, request.steps), _known(home, spec, request.step_s)
+        reports.append(cost_report(str(request.config), subject, machines, steps=steps, known=known, plan=_plan(subject, request)))
+    found = all_of(reports)
     if not found.priced:
-        names = ", ".join(machine.name for machine in machines)
         ways = [Option(one) for one in (Setting.STEP_S, Setting.MODEL, Setting.TOKENS)]
         fix = Advice("set how long a step takes with ", ways[0], ", or which ", ways[1], " and how many ", ways[2], " it trains on")
-        raise UsageError(f"the time of a step on {names} is unknown", fix=fix)
+        raise UsageError(f"the time of a step on {', '.join(found.unknown)} is unknown", fix=fix)
     return found
 
 
@@ -97,14 +105,15 @@ def _known(home: Home, spec: RunSpec, step_s: float | None) -> StepTime | None:
     return measured(home.store().list_runs(), spec) if home.has_runs else None
 
 
-def _priced(spec: RunSpec, request: CostRequest) -> tuple[Machine, ...]:
-    """Return one machine at the given price, or at the highest that the config allows. Raises UsageError if neither is set."""
+def _priced(spec: RunSpec, request: CostRequest, variant: str) -> tuple[Machine, ...]:
+    """Return one machine at the given price, or at the highest that the config allows. Raises UsageError if neither is set. `variant`: the
+    variant of the config that `spec` is, in words."""
     may_go = spec.hardware.spot is not Spot.NEVER if request.spot is None else request.spot
     machine = _machine(spec, request.usd_per_hour, may_go) if request.usd_per_hour else machine_at_most(spec, may_go)
     if machine is None:
         fix = Advice("set it with ", Option(Setting.USD_PER_HOUR, "20"), ", or query the provider with ", Option(Setting.OFFERS))
         raise UsageError("the price of the machine is unknown", fix=fix)
-    return (machine,)
+    return (replace(machine, name=f"{machine.name}, {variant}") if variant else machine,)
 
 
 def machine_at_most(spec: RunSpec, may_go: bool | None = None) -> Machine | None:
@@ -124,9 +133,9 @@ def _machine(spec: RunSpec, usd_per_hour: float, may_go: bool) -> Machine:
     return Machine(name, kind, spec.hardware.count, Rate(usd_per_hour, may_go))
 
 
-def _offered(home: Home, spec: RunSpec) -> tuple[Machine, ...]:
+def _offered(home: Home, spec: RunSpec) -> tuple[Offer, ...]:
     ranking = rank(home.pods().offers(spec.hardware), spec.hardware)
     if not ranking.best:
         fix = Advice(Call(Operation.FIND), " lists the machines for rent")
         raise UsageError(f"no machine for rent fits the config: {ranking.why_none}", fix=fix, code=Exit.FINDINGS)
-    return of_offers(ranking.best, spec.hardware)
+    return ranking.best

@@ -1,20 +1,26 @@
 """Find the machine to rent for a training, with its cost and the reasons against the others."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import provider_to_rent_from
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
+from prime_train.core.offers import Offer, variant_of
+from prime_train.core.registry.providers import is_rented
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.memory.phases import GIB, Logits, Method, Training, trained_params
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
-from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, choose
+from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, Variant, choose
 from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
-from prime_train.operations.memory import SEQ_LEN_MAX, check_range
+from prime_train.operations.memory import SEQ_LEN_MAX, check_range, loaded_config
+from prime_train.rules.hardware.memory_plan import plan_of
+from prime_train.rules.rule import Subject
 
 TOKENS = 1e8
 SEQ_LEN = 4096
@@ -31,7 +37,8 @@ class FindRequest:
     `gpus`: GPUs in the machine. `usd_per_hour_max`: the highest price of the machine in US dollars per hour. `spot`: only machines that can
     be preempted, or only others. `lora`: train adapters. `rl`: reinforcement learning, for which half of the GPUs generate. `bf16`:
     weights, gradients and AdamW states in 16 bit. `tokens`: tokens to train on. `seq_len`: tokens per sequence. `disk_gib`: GiB of disk;
-    None: enough for the model and 2 checkpoints. `kinds`: kinds of GPU, such as `H100`.
+    None: enough for the model and 2 checkpoints. `kinds`: kinds of GPU, such as `H100`. `config`: a run's config, whose `hardware` is the
+    constraint where none is given, and which says what is trained unless `model` or `params` does.
     """
 
     model: str = ""
@@ -46,6 +53,7 @@ class FindRequest:
     seq_len: int = SEQ_LEN
     disk_gib: int | None = None
     kinds: tuple[str, ...] = ()
+    config: Path | None = None
 
     def __post_init__(self) -> None:
         check_range(Setting.USD_PER_HOUR_MAX, self.usd_per_hour_max, 0, USD_PER_HOUR_MAX)
@@ -59,27 +67,65 @@ class FindRequest:
 
 @dataclass(frozen=True)
 class FoundMachines:
-    """The result of a search. `placement`: the machines that fit, the best first, and the others with the reasons; `job`: the training;
-    `constraints`: the user's constraints."""
+    """The result of a search. `placement`: the machines that fit, the best first, and the others with the reasons; `job`: the training, of
+    a config with variants that of the first; `constraints`: the user's constraints; `variants`: those of the config, in words."""
 
     title: str
     job: Job
     constraints: MachineConstraints
     placement: Placement
+    variants: tuple[str, ...] = ()
 
 
 def find_machines(home: Home, request: FindRequest) -> FoundMachines:
     """Return the choice among the provider's current offers. Nothing is rented.
 
-    Raises UsageError if the model is not known, and ExternalError if the provider does not answer.
+    Raises UsageError if the config cannot be read or the model is not known, and ExternalError if the provider does not answer.
     """
-    job = Job(_model(request), _training(request), request.tokens, request.rl)
-    spot = Spot.PREFER if request.spot is None else Spot.ONLY if request.spot else Spot.NEVER
-    disk_gib = request.disk_gib or disk_gib_for(job)
-    constraints = MachineConstraints(request.gpus, request.usd_per_hour_max, spot, request.kinds, disk_gib)
+    loaded = loaded_config(request.config, home.environment) if request.config is not None else None
+    judged, spec = (loaded.judged, loaded.spec) if loaded is not None else ((), None)
+    if loaded is not None and spec is None:
+        message = f"{request.config} is a trainer's config, which contains no machine"
+        raise UsageError(message, fix="give the config of a run that names this file")
+    jobs = [_job(request, subject) for _, subject in judged] or [_job(request, None)]
+    constraints = _constraints(request, jobs, spec.hardware if spec is not None else None)
     # All machines match this, so that each rejected one is listed with its reason.
-    hardware = HardwareSpec(provider=provider_to_rent_from(home.environment), disk_gib=disk_gib)
-    return FoundMachines(request.model or request.params, job, constraints, choose(home.pods().offers(hardware), job, constraints))
+    named = spec.hardware.provider if spec is not None and is_rented(spec.hardware.provider) else None
+    provider = provider_to_rent_from(home.environment, named)
+    hardware = HardwareSpec(provider=provider, disk_gib=constraints.disk_gib)
+    variants = tuple(title for title, _ in judged if title)
+
+    def variant_for(offer: Offer) -> Variant | None:
+        number = variant_of(offer, spec.hardware) if spec is not None else None
+        return Variant(number + 1, jobs[number]) if number is not None else None
+
+    placement = choose(home.pods().offers(hardware), jobs[0], constraints, variant_for if variants else None)
+    title = request.model or request.params or (str(request.config) if request.config is not None else "")
+    return FoundMachines(title, jobs[0], constraints, placement, variants)
+
+
+def _job(request: FindRequest, subject: Subject | None) -> Job:
+    """Return the job of the request, or that of the config unless the request names a model."""
+    plan = plan_of(subject) if subject is not None and not (request.model or request.params) else None
+    if plan is None:
+        return Job(_model(request), _training(request), request.tokens, request.rl)
+    steps = subject.spec.trainer.steps if subject is not None and subject.spec is not None else None
+    return Job(plan.model, plan.training, float((steps or 0) * plan.batch_tokens) or request.tokens, plan.serve_gpus > 0)
+
+
+def _constraints(request: FindRequest, jobs: Sequence[Job], hardware: HardwareSpec | None) -> MachineConstraints:
+    """Return the constraints of the request, and those of the config where the request has none."""
+    disk_gib = max(map(disk_gib_for, jobs))
+    if hardware is None:
+        spot = Spot.PREFER if request.spot is None else Spot.ONLY if request.spot else Spot.NEVER
+        return MachineConstraints(request.gpus, request.usd_per_hour_max, spot, request.kinds, request.disk_gib or disk_gib)
+    return MachineConstraints(
+        request.gpus or (hardware.count if hardware.gpus and not hardware.variants else None),
+        hardware.usd_per_hour_max if request.usd_per_hour_max is None else request.usd_per_hour_max,
+        hardware.spot if request.spot is None else Spot.ONLY if request.spot else Spot.NEVER,
+        request.kinds or hardware.gpus,
+        request.disk_gib or hardware.disk_gib,
+    )
 
 
 def disk_gib_for(job: Job) -> int:
@@ -93,7 +139,7 @@ def _model(request: FindRequest) -> Model:
     name, params = request.model, request.params
     if not name and not params:
         fix = Advice("write ", Option(Setting.MODEL, "Qwen/Qwen3-8B"), ", or ", Option(Setting.PARAMS, "8B"))
-        raise UsageError("which model?", fix=fix)
+        raise UsageError("which model?" if request.config is None else f"{request.config} does not say which model is trained", fix=fix)
     # An explicit size takes precedence over the name.
     found = models.sized(params) if params else models.resolve_model(name)
     if found is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_train.adapters.hugging_face_hub import Hub
+from prime_train.configs.loaded import LoadedConfig
 from prime_train.configs.loader import load_configs
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
@@ -54,22 +55,31 @@ def estimate_memory(request: MemoryRequest, environment: Mapping[str, str]) -> M
     Sends requests only if `request.hub` is set, with `HF_ENDPOINT` and `HF_TOKEN` of the environment. Raises UsageError if the config or
     the model is not understood, and ExternalError if Hugging Face does not answer.
     """
-    config = request.config
-    subject = subject_of(config, environment) if config is not None else None
     for kind in request.kinds:
         _check_kind(kind)
-    plan = plan_for(subject, request.model, config, hub=Hub.of(environment) if request.hub else None)
-    kinds = request.kinds or (subject.spec.hardware.gpus if subject is not None and subject.spec is not None else ())
-    return memory_report(str(config) if config is not None else request.model, _changed(plan, request), kinds)
+    hub = Hub.of(environment) if request.hub else None
+    if request.config is None:
+        plan = plan_for(None, request.model, None, hub=hub)
+        return memory_report(request.model, _changed(plan, request), request.kinds)
+    judged = loaded_config(request.config, environment).judged
+    found = [_of_config(request, title, subject, hub) for title, subject in judged]
+    return replace(found[0], others=tuple(found[1:]))
 
 
-def subject_of(config: Path, environment: Mapping[str, str]) -> Subject:
-    """Read the config and the files it refers to; of a config with variants, the first one. Raises UsageError if it cannot be parsed."""
+def _of_config(request: MemoryRequest, variant: str, subject: Subject, hub: Hub | None) -> MemoryReport:
+    """Return the report on the config, or on one of its variants."""
+    plan = plan_for(subject, request.model, request.config, hub=hub)
+    kinds = request.kinds or (subject.spec.hardware.gpus if subject.spec is not None else ())
+    return memory_report(str(request.config), _changed(plan, request), kinds, variant)
+
+
+def loaded_config(config: Path, environment: Mapping[str, str]) -> LoadedConfig:
+    """Read the config and the files it refers to. Raises UsageError if it cannot be parsed."""
     found = next(iter(load_configs([config], environment)), None)
     if found is None or not found.judged:
         fix = Advice(Call(Operation.VALIDATE, str(config)), " shows why")
         raise UsageError(f"{config} cannot be read as a config", fix=fix)
-    return found.judged[0][1]
+    return found
 
 
 def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hub | None = None) -> Plan:

@@ -100,3 +100,27 @@ def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_be
         "1x RTX4090_24GB on-demand, variant 2 (1 GPU of 24 GB or more)",
         "2x H100_80GB on-demand, variant 1 (2 GPUs of 80 GB or more)",
     ]
+
+
+def test_memory_has_a_row_for_each_variant_and_fails_if_one_does_not_fit(inside: Inside) -> None:
+    inside.write("sizes.yaml", CONFIG)
+    done = inside.run("memory", "sizes.yaml", "--model", "Qwen/Qwen3-1.7B", "--bf16", COLUMNS="120")
+    rows = [line for line in done.stdout.splitlines() if line.startswith("variant ")]
+    assert [row.split("  ")[0] for row in rows[1:]] == ["variant 1 (2 GPUs of 80 GB or more)", "variant 2 (1 GPU of 24 GB or more)"]
+    assert rows[1].split()[-2:] == ["H100_80GB:", "yes"]
+    assert rows[2].split()[-4:] == ["RTX4090_24GB:", "no,", "H100_80GB:", "yes"]
+    assert "In detail, variant 1 (2 GPUs of 80 GB or more):" in done.stdout
+    assert done.returncode == 1
+    found = json.loads(inside.run("memory", "sizes.yaml", "--model", "Qwen/Qwen3-1.7B", "--bf16", "--json").stdout)
+    assert (found["variant"], found["fits"]) == ("variant 1 (2 GPUs of 80 GB or more)", False)
+    (other,) = found["other_variants"]
+    assert (other["variant"], other["trainer"]["gpus"], other["fits"]) == ("variant 2 (1 GPU of 24 GB or more)", 1, False)
+
+
+def test_cost_has_a_row_for_each_variant(inside: Inside) -> None:
+    inside.write("sizes.yaml", CONFIG)
+    found = json.loads(inside.ok("cost", "sizes.yaml", "--usd-per-hour", "2", "--step-s", "36", "--json"))
+    assert sorted((one["machine"], one["gpu_count"]) for one in found["machines"]) == [
+        ("1x RTX4090_24GB spot, variant 2 (1 GPU of 24 GB or more)", 1),
+        ("2x H100_80GB spot, variant 1 (2 GPUs of 80 GB or more)", 2),
+    ]

@@ -262,3 +262,65 @@ def test_a_narrow_terminal_cuts_nothing_that_matters(find: Find) -> None:
     find("--model", "Qwen3-8B", "--budget", "20", COLUMNS="40")
     assert max(map(len, find.out.splitlines())) <= 40
     assert "take 8x H100 spot in FIN-01 at $9.20/h" in find.words
+
+
+# ----------------------------------------------------------------------------------------------------------------- of a config
+
+SIZES = """\
+name: sizes
+trainer: {kind: torchrun, command: "train.py {checkpoints}", steps: 100}
+checkpoints: {every_steps: 10}
+hardware:
+  gpus: [H100_80GB, B200_180GB]
+  usd_per_hour_max: 20
+  disk_gib: 100
+  variants:
+    - {count: 1, gpu_gb_min: 160}
+    - {count: 8, gpu_gb_min: 80}
+budget: {usd: 5}
+"""
+
+
+@pytest.fixture
+def sizes(find: Find, tmp_path: Path) -> str:
+    (tmp_path / "sizes.yaml").write_text(SIZES)
+    (tmp_path / "train.py").write_text("")
+    return "sizes.yaml"
+
+
+def test_a_configs_hardware_constrains_the_search_and_each_machine_has_its_variant(find: Find, sizes: str) -> None:
+    found = find.json(sizes, "--model", "Qwen/Qwen3-8B")
+    assert find.code == 0, find.err
+    first, second = "variant 1 (1 GPU of 160 GB or more)", "variant 2 (8 GPUs of 80 GB or more)"
+    assert found["variants"] == [first, second]
+    assert [(one["gpu_count"], one["gpu"], one["variant"]) for one in found["machines"]] == [
+        (8, "H100_80GB", second),
+        (8, "H100_80GB", second),
+        (1, "B200_180GB", first),
+    ]
+    (alone,) = [one for one in found["left_out"] if (one["gpu"], one["gpu_count"]) == ("H100_80GB", 1)]
+    assert (alone["variant"], "variant" in {one["code"] for one in alone["against"]}) == ("", True)
+    assert (found["constraints"]["usd_per_hour_max"], found["constraints"]["disk_gib"]) == (20, 100)
+
+
+def test_the_table_has_a_column_of_variants_and_the_advice_names_that_of_the_best(find: Find, sizes: str) -> None:
+    find(sizes, "--model", "Qwen/Qwen3-8B")
+    assert max(map(len, find.out.splitlines())) <= 80
+    assert "variant" in next(line for line in find.out.splitlines() if line.startswith("machine")).split()
+    assert "take 8x H100 spot in FIN-01 at $9.20/h, with variant 2 (8 GPUs of 80 GB or more):" in find.words
+    assert "variants variant 1 (1 GPU of 160 GB or more), variant 2 (8 GPUs of 80 GB or more)" in find.words
+    assert "hardware {provider" not in find.words
+
+
+def test_options_replace_what_the_config_says(find: Find, sizes: str) -> None:
+    found = find.json(sizes, "--model", "Qwen/Qwen3-8B", "--budget", "10", "--kind", "B200")
+    assert [one["gpu"] for one in found["machines"]] == ["B200_180GB"]
+
+
+def test_a_config_that_does_not_say_what_is_trained_needs_the_model(find: Find, sizes: str) -> None:
+    find(sizes)
+    assert find.code == 2
+    assert "sizes.yaml does not say which model is trained" in find.err
+    find("none.yaml")
+    assert find.code == 2
+    assert "none.yaml" in find.err

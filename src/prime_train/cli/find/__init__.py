@@ -1,6 +1,7 @@
 """`prime-train find`: find the machine to rent for a model, its cost, and the reasons against the others."""
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +19,10 @@ ROWS = 10
 
 
 def find(
-    model: Annotated[str, typer.Option(help="Model, such as Qwen/Qwen3-8B.", show_default=False)] = "",
+    config: Annotated[
+        Path | None, typer.Argument(help="A run's config, for its model, its hardware and its variants.", show_default=False)
+    ] = None,
+    model: Annotated[str, typer.Option(help="Model, such as Qwen/Qwen3-8B; by default that of the config.", show_default=False)] = "",
     params: Annotated[str, typer.Option(help="Size of the model, if its name does not contain it: 7B, 30B-A3B.", show_default=False)] = "",
     gpus: Annotated[int, typer.Option(min=0, help="Number of GPUs in the machine; 0: any.")] = 0,
     budget: Annotated[str, typer.Option(help="Highest price of the machine in dollars per hour, such as 20.", show_default=False)] = "",
@@ -45,6 +49,9 @@ def find(
 
     Shows which machines fit, what the training would need and cost on each, and why the others were left out. Nothing is rented. Exits with
     code 1 if nothing fits.
+
+    With a config, options replace what it says, and the variant that each machine would get is shown. If --model or --params is given, the
+    other options describe the training, too.
     """
     request = FindRequest(
         model=model,
@@ -59,10 +66,11 @@ def find(
         seq_len=seq_len,
         disk_gib=disk or None,
         kinds=quantities.kinds(kind),
+        config=config,
     )
     found = find_machines(Home.of(os.environ), request)
     if as_json:
-        print(find_json.text(found.placement, found.job, found.constraints, title=found.title))
+        print(find_json.text(found.placement, found.job, found.constraints, title=found.title, variants=found.variants))
     else:
-        find_show.show(found.placement, found.job, found.constraints, title=found.title, limit=limit)
+        find_show.show(found.placement, found.job, found.constraints, title=found.title, limit=limit, variants=found.variants)
     return Exit.OK if found.placement.best is not None else Exit.FINDINGS

@@ -19,18 +19,20 @@ _STYLES = {"take": "bold", "assumed": "dim"}
 _STOCK = {"available": "yes", "medium": "mid"}
 
 
-def show(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int) -> None:
-    console().print(render(placement, job, constraints, title=title, limit=limit))
+def show(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int, variants: Sequence[str] = ()) -> None:
+    console().print(render(placement, job, constraints, title=title, limit=limit, variants=variants))
 
 
-def render(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int) -> RenderableType:
+def render(
+    placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int, variants: Sequence[str] = ()
+) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(job, title)), Text()]
     if placement.able:
         parts += [table(placement.able[:limit]), Text()]
     words = Table.grid(padding=(0, 2))
     words.add_column(no_wrap=True, style="bold")
     words.add_column()
-    for name, text in advice(placement, job, constraints, limit=limit):
+    for name, text in advice(placement, job, constraints, limit=limit, variants=variants):
         words.add_row(name, Text(text, style=_STYLES.get(name, "")))
     return Group(*parts, words)
 
@@ -51,6 +53,7 @@ def table(rows: Sequence[Candidate]) -> RenderableType:
             Column("VRAM GB", _texts(f"{offer.gpu_count * offer.gpu_gb} ({offer.gpu_gb})" for offer in offers), 1),
             Column("$/h", _texts(f"{offer.usd_per_hour:.2f}" for offer in offers)),
             Column("spot", _texts("yes" if offer.spot else "no" for offer in offers)),
+            *([Column("variant", _texts(str(one.variant) for one in rows))] if rows[0].variant else []),
             Column("time", _texts(time_range(one.time_s) if one.time_s else "?" for one in rows)),
             Column("total", _texts(usd_range(one.usd) if one.usd else "?" for one in rows)),
             Column("fits", tuple(Text(one.fit, style=_COLOURS[one.fit]) for one in rows)),

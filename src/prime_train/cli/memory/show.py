@@ -1,6 +1,6 @@
 """The text output of `prime-train memory`: the trainer's phases, the server, and the fit on each kind of GPU."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,6 +9,7 @@ from rich.text import Text
 from prime_train.console import console
 from prime_train.estimate.memory.phases import GIB, Use
 from prime_train.estimate.placement import Fit
+from prime_train.reports.find.formatting import size_range
 from prime_train.reports.memory.formulas import of_serving, of_training
 from prime_train.reports.memory.report import MemoryReport
 from prime_train.reports.memory.verdicts import fits, headline, needs, serves
@@ -23,6 +24,8 @@ def show(found: MemoryReport) -> None:
 
 def render(found: MemoryReport) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(found), style="bold"), Text()]
+    if found.others:
+        parts += [_variants((found, *found.others)), Text(), Text(f"In detail, {found.variant}:")]
     parts += [Text(f"Trainer: GiB of each of {_gpus(found.plan.train_gpus)}, by phase"), _phases(found), Text()]
     parts += [_formulas([(name, "", made) for name, made in of_training(found.plan, found.need.peak)]), Text()]
     if found.kinds and found.kinds[0].share is not None:
@@ -30,6 +33,19 @@ def render(found: MemoryReport) -> RenderableType:
         parts += [Text(f"Server: GiB of each of {_gpus(found.plan.serve_gpus)}, without its cache"), _formulas(rows), Text()]
     parts += [Text(line, style=style) for line, style in _verdicts(found)]
     return Group(*parts)
+
+
+def _variants(reports: Sequence[MemoryReport]) -> Table:
+    """Return a table with a row for each variant: the range that its trainer needs, and the kinds of GPU with how it fits."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("variant", "GPUs", "sequences", "GiB needed"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "variant" else "right")
+    table.add_column("fits")
+    for one in reports:
+        text = Text(", ").join(Text(f"{each.kind}: {each.fit}", style=_COLOURS[each.fit]) for each in one.kinds) if one.kinds else Text("?")
+        size = size_range(one.need.low, one.need.high)
+        table.add_row(one.variant, str(one.plan.train_gpus), f"{one.plan.training.seq_len:,}", size, text)
+    return table
 
 
 def _phases(found: MemoryReport) -> Table:

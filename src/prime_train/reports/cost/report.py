@@ -1,7 +1,7 @@
 """What a training costs: for each machine the bills of the full run and of the smoke run, and the source of the step time."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prime_train.core.offers import Offer, variant_title
 from prime_train.core.spec import HardwareSpec, RunSpec
@@ -64,6 +64,12 @@ def cost_report(
         amount = amount_of(subject, plan, steps, step)
         priced.append(Priced(machine, step, full_run(amount, machine.rate), smoke_run(amount, machine.rate)))
     return CostReport(title, subject.spec, tuple(sorted(priced, key=lambda one: one.full.usd.expected)), tuple(unknown))
+
+
+def all_of(reports: Sequence[CostReport]) -> CostReport:
+    """Return one report on the machines of all, the cheapest first: those of a config's variants."""
+    priced = sorted((one for report in reports for one in report.priced), key=lambda one: one.full.usd.expected)
+    return replace(reports[0], priced=tuple(priced), unknown=tuple(name for report in reports for name in report.unknown))
 
 
 def published(plan: Plan | None, machine: Machine) -> StepTime | None:

@@ -1,6 +1,7 @@
 """The machines for rent as JSON: everything in the table and more, unrounded."""
 
 import json
+from collections.abc import Sequence
 from typing import TypedDict
 
 from prime_train.core.text.commands import worded
@@ -27,6 +28,7 @@ class Machine(TypedDict):
     place: str
     stock: str
     disk_gib: int
+    variant: str
     fits: str
     need_gib: list[float] | None
     need_gib_parts: dict[str, dict[str, float]] | None
@@ -36,7 +38,7 @@ class Machine(TypedDict):
     against: list[dict[str, str]]
 
 
-def text(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str) -> str:
+def text(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, variants: Sequence[str] = ()) -> str:
     model = job.model
     fields = {
         "model": {
@@ -59,14 +61,15 @@ def text(placement: Placement, job: Job, constraints: MachineConstraints, *, tit
         "hardware": None if placement.best is None else hardware(placement.best, constraints),
         "runner_up": _id(placement.runner_up),
         "nearest": [one.offer.offer_id for one in placement.nearest],
-        "machines": [_machine(one) for one in placement.able],
-        "left_out": [_machine(one) for one in placement.left_out],
+        "variants": list(variants),
+        "machines": [_machine(one, variants) for one in placement.able],
+        "left_out": [_machine(one, variants) for one in placement.left_out],
         "left_out_counts": dict(left_out(placement)),
     }
     return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _machine(one: Candidate) -> Machine:
+def _machine(one: Candidate, variants: Sequence[str]) -> Machine:
     offer, need = one.offer, one.need
     return Machine(
         provider=offer.provider,
@@ -82,6 +85,7 @@ def _machine(one: Candidate) -> Machine:
         place=offer.region,
         stock=offer.stock,
         disk_gib=offer.disk_gib,
+        variant=variants[one.variant - 1] if one.variant else "",
         fits=one.fit,
         need_gib=None if need is None else [need.low / GIB, need.high / GIB],
         need_gib_parts=None if need is None else {use.phase: _parts(use.parts) for use in need.uses},

@@ -1,7 +1,7 @@
 """The advice of `find`: the machine to take and why, the next best, what would help if none fits, and how many were excluded."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prime_train.core.advice import Option, Setting
 from prime_train.core.offers import Offer
@@ -19,12 +19,17 @@ FASTER_MIN = 1.2
 """Minimum factor of speed that is worth mentioning; a smaller gain is within the uncertainty of the estimates."""
 
 
-def advice(placement: Placement, job: Job, constraints: MachineConstraints, *, limit: int) -> Iterator[tuple[str, str]]:
-    """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines."""
+def advice(
+    placement: Placement, job: Job, constraints: MachineConstraints, *, limit: int, variants: Sequence[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines, `variants` are those of the
+    config, in words."""
     more = len(placement.able) - limit
     if more > 0:
         yield "more", f"{more} more like these; {_flag(Setting.LIMIT, len(placement.able))} shows all"
-    yield from _with_best(placement, placement.best, constraints) if placement.best is not None else _without_best(placement)
+    if variants:
+        yield "variants", ", ".join(variants)
+    yield from _with_best(placement, placement.best, constraints, variants) if placement.best is not None else _without_best(placement)
     if placement.left_out:
         yield "left out", _grouped(placement)
     yield "assumed", assumptions(job, constraints)
@@ -68,14 +73,18 @@ def assumptions(job: Job, constraints: MachineConstraints) -> str:
     )
 
 
-def _with_best(placement: Placement, best: Candidate, constraints: MachineConstraints) -> Iterator[tuple[str, str]]:
-    yield "take", f"{_named(best)}: {_outcome(best)}"
+def _with_best(
+    placement: Placement, best: Candidate, constraints: MachineConstraints, variants: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    gets = f", with {variants[best.variant - 1]}" if best.variant else ""
+    yield "take", f"{_named(best)}{gets}: {_outcome(best)}"
     among = f"the least expected total of {len(placement.certain)} that fit" if len(placement.certain) > 1 else "the only machine that fits"
     yield "why", f"{among} even at the upper end of the estimated need, {_memory(best)}"
     other = placement.runner_up
     if other is not None:
         yield "next best", f"{_named(other)}: {_outcome(other)}, {_compared(other, best)}"
-    yield "hardware", hardware(best, constraints)
+    if not variants:
+        yield "hardware", hardware(best, constraints)
 
 
 def _without_best(placement: Placement) -> Iterator[tuple[str, str]]:

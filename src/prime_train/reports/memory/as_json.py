@@ -9,9 +9,14 @@ from prime_train.rules.hardware.host_bytes import host_bytes
 
 
 def text(found: MemoryReport) -> str:
+    others = [{"variant": other.variant, "fits": other.fits, **_fields(other)} for other in found.others]
+    fields = {"config": found.title, "variant": found.variant, **_fields(found), "fits": found.fits, "other_variants": others}
+    return json.dumps(fields, indent=2)
+
+
+def _fields(found: MemoryReport) -> dict[str, object]:
     plan, need = found.plan, found.need
-    fields = {
-        "config": found.title,
+    return {
         "model": {"name": plan.model.name, "params": plan.model.params, "guessed": plan.model.guessed},
         "trainer": {
             "gpus": plan.train_gpus,
@@ -25,9 +30,7 @@ def text(found: MemoryReport) -> str:
             "host_gib": host_bytes(plan) / GIB,
         },
         "kinds": [_kind(found, one) for one in found.kinds],
-        "fits": found.fits,
     }
-    return json.dumps(fields, indent=2)
 
 
 def _kind(found: MemoryReport, one: OnKind) -> dict[str, object]:

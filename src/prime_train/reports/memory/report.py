@@ -31,20 +31,26 @@ class OnKind:
 
 @dataclass(frozen=True)
 class MemoryReport:
+    """What the training takes. `variant`: the variant of the config that this is about, in words; empty if it has none. `others`: the
+    reports on the config's other variants."""
+
     title: str
     plan: Plan
     need: Need
     kinds: tuple[OnKind, ...]
+    variant: str = ""
+    others: tuple["MemoryReport", ...] = ()
 
     @property
     def fits(self) -> bool:
-        """Return whether the job fits every kind of GPU, judged by the estimate itself and not by its band."""
-        return all(one.fit is not Fit.NO and (one.share is None or one.serves >= 1) for one in self.kinds)
+        """Return whether the job fits every kind of GPU, in all variants, judged by the estimate itself and not by its band."""
+        mine = all(one.fit is not Fit.NO and (one.share is None or one.serves >= 1) for one in self.kinds)
+        return mine and all(other.fits for other in self.others)
 
 
-def memory_report(title: str, plan: Plan, kinds: Sequence[str]) -> MemoryReport:
+def memory_report(title: str, plan: Plan, kinds: Sequence[str], variant: str = "") -> MemoryReport:
     need = training_need(plan.model, plan.training, plan.train_gpus)
-    return MemoryReport(title, plan, need, tuple(_on(plan, need, kind) for kind in kinds if gpus.named_gb(kind)))
+    return MemoryReport(title, plan, need, tuple(_on(plan, need, kind) for kind in kinds if gpus.named_gb(kind)), variant)
 
 
 def _on(plan: Plan, need: Need, kind: str) -> OnKind:
