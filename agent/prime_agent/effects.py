@@ -114,6 +114,38 @@ class UploadOutputs:
 
 
 @dataclass(frozen=True)
+class RunStep:
+    """Run the command of a step under `after`, whose place in the config is `index`, for the checkpoint of `step`; 0: there is none. The
+    result is StepEnded."""
+
+    index: int
+    step: int
+    tried: int
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Run the command of a step under `after` beside the trainer, for the checkpoint of `step`. The result is EvaluationEnded."""
+
+    index: int
+    step: int
+
+
+@dataclass(frozen=True)
+class PassOver:
+    """Note that the checkpoint of `step` is not evaluated, because that of the step `newer` is complete."""
+
+    index: int
+    step: int
+    newer: int
+
+
+@dataclass(frozen=True)
+class CancelSteps:
+    """Kill the command of a step under `after`, and start no other one."""
+
+
+@dataclass(frozen=True)
 class FallBack:
     """Continue uploads from `point`, which was restored instead of a newer checkpoint; chunks with the digests `damaged` are damaged in the
     bucket."""
@@ -144,6 +176,10 @@ Effect = (
     | GatherEvidence
     | KeepLog
     | UploadOutputs
+    | RunStep
+    | Evaluate
+    | PassOver
+    | CancelSteps
     | FallBack
     | Exit
 )

@@ -161,6 +161,24 @@ class OutputsUploaded:
 
 
 @dataclass(frozen=True)
+class StepEnded:
+    """The command of a step under `after` has ended. `problem`: why it failed; "" if it did not."""
+
+    index: int
+    problem: str = ""
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class EvaluationEnded:
+    """An evaluation beside the trainer has ended. `problem`: why it failed; "" if it did not."""
+
+    index: int
+    step: int
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class CommitAnswered:
     step: int
     reply: Reply
@@ -215,6 +233,8 @@ Event = (
     | Uploaded
     | UploadFailed
     | OutputsUploaded
+    | StepEnded
+    | EvaluationEnded
     | CommitAnswered
     | Settled
     | CommitFailed

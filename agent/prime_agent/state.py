@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from prime_agent.after.schedule import AfterSteps, Evaluations, scheduled
 from prime_agent.checkpoints.disk_forecast import FreeSpaceSamples, full_s
 from prime_agent.checkpoints.stats import SaveHistory, behind, report, too_fast
 from prime_agent.checkpoints.transfers import Transfers
@@ -13,6 +14,7 @@ from prime_agent.heartbeat_channel import HeartbeatChannel
 from prime_agent.outputs.schedule import OutputUploads
 from prime_agent.trainer.services import Services
 from prime_agent.trainer.steps import Steps, slow_s
+from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Heartbeat, JobExit, Phase
@@ -36,6 +38,10 @@ class Job:
     train_s_max: int | None = None
     identity: str = ""
     deadline_in_s: int | None = None
+    trained: bool = False
+    """Whether an earlier attempt has trained to the end, with the checkpoint of `resume_step`."""
+    after_done: int = 0
+    """Number of steps under `after` that earlier attempts have done."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,8 @@ class AgentState:
     outputs: OutputUploads = field(default_factory=OutputUploads)
     saves: SaveHistory = field(default_factory=SaveHistory)
     free_space: FreeSpaceSamples = field(default_factory=FreeSpaceSamples)
+    after: AfterSteps = field(default_factory=AfterSteps)
+    evaluations: Evaluations = field(default_factory=Evaluations)
     running: bool = False
     """Whether the trainer has been started and has not ended."""
     stop: Stop | None = None
@@ -105,9 +113,14 @@ class AgentState:
 
 
 def initial(job: Job) -> AgentState:
-    transfers = Transfers(uploaded_step=job.resume_step or 0)
+    resume_step = job.resume_step or 0
     return AgentState(
-        job, HeartbeatChannel(heartbeat_s=job.spec.health.heartbeat_s), transfers=transfers, committed_step=job.resume_step or 0
+        job,
+        HeartbeatChannel(heartbeat_s=job.spec.health.heartbeat_s),
+        transfers=Transfers(uploaded_step=resume_step),
+        after=AfterSteps(done=job.after_done),
+        evaluations=scheduled(job.spec.after, resume_step),
+        committed_step=resume_step,
     )
 
 
@@ -135,7 +148,10 @@ def is_upload_pending(state: AgentState, now_s: float) -> bool:
 def are_outputs_pending(state: AgentState) -> bool:
     """Return whether outputs that a trainer which has ended left on this disk are not all in the bucket, as far as is known."""
     outputs, flush = state.outputs, state.flush
-    return flush is not None and bool(state.job.spec.outputs) and (outputs.last_done <= flush.output_uploads or bool(outputs.refused))
+    if flush is None or not output_patterns(state.job.spec):
+        return False
+    # What a step after training leaves, and cannot be uploaded, is that step's failure.
+    return outputs.last_done <= flush.output_uploads or (bool(outputs.refused) and not state.after.trained)
 
 
 def upload_problem(state: AgentState, now_s: float) -> str:
@@ -169,7 +185,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         step=steps.step,
         step_age_s=0 if steps.rose_s is None else max(0, int(now_s - steps.rose_s)),
         step_slow_s=slow_s(steps),
-        saving=state.transfers.saving and state.running,
+        saving=(state.transfers.saving or state.evaluations.running) and state.running,
         preempting=state.preempting,
         sick=health_problem.cause if health_problem is not None else None,
         sick_detail=health_problem.detail[:DETAIL_CHARS_MAX] if health_problem is not None else "",
@@ -178,6 +194,9 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         upload_pending=is_upload_pending(state, now_s),
         upload_problem=state.upload_problem,
         outputs_pending=state.phase is Phase.FLUSH and are_outputs_pending(state),
+        trained=state.after.trained,
+        after_done=state.after.done if state.after.trained else 0,
+        after_failed=state.after.failed,
         gpu_util_pct=mean_util_pct(loads),
         gpu_mem_mib=used_mib(loads),
         gpus=report_gpus(state.gpus.snapshot),

@@ -14,6 +14,7 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent import health as health_problem
 from prime_agent import heartbeat_channel as channel
+from prime_agent.after import schedule as steps_after
 from prime_agent.checkpoints import disk_forecast, transfers
 from prime_agent.checkpoints import stats as saves
 from prime_agent.gpu import health as gpu_health
@@ -21,6 +22,7 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, heartbeat, reached, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
+from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
@@ -66,6 +68,8 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
         moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
     if state.flush is not None and state.flush.until_s is not None:
         moments.append(state.flush.until_s)
+    if (step_s := steps_after.due_s(state.after)) is not None and state.phase is Phase.AFTER:
+        moments.append(step_s)
     if state.health_problem is not None and not state.health_problem.is_reported:
         moments.append(state.health_problem.report_s)
     return min((moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX)
@@ -113,12 +117,16 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
             return _scanned(state, moved, now_s), ()
         case v.Uploaded(step_, key, sent):
-            moved = transfers.uploaded(state.transfers, step_, key, now_s)
-            return replace(state, transfers=moved, saves=replace(state.saves, moved=sent or state.saves.moved)), ()
+            return _uploaded(state, step_, key, sent, now_s)
         case v.UploadFailed(step_, why):
             return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
         case v.OutputsUploaded(refused, failed):
             return _outputs_uploaded(state, refused, failed, now_s), ()
+        case v.StepEnded(index, problem, tail):
+            return _step_ended(state, index, problem, tail, now_s), ()
+        case v.EvaluationEnded():
+            ended = replace(state.evaluations, running=False)
+            return replace(state, evaluations=ended, outputs=outputs.schedule(state.outputs, now_s)), ()
         case v.CommitAnswered(step_, reply):
             return _commit_answered(state, step_, reply, now_s)
         case v.Settled():
@@ -140,9 +148,29 @@ def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> Age
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved)
 
 
+def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float) -> Out:
+    moved = transfers.uploaded(state.transfers, step_, key, now_s)
+    spec = state.job.spec
+    evaluations, effects = steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps)
+    kept = replace(state.saves, moved=sent or state.saves.moved)
+    return replace(state, transfers=moved, saves=kept, evaluations=evaluations), effects
+
+
 def _outputs_uploaded(state: AgentState, refused: str, failed: str, now_s: float) -> AgentState:
     done = outputs.ended(state.outputs, refused=refused, failed=failed)
-    return replace(state, outputs=done if state.flush is None else outputs.reschedule(done, now_s, before=state.flush.output_uploads))
+    before = state.flush.output_uploads if state.flush is not None else None
+    if state.after.end is not None:
+        before = state.after.end.uploads
+    return replace(state, outputs=done if before is None else outputs.reschedule(done, now_s, before=before))
+
+
+def _step_ended(state: AgentState, index: int, problem: str, tail: str, now_s: float) -> AgentState:
+    """Record the end of the command of a step after training, and schedule the upload of what it left."""
+    if state.phase is not Phase.AFTER or index != state.after.done:
+        return state
+    step_ = state.job.spec.after[index]
+    after = steps_after.command_ended(state.after, step_, problem, tail, now_s, uploads=state.outputs.started)
+    return replace(state, after=after, outputs=outputs.schedule(state.outputs, now_s))
 
 
 def _evidence_done(state: AgentState, why: str, now_s: float, *, kept: bool) -> AgentState:
@@ -168,10 +196,12 @@ def _phase_done(state: AgentState, phase: Phase, now_s: float) -> Out:
     if phase is not state.phase or phase not in ORDER[:-1]:
         return state, ()
     after = ORDER[ORDER.index(phase) + 1]
-    if after is Phase.SMOKE and state.job.spec.smoke is None:
+    if after is Phase.SMOKE and (state.job.spec.smoke is None or state.job.trained):
         after = Phase.RESTORE
     if after is Phase.RESTORE and state.job.resume_step is None:
         after = Phase.TRAIN
+    if after is Phase.TRAIN and state.job.trained:
+        return _begin_after(state, now_s)
     return _enter(state, after, now_s)
 
 
@@ -194,7 +224,7 @@ def _saved(state: AgentState, moved: transfers.Transfers, now_s: float) -> saves
 def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
     """Continue from an older checkpoint, which was restored instead of the requested one."""
     moved = replace(state.transfers, uploaded_step=step_)
-    job = replace(state.job, resume_step=step_)
+    job = replace(state.job, resume_step=step_, trained=False)  # the steps after the older checkpoint are trained again
     note = f"resumes from step {step_}: {why}"
     return replace(state, job=job, transfers=moved, committed_step=step_, damaged_step=damaged_step, note=note)
 
@@ -347,7 +377,7 @@ def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str =
 
 def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
     """Enter the flush, after which nothing else is left to do."""
-    trained = state.transfers.open
+    trained = state.transfers.open or state.after.trained
     # Without a sentinel file, only the absence of changes distinguishes a complete checkpoint from one truncated by a crash. So after a
     # crash only checkpoints that were unchanged before it count.
     clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
@@ -367,9 +397,9 @@ def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
 
 def _enforce_deadline(state: AgentState, now_s: float) -> Out:
     """Enforce the limits on time in the agent as well, because the control plane may be unavailable."""
-    if state.deadline_s is not None and now_s >= state.deadline_s and state.running:
+    if state.deadline_s is not None and now_s >= state.deadline_s and (state.running or state.phase is Phase.AFTER):
         return _stopping(state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s)
-    if state.train_until_s is None or now_s < state.train_until_s:
+    if state.train_until_s is None or now_s < state.train_until_s or state.after.trained:
         return state, ()
     return _stopping(state, Cause.HOURS_SPENT, f"the {state.job.train_s_max} s of training left to this run are spent", now_s)
 
@@ -388,7 +418,7 @@ def _kill_what_stays(state: AgentState, now_s: float) -> Out:
 
 def _diagnose(state: AgentState, now_s: float) -> Out:
     """Gather evidence first and report the health problem afterwards, because the control plane replaces the machine after the report."""
-    if state.phase in (Phase.FLUSH, Phase.EXITED):
+    if state.phase in (Phase.FLUSH, Phase.AFTER, Phase.EXITED):
         return replace(state, health_problem=None), ()
     saving, training = state.transfers.saving, _is_training(state)
     found = health_problem.found(
@@ -424,8 +454,75 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
     if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
         return state, ()
     flush = _honest(state, state.flush)
+    if flush.exit.cause is Cause.FINISHED and state.after.done < len(state.job.spec.after):
+        order = _order_instead(state, flush)
+        if order is None:
+            return _begin_after(state, now_s)
+        flush = replace(flush, exit=order)
+        state = replace(state, after=replace(state.after, trained=True))
     closed = replace(state.transfers, open=False)
     return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=now_s + EXIT_S_MAX)), ()
+
+
+def _order_instead(state: AgentState, flush: Flush) -> JobExit | None:
+    """Return how the attempt ends, although training has succeeded and steps after it are left, because it has to leave; None if it may
+    stay."""
+    if state.stop is not None and state.stop.cause in (*FLUSHED, Cause.PREEMPTED):
+        return _job_exit(state.stop.cause, state.stop.detail)
+    if state.preempting:
+        return _job_exit(Cause.PREEMPTED, "SIGTERM: the machine is being preempted")
+    return _job_exit(Cause.STOPPED_GRACEFULLY, "the control plane ordered a flush and stop") if flush.until_s is not None else None
+
+
+def _begin_after(state: AgentState, now_s: float) -> Out:
+    """Go on with the steps after training, which has succeeded, and all that it left is durable."""
+    evaluations, effects = steps_after.given_up(state.evaluations, state.transfers.uploaded_step)
+    after = steps_after.begun(state.after, now_s)
+    state = replace(state, phase=Phase.AFTER, flush=None, stop=None, note="", after=after, evaluations=evaluations)
+    return _with_news(state), effects
+
+
+def _run_steps(state: AgentState, now_s: float) -> Out:
+    """Run the steps after training, one after the other. The first one waits for an evaluation that goes on."""
+    steps_ = state.job.spec.after
+    if state.phase is not Phase.AFTER or state.evaluations.running:
+        return state, ()
+    if steps_after.is_over(state.after, state.outputs.last_done):
+        return _step_over(state, now_s)
+    if state.after.done >= len(steps_):
+        return _end(state, JobExit(cause=Cause.FINISHED, code=0), now_s), ()
+    after, effects = steps_after.pace(state.after, now_s, steps_, state.transfers.uploaded_step)
+    if not effects:
+        return state, ()
+    step_ = steps_[after.done]
+    tried = f", try {after.tries + 1} of {step_.retries + 1}" if step_.retries else ""
+    note = f"step {after.done + 1} of {len(steps_)} after training: {step_.name}{tried}"
+    return _with_news(replace(state, after=after, note=note)), effects
+
+
+def _step_over(state: AgentState, now_s: float) -> Out:
+    assert state.after.end is not None
+    step_, end, refused = state.job.spec.after[state.after.done], state.after.end, state.outputs.refused
+    problem = steps_after.problem_of(state.after, refused)
+    if problem and step_.required:
+        detail = f"{step_.name}: {problem}"
+        failed = _job_exit(Cause.AFTER_FAILED, detail, tail=end.log_tail)
+        return _end(replace(state, keeping_log=True), failed, now_s), (e.KeepLog(Phase.AFTER),)
+    after = steps_after.over(state.after, step_, problem, now_s, refused=refused)
+    return _run_steps(_with_news(replace(state, after=after)), now_s)
+
+
+def _evaluate(state: AgentState, now_s: float) -> Out:
+    """Evaluate checkpoints while training goes on, and no longer once the attempt ends without success."""
+    if state.evaluations.cancelled:
+        return state, ()
+    ends = state.stop is not None or (state.flush is not None and state.flush.exit.cause is not Cause.FINISHED)
+    if ends and state.evaluations.running:
+        return replace(state, evaluations=replace(state.evaluations, cancelled=True)), (e.CancelSteps(),)
+    if not state.running or ends:
+        return state, ()
+    evaluations, effects = steps_after.pace_evaluations(state.evaluations)
+    return replace(state, evaluations=evaluations), effects
 
 
 def _pressed(state: AgentState, now_s: float) -> AgentState:
@@ -438,7 +535,7 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
     """Return the flush with an exit that does not claim success: while the last checkpoint or outputs are not in the bucket, the attempt
     may not report that it finished or flushed."""
     moved, finished = state.transfers, flush.exit.cause is Cause.FINISHED
-    if not moved.open or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
+    if not (moved.open or state.after.trained) or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
     detail = "" if moved.is_idle else moved.problem or "the upload of the last checkpoint did not end in time"
     lost = detail or (_lost(state) if finished else "") or _lost_outputs(state, flush)
@@ -448,7 +545,7 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
 
 
 def _lost_outputs(state: AgentState, flush: Flush) -> str:
-    if _are_outputs_done(state, flush) or not state.job.spec.outputs:
+    if _are_outputs_done(state, flush) or not output_patterns(state.job.spec):
         return ""
     return f"outputs were not uploaded: {state.outputs.problem or 'their upload did not end in time'}"
 
@@ -488,7 +585,7 @@ def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
     """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are uploaded once, without retries. Outputs
     that would only be refused again delay the end only of a run that has finished."""
     uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
-    if not state.job.spec.outputs:
+    if not output_patterns(state.job.spec):
         return uploads.started > flush.output_uploads and not uploads.in_flight
     return not are_outputs_pending(state) if finished else uploads.last_done > flush.output_uploads
 
@@ -512,6 +609,8 @@ ACTS: tuple[Callable[[AgentState, float], Out], ...] = (
     _transfer,
     _upload_outputs,
     _watch_uploads,
+    _evaluate,
     _finish_flush,
+    _run_steps,
     _send_heartbeat_if_due,
 )

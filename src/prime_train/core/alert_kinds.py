@@ -43,6 +43,7 @@ class AlertKind(StrEnum):
     LAUNCHING = "launching"
     STARTING = "starting"
     UPLOADING = "uploading"
+    FINISHING = "finishing"
     SETTLED = "settled"
     BILLED = "billed"
     RESUMED = "resumed"
@@ -93,6 +94,7 @@ _POLICIES: Mapping[AlertKind, AlertPolicy] = {
     AlertKind.LAUNCHING: _DISPLAY_ONLY,
     AlertKind.STARTING: _DISPLAY_ONLY,
     AlertKind.UPLOADING: _DISPLAY_ONLY,
+    AlertKind.FINISHING: _DISPLAY_ONLY,
     AlertKind.SETTLED: _DISPLAY_ONLY,
     AlertKind.BILLED: _DISPLAY_ONLY,
     AlertKind.RESUMED: _DISPLAY_ONLY,

@@ -64,7 +64,7 @@ def _used_up(run: Run, now_s: int) -> Iterator[Limit]:
     budget, flush_s = run.spec.budget, flush_from_s(run)
     if ledger.spent(run, now_s).usd >= budget.usd * (1 - RESERVED_SHARE):
         yield Limit.USD
-    if budget.hours is not None and training_s(run, now_s) >= budget.hours * 3600:
+    if budget.hours is not None and run.trained_step is None and training_s(run, now_s) >= budget.hours * 3600:
         yield Limit.HOURS
     if flush_s is not None and now_s >= flush_s:
         yield Limit.DEADLINE

@@ -59,6 +59,7 @@ class Cause(StrEnum):
     WEIGHT_BROADCAST = "weight_broadcast"
     EMPTY_BATCHES = "empty_batches"
     LOG_RULE = "log_rule"
+    AFTER_FAILED = "after_failed"
     HOURS_SPENT = "hours_spent"
     DEADLINE = "deadline"
     BUDGET_SPENT = "budget_spent"
@@ -178,6 +179,9 @@ POLICY: dict[Cause, Policy] = {
         _NEVER, "no rollouts to train on", "Look at the rollouts: all of them failed or were filtered out.", needs_person=True
     ),
     Cause.LOG_RULE: Policy(_NEVER, "a log rule fired", "Read the matched line.", needs_person=True),
+    Cause.AFTER_FAILED: Policy(
+        _NEVER, "a required step after training failed", "Training has succeeded and is not repeated: mend the step, and resume the run."
+    ),
     Cause.HOURS_SPENT: Policy(_NEVER, "hours spent", "Raise budget.hours.", needs_person=True),
     Cause.DEADLINE: Policy(_NEVER, "deadline reached", "Set a later budget.deadline.", needs_person=True),
     Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise budget.usd.", needs_person=True),
@@ -192,6 +196,7 @@ were reached. If it could not upload the last checkpoint or the outputs in time,
 
 MENDED_IN_CONFIG = frozenset(
     {
+        Cause.AFTER_FAILED,
         Cause.BAD_CONFIG,
         Cause.EMPTY_BATCHES,
         Cause.GPU_OOM,

@@ -49,6 +49,13 @@ class SeeUpload:
 
 
 @dataclass(frozen=True)
+class SeeAfter:
+    """The trainer has ended with success, all that it left is durable, and the steps under `after` are run."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class ChooseResume:
     """The attempt is fenced: choose what the next attempt restores."""
 

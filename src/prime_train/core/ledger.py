@@ -1,8 +1,8 @@
 """The split of paid time and money by purpose.
 
 Each attempt's paid seconds (from the create call until the provider confirms "gone") are split, in order, into provision (until the agent's
-first heartbeat), restore (set-up, verification, restore, until the first step), training (until the last sign of life), detection (until
-the fence) and teardown (until the pod was gone). Training that repeats steps which an earlier attempt had reached is recomputed, the rest
+first heartbeat), restore (set-up, verification, restore, until the first step), training and then the steps after it (until the last sign
+of life), detection (until the fence) and teardown (until the pod was gone). Training that repeats steps which an earlier attempt had reached is recomputed, the rest
 is useful.
 """
 
@@ -20,10 +20,11 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
     marks = [start_s]
     fenced_s = attempt.fenced_s if attempt.fenced_s is not None else end_s
     sign_s = attempt.last_sign_s if attempt.last_sign_s is not None and attempt.fenced_s is not None else fenced_s
-    for mark_s in (attempt.first_heartbeat_s, attempt.first_step_s, sign_s, fenced_s, end_s):
-        at_s = mark_s if mark_s is not None else (sign_s if len(marks) < 3 else end_s)
-        marks.append(min(end_s, max(marks[-1], at_s)))
-    provision_s, restore_s, train_s, detection_s, teardown_s = (b - a for a, b in pairwise(marks))
+    after_s = attempt.after_s if attempt.after_s is not None else sign_s
+    first_step_s = attempt.first_step_s if attempt.first_step_s is not None else after_s
+    for mark_s in (attempt.first_heartbeat_s, first_step_s, min(after_s, sign_s), sign_s, fenced_s, end_s):
+        marks.append(min(end_s, max(marks[-1], mark_s if mark_s is not None else sign_s)))
+    provision_s, restore_s, train_s, steps_s, detection_s, teardown_s = (b - a for a, b in pairwise(marks))
     recomputed_s = _recomputed_s(attempt, train_s)
     paid_s = end_s - start_s
     usd = attempt_usd(attempt, paid_s)
@@ -34,10 +35,11 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
         restore_s=restore_s,
         useful_s=train_s - recomputed_s,
         recomputed_s=recomputed_s,
+        after_s=steps_s,
         detection_s=detection_s,
         teardown_s=teardown_s,
         usd=usd,
-        usd_wasted=usd * (1 - (train_s - recomputed_s) / paid_s) if paid_s else usd,
+        usd_wasted=usd * (1 - (train_s - recomputed_s + steps_s) / paid_s) if paid_s else usd,
     )
 
 

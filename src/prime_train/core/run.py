@@ -30,6 +30,8 @@ class RunState(StrEnum):
     DRAINING = "draining"
     UPLOADING = "uploading"
     """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet: its machine has the only copy."""
+    FINISHING = "finishing"
+    """Training has succeeded, and the steps under `after` are run."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -43,6 +45,7 @@ class Event(StrEnum):
     FIRST_STEP = "first_step"
     DRAIN = "drain"
     UPLOAD = "upload"
+    FINISH = "finish"
     LOST = "lost"
     SUCCEED = "succeed"
     FAIL = "fail"
@@ -53,7 +56,15 @@ class Event(StrEnum):
 
 TERMINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})
 ACTIVE_STATES = frozenset(
-    {RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING, RunState.UPLOADING}
+    {
+        RunState.LAUNCHING,
+        RunState.BOOTING,
+        RunState.STARTING,
+        RunState.TRAINING,
+        RunState.DRAINING,
+        RunState.UPLOADING,
+        RunState.FINISHING,
+    }
 )
 """States with an attempt whose lease is open."""
 
@@ -66,12 +77,18 @@ TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
     (_S.STARTING, _E.DRAIN): _S.DRAINING,
     (_S.TRAINING, _E.DRAIN): _S.DRAINING,
     (_S.UPLOADING, _E.DRAIN): _S.DRAINING,
+    (_S.FINISHING, _E.DRAIN): _S.DRAINING,
     (_S.STARTING, _E.UPLOAD): _S.UPLOADING,
     (_S.TRAINING, _E.UPLOAD): _S.UPLOADING,
+    (_S.FINISHING, _E.UPLOAD): _S.UPLOADING,
+    (_S.STARTING, _E.FINISH): _S.FINISHING,
+    (_S.TRAINING, _E.FINISH): _S.FINISHING,
+    (_S.UPLOADING, _E.FINISH): _S.FINISHING,
     (_S.STARTING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.TRAINING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.DRAINING, _E.SUCCEED): _S.SUCCEEDED,
     (_S.UPLOADING, _E.SUCCEED): _S.SUCCEEDED,
+    (_S.FINISHING, _E.SUCCEED): _S.SUCCEEDED,
     **{(state, _E.LOST): _S.QUEUED for state in ACTIVE_STATES},
     **{(state, _E.FAIL): _S.FAILED for state in ACTIVE_STATES | {_S.QUEUED}},
     **{(state, _E.STOP): _S.STOPPED for state in ACTIVE_STATES | {_S.QUEUED}},
@@ -140,6 +157,8 @@ class Attempt:
     evidence_requested_s: int | None = None
     uploading_s: int | None = None
     """The second since which the machine is kept only because it has the only copy of the last checkpoint or of outputs."""
+    after_s: int | None = None
+    """The second since which the steps under `after` are run; None: not yet."""
     fenced_s: int | None = None
     cause: Cause | None = None
     detail: str = ""
@@ -165,6 +184,7 @@ class Totals:
     restore_s: int = 0
     useful_s: int = 0
     recomputed_s: int = 0
+    after_s: int = 0
     detection_s: int = 0
     teardown_s: int = 0
     usd: float = 0.0
@@ -247,6 +267,12 @@ class Run:
     """Causes of the latest consecutive attempts that made no new step durable."""
     best_step: int = 0
     durable_step: int = 0
+    trained_step: int | None = None
+    """Step of the newest checkpoint when training had succeeded, from which steps under `after` are left to do; None: it has not."""
+    after_done: int = 0
+    """Number of steps under `after` that are done, the first ones in their order."""
+    after_failed: str = ""
+    """The steps among these that failed, and why."""
     step_slow_s: float | None = None
     notices: tuple[NotificationRecord, ...] = ()
     """The current conditions that people have been notified of, so that they are notified once."""
@@ -377,4 +403,13 @@ def with_heartbeat(run: Run, lease: Lease) -> Run:
     step = max(attempt.last_step, lease.heartbeat.step if lease.heartbeat is not None else 0)
     durable = max(attempt.durable_step, lease.committed_step)
     newest = replace(attempt, last_step=max(step, durable), durable_step=durable)
+    run = _with_steps_after_training(run, lease.heartbeat, durable)
     return replace(with_attempt(run, newest), best_step=max(run.best_step, newest.last_step), durable_step=max(run.durable_step, durable))
+
+
+def _with_steps_after_training(run: Run, heartbeat: Heartbeat | None, durable_step: int) -> Run:
+    if heartbeat is None or not heartbeat.trained:
+        return run
+    trained_step = run.trained_step if run.trained_step is not None else durable_step
+    failed = heartbeat.after_failed or run.after_failed
+    return replace(run, trained_step=trained_step, after_done=max(run.after_done, heartbeat.after_done), after_failed=failed)

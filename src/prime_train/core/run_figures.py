@@ -14,7 +14,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Run, Totals, with_heartbeat
 from prime_train.core.text.formatting import percents, span, spans, usd, usds
 
-PARTS = ("provision", "restore", "useful", "recomputed", "detection", "teardown")
+PARTS = ("provision", "restore", "useful", "recomputed", "after", "detection", "teardown")
 """The parts of the ledger, in the order in which they are paid."""
 
 
@@ -128,12 +128,14 @@ class RunFigures:
 
     @cached_property
     def parts(self) -> tuple[LedgerPart, ...]:
-        """Return the ledger, part by part, over all attempts and other machines. An attempt's cost is spread evenly over its seconds."""
+        """Return the ledger, part by part, over all attempts and other machines. An attempt's cost is spread evenly over its seconds. Steps
+        after training are left out if none took any time."""
         rows = ledger.rows(self.run, self.now_s)
         seconds = [sum(getattr(row, f"{part}_s") for row in rows) for part in PARTS]
         dollars = [sum(row.usd * getattr(row, f"{part}_s") / row.paid_s for row in rows if row.paid_s) for part in PARTS]
         texts = zip(spans(seconds, self.totals.paid_s), usds(dollars, self.totals.usd), percents(seconds), strict=True)
-        return tuple(LedgerPart(*part, *words) for part, words in zip(zip(PARTS, seconds, dollars, strict=True), texts, strict=True))
+        every = [LedgerPart(*part, *words) for part, words in zip(zip(PARTS, seconds, dollars, strict=True), texts, strict=True)]
+        return tuple(part for part in every if part.seconds or part.name != "after")
 
     @property
     def useful_share(self) -> str:

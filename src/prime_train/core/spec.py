@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
+from prime_train.core.after.steps import violation_of_env, violation_of_steps
 from prime_train.core.causes import Cause
 from prime_train.core.offers import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
@@ -381,6 +382,36 @@ class SmokeSpec(Part):
     timeout_s: Seconds = 600
 
 
+class AfterSpec(Part):
+    """A command that is run once training has succeeded, such as an evaluation, an export or an upload to the Hugging Face Hub."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
+    """Name of the step, by which its results are found: lower-case letters, digits and hyphens, at most 32."""
+    run: str = Field(min_length=1)
+    """Command line, run by /bin/sh in the working tree. PRIME_TRAIN_CHECKPOINT is the folder of the checkpoint, PRIME_TRAIN_STEP its step,
+    and PRIME_TRAIN_RESULTS a file to which the command may write its results, as a JSON object of numbers."""
+    env: dict[EnvName, str] = Field(default_factory=dict)
+    """Environment variables of this step, besides those of the trainer."""
+    timeout_s: Seconds = 3600
+    """Longest time in seconds of one try, after which it is killed."""
+    retries: int = Field(default=0, ge=0, le=10)
+    """How often the command is run again if it fails."""
+    required: bool = False
+    """Whether the run fails if this step does. By default the run has succeeded, and people are notified of the step."""
+    outputs: tuple[InsidePath, ...] = ()
+    """Glob patterns of files that the step leaves, which are uploaded like the run's outputs."""
+    evaluate_every: int | None = Field(default=None, ge=1)
+    """If set, the command is also run while training goes on, beside the trainer: on the newest complete checkpoint, once for each so many
+    steps. While one runs, no other is started; checkpoints that were passed over are named."""
+
+    @model_validator(mode="after")
+    def _sets_no_variable_of_ours(self) -> Self:
+        violation = violation_of_env(self.env)
+        if violation is not None:
+            raise ValueError(violation)
+        return self
+
+
 class CheckpointSpec(Part):
     """Where the trainer saves, when a checkpoint is complete, and which ones are kept."""
 
@@ -555,6 +586,8 @@ class RunSpec(Part):
     output_file_gib_max: Gib = 2.0
     """Largest size of one output."""
     success: SuccessSpec | None = None
+    after: tuple[AfterSpec, ...] = ()
+    """Commands that are run, in order, once training has succeeded and all that it left is uploaded."""
     tags: tuple[Tag, ...] = ()
     """Words to find runs by, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, at most 32 each."""
 
@@ -600,6 +633,13 @@ class RunSpec(Part):
         violation = violation_of_outputs(self.outputs, folder=self.checkpoints.folder, checkpoint=self.checkpoints.pattern)
         if violation is not None:
             raise ValueError(f"outputs: {violation}")
+        return self
+
+    @model_validator(mode="after")
+    def _steps_after_training_are_distinct(self) -> Self:
+        violation = violation_of_steps(self)
+        if violation is not None:
+            raise ValueError(violation)
         return self
 
     @model_validator(mode="after")

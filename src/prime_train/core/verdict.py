@@ -247,7 +247,7 @@ def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
         return Sick(heartbeat.exit.cause, heartbeat.exit.detail, exited=True)
     resumed = run.resume.step if run.resume else 0
     step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
-    if steps is not None and step < steps:
+    if steps is not None and step < steps and not heartbeat.trained:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
     if durable < heartbeat.exit.saved_step:
         return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {heartbeat.exit.saved_step} was never committed", exited=True)
@@ -281,6 +281,8 @@ def _is_durable(run: Run, heartbeat: Heartbeat, lease: Lease) -> bool:
 def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s: int) -> Stalled | None:
     """Return the stall proven by the last heartbeat, or None. What happened after that heartbeat is unknown, and missing heartbeats are
     judged as silence."""
+    if heartbeat.phase is Phase.AFTER:
+        return None  # the agent limits the time of each step after training
     if heartbeat.upload_pending:
         return None  # no further step is expected; how long the machine is kept is a question of money
     health = run.spec.health

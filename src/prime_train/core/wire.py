@@ -68,7 +68,7 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_PROBLEM_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s")
+LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "trained", "after_done")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 AttemptNumber = Annotated[int, Field(ge=1, le=10**9)]
@@ -100,6 +100,8 @@ class Phase(StrEnum):
     RESTORE = "restore"
     TRAIN = "train"
     FLUSH = "flush"
+    AFTER = "after"
+    """The trainer has ended with success, all that it left is durable, and the steps under `after` are run."""
     EXITED = "exited"
 
 
@@ -195,6 +197,12 @@ class Heartbeat(Wire):
     """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
     outputs_pending: bool = False
     """The trainer has exited, and not all outputs are in the bucket yet."""
+    trained: bool = False
+    """The trainer has ended with success, and all that it left is durable: only steps under `after` are left."""
+    after_done: Count = 0
+    """Number of steps under `after` that have ended, the first ones in their order, and whose outputs are in the bucket."""
+    after_failed: Line = Field(default="", max_length=500)
+    """The steps among these that failed, and why."""
     gpu_util_pct: float | None = None
     gpu_mem_mib: float | None = None
     gpus: Gpus | None = None
@@ -291,6 +299,10 @@ class Bootstrap(Answered):
     now_s: int = 0
     identity: Identity = ""
     """The identity of the attempt, included in all its messages."""
+    trained: bool = False
+    """The trainer has ended with success in an earlier attempt, with the checkpoint `resume`: only steps under `after` are left."""
+    after_done: int = 0
+    """Number of steps under `after` that earlier attempts have done."""
 
     def as_json(self) -> str:
         """Return the JSON without later fields that are empty, because older agents refuse unknown fields."""

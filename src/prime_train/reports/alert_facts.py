@@ -119,6 +119,7 @@ def _ledger(now: RunFigures, attempt: Attempt | None) -> Facts:
 _WORDS = {
     "useful": "useful",
     "recomputed": "done again",
+    "after": "steps after training",
     "provision": "machines starting up",
     "restore": "set-up",
     "detection": "noticing losses",

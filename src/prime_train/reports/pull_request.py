@@ -27,6 +27,7 @@ MARKS: dict[RunState, str] = {
     RunState.TRAINING: "🟢",
     RunState.DRAINING: "🟠",
     RunState.UPLOADING: "🔵",
+    RunState.FINISHING: "🔵",
     RunState.SUCCEEDED: "✅",
     RunState.FAILED: "❌",
     RunState.CANCELLED: "⛔",
@@ -41,6 +42,7 @@ SAYS: dict[RunState, str] = {
     RunState.TRAINING: "is training",
     RunState.DRAINING: "saves, and gives back its machine",
     RunState.UPLOADING: "has finished training, and uploads what it left",
+    RunState.FINISHING: "has finished training, and runs the steps after it",
     RunState.SUCCEEDED: "has succeeded",
     RunState.FAILED: "has failed",
     RunState.CANCELLED: "was cancelled",
@@ -136,6 +138,7 @@ def _causes(now: RunFigures) -> str:
 _WORDS = {
     "useful": "useful training",
     "recomputed": "repeated training",
+    "after": "steps after training",
     "provision": "waiting for machines to start",
     "restore": "setup and restore",
     "detection": "until a lost machine was detected",

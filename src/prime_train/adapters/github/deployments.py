@@ -14,6 +14,7 @@ STATES: dict[RunState, str] = {
     RunState.TRAINING: "in_progress",
     RunState.DRAINING: "in_progress",
     RunState.UPLOADING: "in_progress",
+    RunState.FINISHING: "in_progress",
     RunState.SUCCEEDED: "success",
     RunState.FAILED: "failure",
     RunState.CANCELLED: "inactive",

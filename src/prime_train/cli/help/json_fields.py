@@ -8,7 +8,7 @@ from collections.abc import Mapping
 _STATUS = {
     "run": "id of the run",
     "name": "name of its config",
-    "state": "queued, launching, booting, starting, training, draining, uploading, succeeded, failed, cancelled or stopped",
+    "state": "queued, launching, booting, starting, training, draining, uploading, finishing, succeeded, failed, cancelled or stopped",
     "desired": "what the user asked for last: run, stop or cancel",
     "why": "reason for its current state, in words",
     "attempt": "number of the newest attempt; 0 before the first",

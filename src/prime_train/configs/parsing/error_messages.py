@@ -1,5 +1,6 @@
 """Rewrites pydantic's errors for users, each at its place in the file."""
 
+import re
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,12 +38,16 @@ _BOUNDS = {
 _PATTERNS = {
     "trainer.prime_rl.ref": "must be a commit: 8 to 40 digits and letters from a to f",
     "name": "must be at most 32 lower-case letters, digits and inner hyphens",
+    "after.name": "must be at most 32 lower-case letters, digits and inner hyphens",
     "environment": "must be the name of a variable: letters, digits and _, not starting with a digit",
     "secrets": "must be the name of a variable of the control plane, such as HF_TOKEN",
     "tags": "must be a word of at most 32 lower-case letters, digits and inner dots, hyphens and underscores",
     "alerts.webhook": "must be the name of a variable of the control plane that holds the URL, such as ALERT_URL",
 }
 """Descriptions of what a key's pattern requires, by key, in plain words."""
+
+
+_STEP_IN_NAME = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,11 @@ def _name(path: Sequence[str | int]) -> str:
     return text.lstrip(".")[:200]
 
 
+def _path_in(name: str) -> tuple[str | int, ...]:
+    """Return the path of a key that is named as by `_name`."""
+    return tuple(int(place) if place else key for key, place in _STEP_IN_NAME.findall(name))
+
+
 def _is_empty(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None and not node.text
 
@@ -172,7 +182,7 @@ def _missing(error: SpecError, place: SourcePosition) -> FindingDraft:
 def _impossible(error: SpecError, node: Node) -> FindingDraft:
     text = str(error.context.get("error", error.text))
     # The message of a section's own check begins with the name of the key that it is about.
-    about = find(node, text.split(" ", 1)[0].rstrip(":").split(".")) or node
+    about = find(node, _path_in(text.split(" ", 1)[0].rstrip(":"))) or node
     return _draft("PT013", error, about.place, text, seen=_seen_text(about))
 
 

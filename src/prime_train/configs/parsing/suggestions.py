@@ -37,6 +37,10 @@ ELSEWHERE = {
     "slack": "alerts.webhook",
     "verify": "verification",
     "resources": "hardware",
+    "eval": "after",
+    "evaluate": "after",
+    "evaluation": "after",
+    "post_training": "after",
 }
 """Keys of other tools, and the keys of prime-train that they correspond to."""
 
@@ -48,6 +52,8 @@ EXAMPLES = {
     "budget.usd": "usd: 20",
     "smoke.command": "command: python train.py --steps 2",
     "wandb.project": "project: my-project",
+    "after.name": "name: evaluate",
+    "after.run": "run: python evaluate.py",
     "verification.path": 'path: "data/**/*.json"',
     "health.log_rules.pattern": "pattern: loss is nan",
 }

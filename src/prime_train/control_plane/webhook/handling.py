@@ -170,6 +170,8 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         step_slow_s=run.step_slow_s,
         now_s=now_s,
         identity=call.identity,
+        trained=run.trained_step is not None and run.resume is not None,
+        after_done=run.after_done,
     )
 
 

@@ -6,7 +6,7 @@ from prime_train.core import decide as d
 from prime_train.core.change.fences import finish, recover
 from prime_train.core.change.launches import adopted, no_offer
 from prime_train.core.change.machines import settle, terminate
-from prime_train.core.change.progress import all_clear, drain, note, put_agent, request_evidence, see_heartbeat, see_step, see_upload
+from prime_train.core.change.progress import all_clear, drain, note, put_agent, request_evidence, see_after, see_heartbeat, see_step, see_upload
 from prime_train.core.run import (
     CHECK_S_MAX,
     Change,
@@ -32,6 +32,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return see_step(run, lease, step, now_s)
         case d.SeeUpload(step):
             return see_upload(run, step, now_s)
+        case d.SeeAfter(step):
+            return see_after(run, lease, step, now_s)
         case d.Hold(kind, title, why):
             return no_offer(run, why, now_s, kind=kind, title=title)
         case d.Notify():

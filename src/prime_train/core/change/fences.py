@@ -89,7 +89,7 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     if decision.cause is Cause.LAUNCH_LOST and fenced.current_attempt is not None:
         # The provider lists no such pod, so it costs nothing unless it appears later.
         fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
-    gained = fenced.durable_step > run.durable_step
+    gained = fenced.durable_step > run.durable_step or (fenced.trained_step, fenced.after_done) != (run.trained_step, run.after_done)
     strikes = () if gained else run.strikes
     if not gained and policy.retry is Retry.COUNTED:
         strikes = (*strikes, decision.cause)
@@ -126,14 +126,15 @@ def _with_durable(run: Run, text: str) -> str:
 def finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     fenced, closed = _fenced(turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
     undurable = _undurable(fenced, decision) if run.state in ACTIVE_STATES else ""
-    why = f"{decision.why.rstrip('.')}; {undurable}" if undurable else decision.why
+    more = "; ".join(filter(None, [undurable, _after_training(fenced, decision)]))
+    why = f"{decision.why.rstrip('.')}; {more}" if more else decision.why
     has_uploaded = any(attempt.first_heartbeat_s is not None for attempt in fenced.attempts)
     after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
     after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
     spent = ledger.totals(after, now_s)
     attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
     text = f"{why.rstrip('.')}. {attempts}, {dollars(spent.usd)} so far, newest committed step: {after.durable_step or 'none'}"
-    severity = Severity.WARNING if undurable and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
+    severity = Severity.WARNING if more and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
     alert = alert_for(after, now_s, AlertKind(decision.state.value), severity, f"run {decision.state.value}", text)
     step = after.attempts[-1].last_step if after.attempts else 0
     line = happened(after, now_s, decision.state.value, why, step, cause=decision.cause)
@@ -157,6 +158,17 @@ def _undurable(run: Run, decision: d.Finish) -> str:
     if decision.cause is Cause.FINISHED:
         return f"{which} came after the last save and {verb} in no checkpoint"
     return f"{which} {verb} lost: trained up to step {step:,}, {f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
+
+
+def _after_training(run: Run, decision: d.Finish) -> str:
+    """Return a text on the steps under `after` that failed, and on those that were not run because the run was ended before; else
+    empty."""
+    if run.trained_step is None:
+        return ""
+    left = [step.name for step in run.spec.after[run.after_done :]] if decision.state is not RunState.SUCCEEDED else []
+    not_done = f"training had succeeded, and these steps after it are left: {', '.join(left)}" if left else ""
+    failed = f"after training, {run.after_failed}" if run.after_failed else ""
+    return "; ".join(filter(None, [failed, not_done]))
 
 
 def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None) -> Change:

@@ -123,6 +123,8 @@ def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of
         strikes=() if gained else run.strikes,
         next_check_s=now_s,
     )
+    if run.trained_step is not None and (point is None or point.step < run.trained_step):
+        after = replace(after, trained_step=None, after_done=0, after_failed="")
     text = f"resumes from step {step} of attempt {point.attempt}" if point else "starts from step 0 because there is no checkpoint"
     alerts: tuple[Alert, ...] = ()
     if instead_of is not None:

@@ -17,6 +17,7 @@ from prime_train.core.run import (
     Severity,
     move,
     with_attempt,
+    with_heartbeat,
 )
 from prime_train.core.verdict import step_rose_s
 from prime_train.core.wire import Order
@@ -55,6 +56,15 @@ def see_upload(run: Run, step: int, now_s: int) -> Change:
     after = with_attempt(move(run, Event.UPLOAD), replace(run.current_attempt, uploading_s=now_s))
     line = happened(after, now_s, "uploading", "the trainer has ended; what it left is being uploaded", step)
     return saved(replace(after, next_check_s=now_s), line, alerts=mirrored(after, AlertKind.UPLOADING, now_s))
+
+
+def see_after(run: Run, lease: Lease, step: int, now_s: int) -> Change:
+    assert run.current_attempt is not None
+    after = with_heartbeat(with_attempt(move(run, Event.FINISH), replace(run.current_attempt, after_s=now_s)), lease)
+    steps, done = run.spec.after, after.after_done
+    text = f"training has succeeded; what is left: {', '.join(one.name for one in steps[done:]) or 'nothing'}"
+    line = happened(after, now_s, "finishing", text, step)
+    return saved(replace(after, backoffs=0, next_check_s=now_s), line, alerts=mirrored(after, AlertKind.FINISHING, now_s))
 
 
 def note(run: Run, note: d.Notify, now_s: int) -> Change:

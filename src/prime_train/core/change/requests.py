@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from prime_train.core.after.steps import kept_steps
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.change.common import happened, mirrored, saved
@@ -56,6 +57,7 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)
+        moved = _with_steps_kept(moved, renewed.spec)
         moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
     # Validated like any budget, because a run stored with an invalid limit could not be read again.
     budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
@@ -78,6 +80,15 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
         raise Exhausted(after, exhausted)
     text = "the user resumes the run" + (f" with a changed config, at {renewed.commit or 'no commit'}" if renewed is not None else "")
     return saved(after, happened(after, now_s, "asked", text), alerts=mirrored(after, AlertKind.RESUMED, now_s))
+
+
+def _with_steps_kept(run: Run, spec: RunSpec) -> Run:
+    """Return the run with what another config leaves of its success: training is repeated if the trainer changed, and a step after it if
+    that step, or one before it, did."""
+    if run.spec.trainer != spec.trainer:
+        return replace(run, trained_step=None, after_done=0, after_failed="")
+    done = kept_steps(run.spec.after, spec.after, run.after_done)
+    return replace(run, after_done=done, after_failed=run.after_failed if done == run.after_done else "")
 
 
 def archived(run: Run, now_s: int, *, undo: bool = False) -> Change:

@@ -16,6 +16,7 @@ from prime_train.core.decision import (
     PutAgent,
     Recover,
     RequestEvidence,
+    SeeAfter,
     SeeHeartbeat,
     SeeStep,
     SeeUpload,
@@ -101,6 +102,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeHeartbeat()
     if run.state is RunState.STARTING and verdict.step > 0:
         return SeeStep(verdict.step)
+    if verdict.phase is Phase.AFTER and run.state is not RunState.FINISHING:
+        return SeeAfter(verdict.step)
     if verdict.upload_pending and run.state is not RunState.UPLOADING:
         return SeeUpload(verdict.step)
     if (decision := of_uploads(run, attempt, verdict)) is not None:

@@ -33,7 +33,7 @@ def required_by_money_or_user(run: Run, verdict: Verdict, funds: Funds | None, n
         return ended(run, Limit.DEADLINE)
     reason = _drain_reason(run, verdict, funds, now_s)
     if reason is not None and run.state is not RunState.DRAINING:
-        if run.state in (RunState.STARTING, RunState.TRAINING, RunState.UPLOADING):
+        if run.state in (RunState.STARTING, RunState.TRAINING, RunState.UPLOADING, RunState.FINISHING):
             return Drain(*reason)
         if reason[0] is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, reason[1])
@@ -55,7 +55,7 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
         return _warned_away(run, verdict, funds)
     if ledger.spent(run, now_s).usd >= run.spec.budget.usd - drain_reserve_usd(run):
         return DrainReason.BUDGET, f"the budget of {usd(run.spec.budget.usd)} is nearly spent"
-    if run.spec.budget.hours is not None and budget.training_s(run, now_s) >= run.spec.budget.hours * 3600:
+    if run.spec.budget.hours is not None and run.trained_step is None and budget.training_s(run, now_s) >= run.spec.budget.hours * 3600:
         return DrainReason.HOURS, budget.limit_reason(run, Limit.HOURS)
     if flush_s is not None and now_s >= flush_s:
         return DrainReason.DEADLINE, f"the deadline ({run.spec.budget.deadline}) is near"

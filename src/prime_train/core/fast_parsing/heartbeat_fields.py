@@ -14,6 +14,7 @@ PHASES = (
     "restore",
     "train",
     "flush",
+    "after",
     "exited",
 )
 CAUSES = (
@@ -66,6 +67,7 @@ CAUSES = (
     "weight_broadcast",
     "empty_batches",
     "log_rule",
+    "after_failed",
     "hours_spent",
     "deadline",
     "budget_spent",
@@ -92,6 +94,9 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "upload_pending": (("flag",), False),
         "upload_problem": (("text", 300), ""),
         "outputs_pending": (("flag",), False),
+        "trained": (("flag",), False),
+        "after_done": (("integer", 0, 9007199254740992), 0),
+        "after_failed": (("text", 500), ""),
         "gpu_util_pct": (("number", None, None), None),
         "gpu_mem_mib": (("number", None, None), None),
         "gpus": (("part", "Gpus"), None),

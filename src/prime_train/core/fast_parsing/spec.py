@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
+from prime_train.core.after.steps import violation_of_env, violation_of_steps
 from prime_train.core.fast_parsing.spec_fields import FIELDS
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.registry.trainers import TRAINERS
@@ -192,6 +193,10 @@ def _success(success: Part) -> bool:
     return any(value is not None for value in (success.loss_below, success.reward_above, success.tokens_per_s_min))
 
 
+def _after(step: Part) -> bool:
+    return violation_of_env(step.env) is None
+
+
 def _run(spec: Part) -> bool:
     if set(spec.environment) & set(spec.secrets):
         return False
@@ -199,7 +204,9 @@ def _run(spec: Part) -> bool:
     if part is not None:
         part.run_name = part.run_name or spec.name
         part.folder = prime_rl.run_folder(part.output, part.run_name)
-    return _saved_where_the_trainer_saves(spec) and _outputs_are_a_part_of_the_tree(spec)
+    if not _saved_where_the_trainer_saves(spec) or not _outputs_are_a_part_of_the_tree(spec):
+        return False
+    return violation_of_steps(cast("RunSpec", spec)) is None
 
 
 def _outputs_are_a_part_of_the_tree(spec: Part) -> bool:
@@ -233,6 +240,7 @@ _SENSE: dict[str, Callable[[Part], bool]] = {
     "CheckpointSpec": _checkpoints,
     "HealthSpec": _health,
     "SuccessSpec": _success,
+    "AfterSpec": _after,
     "RunSpec": _run,
 }
 """Checks that involve several fields of a part, at least as strict as those of `RunSpec` and its parts."""

@@ -25,6 +25,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "outputs_gib_max": (("gib", None, 0, None), 10.0),
         "output_file_gib_max": (("gib", None, 0, None), 2.0),
         "success": (("null", ("part", "SuccessSpec")), None),
+        "after": (("list", ("part", "AfterSpec")), ()),
         "tags": (("list", ("text", "^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$", 0)), ()),
     },
     "TrainerSpec": {
@@ -131,5 +132,15 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "loss_below": (("null", ("number", None, None, None)), None),
         "reward_above": (("null", ("number", None, None, None)), None),
         "tokens_per_s_min": (("null", ("number", None, 0, None)), None),
+    },
+    "AfterSpec": {
+        "name": (("text", "^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$", 0),),
+        "run": (("text", "", 1),),
+        "env": (("map", ("text", "^[A-Za-z_][A-Za-z0-9_]{0,127}$", 0), ("text", "", 0)), {}),
+        "timeout_s": (("seconds", 1, None, 2592000), 3600),
+        "retries": (("integer", 0, None, 10), 0),
+        "required": (("flag",), False),
+        "outputs": (("list", ("inside",)), ()),
+        "evaluate_every": (("null", ("integer", 1, None, None)), None),
     },
 }

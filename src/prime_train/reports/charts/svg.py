@@ -12,6 +12,7 @@ PART_COLOURS = {
     "restore": "#b583e0",
     "useful": "#2a9d6f",
     "recomputed": "#e0a21a",
+    "after": "#1295a6",
     "detection": "#d9534f",
     "teardown": "#5f6b80",
 }

@@ -8,7 +8,7 @@ from prime_train.core.text.redaction import redacted
 from prime_train.core.text.safe import lines_of_text
 
 _STATES = {RunState.SUCCEEDED: "good", RunState.FAILED: "bad", RunState.STOPPED: "warn", RunState.CANCELLED: "warn"}
-_STATES |= {RunState.TRAINING: "live", RunState.UPLOADING: "live"}
+_STATES |= {RunState.TRAINING: "live", RunState.UPLOADING: "live", RunState.FINISHING: "live"}
 
 
 def shown(text: str) -> str:

@@ -15,6 +15,7 @@ MEANINGS = {
     "restore": "setup, verification and restore, until the first step",
     "useful": "steps trained for the first time",
     "recomputed": "steps that were lost and are repeated",
+    "after": "steps after training, such as an evaluation",
     "detection": "from the last heartbeat or commit to the fence",
     "teardown": "until the provider confirmed that the machine was gone",
 }

@@ -1,0 +1,1 @@
+"""What is done after training: the steps under `after` in a config."""

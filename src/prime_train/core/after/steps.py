@@ -1,0 +1,47 @@
+"""The steps under `after` in a config, as a whole."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prime_train.core.text.globs import violation_of_outputs
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import AfterSpec, RunSpec
+
+STEPS_MAX = 20
+"""Number of steps that a config may have."""
+OUR_VARIABLES = "PRIME_TRAIN_"
+CHECKPOINT_VARIABLE, STEP_VARIABLE, RESULTS_VARIABLE = (f"{OUR_VARIABLES}{name}" for name in ("CHECKPOINT", "STEP", "RESULTS"))
+
+
+def violation_of_env(names: Iterable[str]) -> str | None:
+    """Return what is wrong with the names of a step's environment variables; None if nothing is."""
+    ours = sorted(name for name in names if name.startswith(OUR_VARIABLES))
+    return f"env.{ours[0]}: prime-train sets the variables that begin with {OUR_VARIABLES}; choose another name" if ours else None
+
+
+def violation_of_steps(spec: "RunSpec") -> str | None:
+    """Return what is wrong with the steps together, or with their outputs; None if nothing is."""
+    names = [step.name for step in spec.after]
+    if len(names) > STEPS_MAX:
+        return f"after: {len(names)} steps are too many; at most {STEPS_MAX} are allowed"
+    for number, step in enumerate(spec.after):
+        if step.name in names[:number]:
+            return f"after[{number}].name: another step is called {step.name}, too; give each step a name of its own"
+        violation = violation_of_outputs(step.outputs, folder=spec.checkpoints.folder, checkpoint=spec.checkpoints.pattern)
+        if violation is not None:
+            return f"after[{number}].outputs: {violation}"
+    return None
+
+
+def output_patterns(spec: "RunSpec") -> tuple[str, ...]:
+    """Return the patterns of all outputs: those of the run, and those of the steps after training."""
+    return tuple(dict.fromkeys([*spec.outputs, *(pattern for step in spec.after for pattern in step.outputs)]))
+
+
+def kept_steps(before: tuple["AfterSpec", ...], now: tuple["AfterSpec", ...], done: int) -> int:
+    """Return how many of the first `done` steps a changed config still has, unchanged and in their places."""
+    same = 0
+    while same < min(done, len(before), len(now)) and before[same] == now[same]:
+        same += 1
+    return same
