@@ -14,6 +14,7 @@ from pathlib import Path
 
 from prime_agent import effects as e
 from prime_agent import events as v
+from prime_agent.after.commands import StepCommands, StepContext
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.checkpoints.thread_priority import step_back
@@ -27,6 +28,7 @@ from prime_agent.gpu.reading import Gpus
 from prime_agent.keyring import KeyRing, Renewal
 from prime_agent.machine_readings import SensorThread
 from prime_agent.outputs.metrics_csv import MetricsCsv
+from prime_agent.outputs.results import ResultsUploader
 from prime_agent.outputs.text_stream import TextStream
 from prime_agent.outputs.uploader import OutputUploader, Stopped
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
@@ -78,7 +80,19 @@ class Agent:
         self._job, self._context, self._inbox = job, context, inbox
         self._place = AttemptFolders(disk)
         resume_step = job.resume.step if job.resume is not None else None
-        self._state = initial(Job(job.run, job.attempt, job.spec, resume_step, job.train_s_max, job.identity, job.deadline_in_s))
+        self._state = initial(
+            Job(
+                job.run,
+                job.attempt,
+                job.spec,
+                resume_step,
+                job.train_s_max,
+                job.identity,
+                job.deadline_in_s,
+                trained=job.trained,
+                after_done=job.after_done,
+            )
+        )
         self._trainer = trainer_for(job.spec)
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         self._loan = _loan(context, disk)
@@ -105,6 +119,9 @@ class Agent:
         self._leaving = threading.Event()
         self._uploader = self._checkpoint_uploader()
         self._outputs = self._output_uploader()
+        self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity)
+        self._steps = self._step_commands()
+        self._are_outputs_open = False
         self._streams = self._text_streams()
         self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence")}
         self._heartbeat_calls, self._commit_calls = context.control(), context.control()
@@ -144,6 +161,22 @@ class Agent:
             clock=self._context.clock.wall_s,
             monotonic_s=self._context.clock.monotonic_s,
         )
+
+    def _step_commands(self) -> StepCommands:
+        job, context, place = self._job, self._context, self._place
+        means = StepContext(
+            bucket=context.bucket,
+            run_id=job.run,
+            spec=job.spec,
+            processes=context.processes,
+            work=place.work,
+            logs=place.logs,
+            folder=place.disk / "after",
+            environment=lambda: {**self._phases.by_version, **self._env},
+            secrets=self._secrets,
+            record=self._results.add,
+        )
+        return StepCommands(means, self._inbox)
 
     def _text_streams(self) -> list[TextStream]:
         job, bucket, identity = self._job, self._context.bucket, self._job.identity or NO_IDENTITY
@@ -185,6 +218,7 @@ class Agent:
         _log.info("leaving: %s", code.name.lower())
         self._leaving.set()
         self._phases.call_off()
+        self._steps.close()
         self._context.processes.kill_all()
         return int(code)
 
@@ -195,6 +229,7 @@ class Agent:
                 self._phases.run(phase)
             case e.CancelPhase():
                 self._phases.call_off()
+                self._steps.close()
             case e.StartTrainer():
                 self._start_trainer()
             case e.SignalTrainer(force):
@@ -221,6 +256,16 @@ class Agent:
                 self._workers["evidence"].do(lambda: self._keep_log(phase), lambda why: v.LogKept())
             case e.UploadOutputs():
                 self._workers["outputs"].do(lambda: self._upload_outputs(effect), lambda why: v.OutputsUploaded(failed=why))
+            case e.RunStep(index, step_, tried):
+                self._open_outputs()
+                self._steps.run(index, step_, reached(self._state), tried)
+            case e.Evaluate(index, step_):
+                self._steps.evaluate(index, step_)
+            case e.PassOver(index, step_, newer):
+                name = self._job.spec.after[index].name
+                self._steps.note(f"{name} passes over the checkpoint of step {step_}, because that of step {newer} is complete")
+            case e.CancelSteps():
+                self._steps.cancel()
             case e.FallBack(point, damaged):
                 self._uploader.fell_back(point, damaged)
             case e.Exit():
@@ -237,7 +282,7 @@ class Agent:
         orphan = self._uploader.disregard_present()
         if orphan:
             _log.info("checkpoints that existed before the trainer started are not uploaded: steps %s", orphan)
-        self._outputs.disregard_present()
+        self._open_outputs()
         plan = Plan(
             self._job.spec,
             self._place.work,
@@ -250,6 +295,12 @@ class Agent:
         self._training = TrainerRun(plan, self._context.processes, self._inbox, self._metrics)
         self._training.start()
         self._inbox.put(v.ServicesFound(watch_services(self._job.spec, self._place.work, self._env, self._inbox)))
+
+    def _open_outputs(self) -> None:
+        """Leave out the files that exist before the first command that may write outputs, and begin to upload outputs."""
+        if not self._are_outputs_open:
+            self._outputs.disregard_present()
+        self._are_outputs_open = True
 
     def _tidy_up(self) -> None:
         stale = self._trainer.stale_outputs(self._job.spec)
@@ -367,6 +418,10 @@ class Agent:
                 stream.upload(is_last=wanted.trainer_ended)
             except (ExternalError, OSError) as error:
                 failed = str(error)
+        try:
+            self._results.upload()
+        except ExternalError as error:
+            failed = str(error)
         try:
             refused = self._outputs.upload(trainer_ended=wanted.trainer_ended)
         except Stopped:

@@ -16,7 +16,7 @@ from prime_agent.gpu.reading import Gpus
 from prime_agent.gpu.table import table
 from prime_agent.processes import MARK
 from prime_agent.trainer.environment import without_secrets
-from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
+from prime_train.core.keys import AFTER_STREAM, METRICS_EVIDENCE, evidence_key
 from prime_train.core.wire import Phase
 from prime_train.ports import Bucket
 
@@ -29,7 +29,7 @@ STACK_S_MAX = 15
 GPUS_S_MAX = 3.0
 KILLED_S_MAX = 2
 
-LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log"}
+LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log", Phase.AFTER: AFTER_STREAM}
 """File names of the logs, by phase; all other phases write to agent.log."""
 
 

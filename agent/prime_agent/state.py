@@ -118,7 +118,7 @@ def initial(job: Job) -> AgentState:
         job,
         HeartbeatChannel(heartbeat_s=job.spec.health.heartbeat_s),
         transfers=Transfers(uploaded_step=resume_step),
-        after=AfterSteps(done=job.after_done),
+        after=AfterSteps(done=job.after_done if job.trained else 0),
         evaluations=scheduled(job.spec.after, resume_step),
         committed_step=resume_step,
     )

@@ -115,7 +115,7 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
         case v.CheckpointsScanned(steps, saving, took_s, begun, removed):
             moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
-            return _scanned(state, moved, now_s), ()
+            return _scanned(state, moved, now_s)
         case v.Uploaded(step_, key, sent):
             return _uploaded(state, step_, key, sent, now_s)
         case v.UploadFailed(step_, why):
@@ -141,11 +141,19 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _preempted(state, now_s)
 
 
-def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> AgentState:
+def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> Out:
     """Record a scan's result. A flush needs a scan that started after the flush did, so an earlier one is repeated at once."""
     stale = state.flush is not None and moved.seen <= state.flush.scans
-    kept = _saved(state, moved, now_s)
-    return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved)
+    waited = _replaced(state, moved)
+    kept = _saved(state, moved, now_s, skipped=bool(waited))
+    newest = moved.found[-1] if moved.found else 0
+    effects = steps_after.never_uploaded(state.evaluations, waited, newest, state.job.spec.after)
+    return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), effects
+
+
+def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
+    """Return the checkpoints that waited for their upload and will not be uploaded, because they are no longer the newest."""
+    return [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading] if moved.found else []
 
 
 def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float) -> Out:
@@ -212,13 +220,11 @@ def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float)
     return state, (e.KeepLog(phase),)
 
 
-def _saved(state: AgentState, moved: transfers.Transfers, now_s: float) -> saves.SaveHistory:
-    """Return the statistics of saves after a scan. A waiting checkpoint that is no longer the newest will not be uploaded, so it counts as
-    skipped."""
+def _saved(state: AgentState, moved: transfers.Transfers, now_s: float, *, skipped: bool) -> saves.SaveHistory:
+    """Return the statistics of saves after a scan. `skipped`: a checkpoint will not be uploaded, because a newer one is complete."""
     if not moved.found:
         return state.saves
-    waited = [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading]
-    return saves.seen(state.saves, moved.found[-1], now_s, durations_s=state.steps.durations_s, skipped=bool(waited))
+    return saves.seen(state.saves, moved.found[-1], now_s, durations_s=state.steps.durations_s, skipped=skipped)
 
 
 def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
@@ -441,7 +447,7 @@ def _transfer(state: AgentState, now_s: float) -> Out:
 def _upload_outputs(state: AgentState, now_s: float) -> Out:
     if state.phase is Phase.EXITED:
         return state, ()
-    every_s, has_ended = state.job.spec.outputs_every_s, state.flush is not None
+    every_s, has_ended = state.job.spec.outputs_every_s, state.flush is not None or state.after.end is not None
     uploads, effects = outputs.pace(state.outputs, now_s, every_s=every_s, trainer_ended=has_ended)
     return replace(state, outputs=uploads), effects
 

@@ -204,7 +204,7 @@ def full_run() -> Run:
         archived=True,
         origin=Origin("acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1"),
         attempts=(lost, new_attempt(2, RunState.DRAINING)),
-        folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 0.1 + 0.2, 1e-9),
+        folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1 + 0.2, 1e-9),
         resume=ResumePoint(step=8, attempt=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
         resume_chosen=False,
         desired=DesiredState.STOP,

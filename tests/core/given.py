@@ -40,7 +40,7 @@ PROPERTY = settings(deadline=None, max_examples=200, derandomize=True)
 
 def a_run(state: RunState = RunState.TRAINING, **changes: Any) -> Run:
     """Like `builders.run`, with a spec that can be changed by section (`health={...}`), and a reason to drain if it drains."""
-    sections = {name: changes.pop(name) for name in ("health", "budget", "trainer", "hardware") if name in changes}
+    sections = {name: changes.pop(name) for name in ("health", "budget", "trainer", "hardware", "after") if name in changes}
     if sections:
         changes["spec"] = b.spec(**sections)
     if state is RunState.DRAINING:

@@ -10,14 +10,16 @@ from tests import builders as b
 from tests.core.given import NOW_S, a_run, newest
 
 ENDS = {"fail": "failed", "stop": "stopped", "cancel": "cancelled"}
+ON_A_MACHINE = {"drain": "draining", "upload": "uploading", "finish": "finishing", "succeed": "succeeded", "lost": "queued"}
 LEGAL: dict[str, dict[str, str]] = {
-    "queued": {"launch": "launching"} | ENDS,
+    "queued": {"launch": "launching", "succeed": "succeeded"} | ENDS,
     "launching": {"pod_created": "booting", "lost": "queued"} | ENDS,
     "booting": {"first_heartbeat": "starting", "lost": "queued"} | ENDS,
-    "starting": {"first_step": "training", "drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"} | ENDS,
-    "training": {"drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"} | ENDS,
+    "starting": {"first_step": "training"} | ON_A_MACHINE | ENDS,
+    "training": ON_A_MACHINE | ENDS,
     "draining": {"succeed": "succeeded", "lost": "queued"} | ENDS,
-    "uploading": {"drain": "draining", "succeed": "succeeded", "lost": "queued"} | ENDS,
+    "uploading": {"drain": "draining", "finish": "finishing", "succeed": "succeeded", "lost": "queued"} | ENDS,
+    "finishing": {"drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"} | ENDS,
     "succeeded": {},
     "failed": {"resume": "queued"},
     "cancelled": {"resume": "queued"},

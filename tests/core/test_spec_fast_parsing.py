@@ -17,6 +17,7 @@ from tests.core import spec_table
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 SMALL: dict[str, Any] = {"name": "a", "trainer": {"command": "python train.py"}, "budget": {"usd": 5}}
+AFTER = [{"name": "a", "run": "x", "env": {"B": "c"}, "outputs": ["results/**"]}, {"name": "b", "run": "y", "evaluate_every": 9}]
 PRIME_RL: dict[str, Any] = SMALL | {"trainer": {"kind": "prime_rl", "steps": 9, "prime_rl": {"config": "rl.toml", "ref": "a" * 40}}}
 HF: dict[str, Any] = SMALL | {"trainer": {"kind": "hf", "command": "axolotl train c.yaml"}}
 OF_EVERY_NUMBER = "_is_exact"
@@ -28,6 +29,7 @@ ASKED = {
         "_secrets_are_not_spelled_out",
         "_variants_are_configs",
         "_outputs_are_a_part_of_the_tree",
+        "_steps_after_training_are_distinct",
     },
     "TrainerSpec": {"_is_given_where_it_is_needed", "_part_goes_with_kind", "_known_placeholders"},
     "PrimeRlSpec": {"_overrides_are_not_ours"},
@@ -37,6 +39,7 @@ ASKED = {
     "CheckpointSpec": {"_pattern_has_step"},
     "HealthSpec": {"_in_order"},
     "SuccessSpec": {"_names_a_criterion"},
+    "AfterSpec": {"_sets_no_variable_of_ours"},
 }
 """The validators that `spec_parser` implements; it must also implement any other validator of a spec."""
 
@@ -87,6 +90,7 @@ _SECTIONS = {
     "AlertSpec": ("alerts",),
     "WandbSpec": ("wandb",),
     "SuccessSpec": ("success",),
+    "AfterSpec": ("after",),
 }
 
 
@@ -143,8 +147,9 @@ def changed(draw: st.DrawFn) -> dict[str, Any]:
         if isinstance(at, dict):
             value = draw(_VALUES)
             at[field] = draw(st.sampled_from([value, [value], {"A": value}]))
-    if isinstance(values.get("verification"), dict):
-        values["verification"] = [values["verification"]]
+    for part in ("verification", "after"):
+        if isinstance(values.get(part), dict):
+            values[part] = [values[part]] * draw(st.integers(1, 2))
     return values
 
 
@@ -156,7 +161,8 @@ def test_what_is_read_plainly_is_what_the_library_reads(values: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"heartbeat_s": 5}}, {"success": {"loss_below": 3}}]
+    "more",
+    [{}, {"environment": {"A": "b"}, "secrets": ["C"]}, {"health": {"heartbeat_s": 5}}, {"success": {"loss_below": 3}}, {"after": AFTER}],
 )
 def test_a_plain_spec_is_understood(more: dict[str, Any]) -> None:
     assert spec_parser.read(SMALL | more) is not None

@@ -119,6 +119,16 @@ def checkpoint_made(
     return replace(state, newest=tuple(newest), waiting=tuple(waiting)), tuple(effects)
 
 
+def never_uploaded(state: Evaluations, waited: Sequence[int], newer: int, steps: Sequence[AfterSpec]) -> tuple[e.Effect, ...]:
+    """Return what to note about the checkpoints `waited`, which would have been evaluated and are not uploaded."""
+    return tuple(
+        e.PassOver(index, step, newer)
+        for index, each in enumerate(steps)
+        for step in waited
+        if each.evaluate_every is not None and step // each.evaluate_every > state.newest[index] // each.evaluate_every
+    )
+
+
 def pace_evaluations(state: Evaluations) -> tuple[Evaluations, tuple[e.Effect, ...]]:
     """Return the effects that are due: at most one evaluation at a time, of the step that waits for the oldest checkpoint."""
     due = [(step, index) for index, step in enumerate(state.waiting) if step]

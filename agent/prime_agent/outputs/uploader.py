@@ -16,6 +16,7 @@ from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.outputs.search import MatchedFile, Search, open_inside, search
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.hashing import digest_of
+from prime_train.core.after.steps import output_patterns
 from prime_train.core.keys import output_manifest_key
 from prime_train.core.manifest import CHUNK_BYTES, Chunk, chunk_sizes
 from prime_train.core.outputs.manifest import OUTPUT_FILES_MAX, OutputFile, OutputManifest
@@ -63,6 +64,7 @@ class OutputUploader:
         self._uplink, self._stopped, self._newest_step = uplink, stopped, newest_step
         self._clock, self._monotonic_s = clock, monotonic_s
         self._trainer = trainer_for(spec)
+        self._patterns = output_patterns(spec)
         self._manifest: OutputManifest | None = None
         self._chunks: dict[str, Chunk] = {}
         self._unlisted: set[str] = set()
@@ -74,14 +76,14 @@ class OutputUploader:
     def disregard_present(self) -> None:
         """Leave out the files that exist now unless they are written again: they came with the working tree. Call this once, right before
         the trainer is started; nothing is uploaded earlier."""
-        if self._spec.outputs:
+        if self._patterns:
             self._uploaded = {path: (file.size, file.mtime_ns) for path, file in self._search().found.items()}
         self._is_open = True
 
     def upload(self, *, trainer_ended: bool) -> str:
         """Upload what has changed. Return which outputs cannot be uploaded as they are, and why; "" if all are
         uploaded. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one stopped."""
-        if not self._spec.outputs or not self._is_open:
+        if not self._patterns or not self._is_open:
             return ""
         found = self._search()
         if not trainer_ended and self._is_being_written(found.found.values()):
@@ -101,7 +103,7 @@ class OutputUploader:
             above, _, name = path.rpartition("/")
             return above == ("" if folder == "." else folder) and self._trainer.step_of(self._spec, name) is not None
 
-        return search(self._work, self._spec.outputs, is_left_out=is_checkpoint)
+        return search(self._work, self._patterns, is_left_out=is_checkpoint)
 
     def _is_being_written(self, files: Iterable[MatchedFile]) -> bool:
         now_s = self._clock()
@@ -201,7 +203,7 @@ class OutputUploader:
         """Return the manifest as it is in the bucket, where an earlier agent of this attempt may have written it."""
         if self._manifest is None:
             content = self._bucket.get(output_manifest_key(self._run_id, self._attempt, self._identity))
-            self._adopt(_parsed(content.data) if content is not None else self._empty())
+            self._adopt(parsed_manifest(content.data) if content is not None else self._empty())
         assert self._manifest is not None
         return self._manifest
 
@@ -246,7 +248,8 @@ class OutputUploader:
                 return
 
 
-def _parsed(data: bytes) -> OutputManifest:
+def parsed_manifest(data: bytes) -> OutputManifest:
+    """Return the manifest of an attempt's outputs. Raises PermanentError if it is none."""
     try:
         return OutputManifest.model_validate_json(data)
     except ValueError as error:

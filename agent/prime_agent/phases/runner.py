@@ -14,6 +14,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import Gpus
+from prime_agent.outputs.restore import restore_outputs
 from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
@@ -156,7 +157,7 @@ class Phases:
                     smoke(spec, spec.smoke, self._shell("smoke.log"))
             case Phase.RESTORE:
                 self._restore()
-            case Phase.TRAIN | Phase.FLUSH | Phase.EXITED:
+            case Phase.TRAIN | Phase.FLUSH | Phase.AFTER | Phase.EXITED:
                 raise ValueError(f"{phase.value} is not a phase of this kind")
 
     def _check_speeds(self, spec: RunSpec) -> None:
@@ -191,6 +192,21 @@ class Phases:
             _log.info("%s", self._redacted(check_services(spec, self._shell("setup.log")) or "the run has no services beside its trainer"))
 
     def _restore(self) -> None:
+        self._restore_checkpoint()
+        if self._context.job.trained:
+            self._restore_outputs()
+
+    def _restore_outputs(self) -> None:
+        """Restore what the training and the steps after it left, for the steps that are left to do."""
+        context = self._context
+        try:
+            restore_outputs(context.bucket, context.job.run, context.place.work, lambda: self._call_off.wait(0))
+        except RestoreFailed as error:
+            raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
+        except ExternalError as error:
+            raise PhaseError(Cause.RESTORE_FAILED, f"outputs of earlier attempts cannot be downloaded: {error}") from error
+
+    def _restore_checkpoint(self) -> None:
         point = self._context.job.resume
         if point is None:
             return

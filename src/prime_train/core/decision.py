@@ -153,6 +153,7 @@ Decision = (
     | SeeHeartbeat
     | SeeStep
     | SeeUpload
+    | SeeAfter
     | ChooseResume
     | Launch
     | Hold

@@ -160,7 +160,9 @@ def evidence_key(run_id: str, attempt: int, name: str) -> str:
 NO_IDENTITY = "0" * IDENTITY_CHARS
 """What keys contain in place of the identity for an attempt that has none."""
 METRICS_STREAM = "metrics.csv"
-STREAMS = ("setup.log", "smoke.log", "trainer.log", METRICS_STREAM)
+AFTER_STREAM, EVALUATIONS_STREAM = "after.log", "evaluations.log"
+"""Logs of the steps under `after`: after training, and while it goes on."""
+STREAMS = ("setup.log", "smoke.log", "trainer.log", EVALUATIONS_STREAM, AFTER_STREAM, METRICS_STREAM)
 """Files of an attempt whose text is stored in pieces while they grow."""
 OUTPUT_MANIFEST = "manifest.json"
 RESULTS = "results.json"

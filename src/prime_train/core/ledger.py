@@ -2,8 +2,8 @@
 
 Each attempt's paid seconds (from the create call until the provider confirms "gone") are split, in order, into provision (until the agent's
 first heartbeat), restore (set-up, verification, restore, until the first step), training and then the steps after it (until the last sign
-of life), detection (until the fence) and teardown (until the pod was gone). Training that repeats steps which an earlier attempt had reached is recomputed, the rest
-is useful.
+of life), detection (until the fence) and teardown (until the pod was gone). Training that repeats steps which an earlier attempt had
+reached is recomputed, the rest is useful.
 """
 
 from collections.abc import Iterable

@@ -47,6 +47,7 @@ EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.SeeHeartbeat(), S.BOOTING),
     (d.SeeStep(11), S.STARTING),
     (d.SeeUpload(11), S.TRAINING),
+    (d.SeeAfter(11), S.TRAINING),
     (d.Notify(AlertKind.SILENT, Severity.WARNING, "silent", "no heartbeat"), S.TRAINING),
     (d.AllClear((AlertKind.SILENT,)), S.TRAINING),
     (d.RequestEvidence(Cause.STALLED, "no step"), S.TRAINING),

@@ -6,7 +6,17 @@ from prime_train.core import decide as d
 from prime_train.core.change.fences import finish, recover
 from prime_train.core.change.launches import adopted, no_offer
 from prime_train.core.change.machines import settle, terminate
-from prime_train.core.change.progress import all_clear, drain, note, put_agent, request_evidence, see_after, see_heartbeat, see_step, see_upload
+from prime_train.core.change.progress import (
+    all_clear,
+    drain,
+    note,
+    put_agent,
+    request_evidence,
+    see_after,
+    see_heartbeat,
+    see_step,
+    see_upload,
+)
 from prime_train.core.run import (
     CHECK_S_MAX,
     Change,

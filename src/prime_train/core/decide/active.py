@@ -37,6 +37,7 @@ from prime_train.core.verdict import (
     Unknown,
     Verdict,
 )
+from prime_train.core.wire import Phase
 
 EVIDENCE_WAIT_S = 60
 """Seconds to wait for the evidence of a stall before the machine is replaced without it."""

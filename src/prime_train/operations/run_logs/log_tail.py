@@ -7,12 +7,12 @@ from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core import log_times
-from prime_train.core.keys import STREAMS, evidence_key, stream_prefix
+from prime_train.core.keys import AFTER_STREAM, STREAMS, evidence_key, stream_prefix
 from prime_train.core.run import Attempt, Run
 from prime_train.operations.outputs.stored_content import end_of
 from prime_train.ports import Bucket
 
-LOGS = ("trainer.log", "smoke.log", "setup.log", "agent.log")
+LOGS = (AFTER_STREAM, "trainer.log", "smoke.log", "setup.log", "agent.log")
 """The agent's log files, in order of preference."""
 TAIL_BYTES_MAX = 4 * 2**20
 READ_BYTES_MAX = 256 * 1024
