@@ -45,9 +45,14 @@ def test_one_line_tells_of_all_gpus(figures: dict[str, Any], line: str) -> None:
     assert shown(record(**figures), TOLD_S + 30) == line
 
 
+def test_the_mean_and_the_memory_of_all_gpus_are_shown() -> None:
+    found = b.record(heartbeat=b.heartbeat(gpus=Gpus(**EIGHT), gpu_util_pct=66.5, gpu_mem_mib=320_000.0), heartbeat_s=TOLD_S)
+    assert shown(found, TOLD_S) == "8, 35 to 98 % busy, 66 % on average, 312.5 GiB in use, hottest 74 C, 4200 W"
+
+
 def test_json_has_each_figure_and_their_age() -> None:
     row = json.loads(json.dumps(status_of(record(**EIGHT, age_s=5), TOLD_S + 30).row()))["gpus"]
-    assert row == {**EIGHT, "idle": 0, "age_s": 35, "note": ""}
+    assert row == {**EIGHT, "idle": 0, "util_mean_pct": None, "memory_bytes": None, "age_s": 35, "note": ""}
 
 
 def test_without_gpus_before_a_heartbeat_and_after_the_end_there_is_no_line() -> None:

@@ -61,6 +61,8 @@ _STATUS = {
     "gpus.idle": "number of idle ones",
     "gpus.util_low_pct": "lowest utilization",
     "gpus.util_high_pct": "highest utilization",
+    "gpus.util_mean_pct": "mean utilization",
+    "gpus.memory_bytes": "memory in use on all GPUs together",
     "gpus.hottest_c": "highest temperature",
     "gpus.power_w": "power of all GPUs together",
     "gpus.age_s": "age of these values",
