@@ -7,7 +7,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.change import happened
 from prime_train.core.run import Lease, RunState
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
-from prime_train.reports.pull_request import headline, run_page
+from prime_train.reports.pull_request import headline, run_comment
 from prime_train.trainers.exit_classifier import LINE_SHOWN_MAX
 from tests import builders as b
 from tests.agent.attempts import attempt, demo_spec
@@ -28,7 +28,7 @@ def test_a_secret_that_a_set_up_command_prints_is_redacted_wherever_it_is_report
         sent = "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
         ended = b.new_attempt(1, RunState.FAILED, cause=last.exit.cause, detail=last.exit.detail)
         run = b.run(RunState.FAILED, attempts=(ended,), why=f"a setup command failed: {last.exit.detail}")
-        page = run_page(run, Lease(run.run_id), b.T0_S + 3600)
+        page = run_comment(run, Lease(run.run_id), b.T0_S + 3600)
         assert "echo" in page
         for reported in (
             sent,

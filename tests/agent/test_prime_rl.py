@@ -26,7 +26,7 @@ from prime_train.core.run import RunState
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
 from prime_train.operations.launching.launch import plan
-from prime_train.reports.pages import page_html
+from prime_train.reports.pages import demo_page_html
 from prime_train.trainers import trainer_for
 from prime_train.trainers.component_heartbeats import ReceivedHeartbeats
 from prime_train.trainers.prime_rl import COMPONENTS
@@ -323,6 +323,6 @@ def test_what_earlier_runs_left_in_the_folder_of_this_one_is_not_packed(tmp_path
 def test_the_page_of_a_run_shows_the_launchers_line_and_the_commit() -> None:
     wanted = prime_rl_spec(part={"overrides": ["--trainer.optim.lr", "1e-5"]})
     assert wanted.trainer.prime_rl is not None
-    page = page_html(b.run(RunState.TRAINING, spec=wanted), [], [])
+    page = demo_page_html(b.run(RunState.TRAINING, spec=wanted), [], [])
     line = shlex.join(["rl", "@", "rl.toml", "--trainer.optim.lr", "1e-5"])
     assert f"{line}, prime-rl at {wanted.trainer.prime_rl.ref}" in page

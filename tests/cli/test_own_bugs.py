@@ -28,7 +28,7 @@ class Breaking(Document):
 
 def broken() -> LoadedConfig:
     document = Breaking("broken.toml", Mapping(SourcePosition(1, 1), (), 0))
-    return LoadedConfig("broken.toml", Subject(trainer=document, kind="prime_rl"))
+    return LoadedConfig("broken.toml", Subject(trainer=document, format="prime_rl"))
 
 
 def test_one_file_that_brings_out_a_bug_does_not_keep_the_others_from_being_judged(

@@ -7,7 +7,7 @@ from prime_train.core.offers import Offer
 from prime_train.core.run import RunState
 from prime_train.core.wire import Bootstrap
 from prime_train.ports import RunRecord
-from prime_train.reports.pull_request import run_page
+from prime_train.reports.pull_request import run_comment
 from prime_train.reports.run_status import status_of
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Outside
@@ -53,7 +53,7 @@ def test_a_machine_of_another_size_that_takes_over_gets_its_own_variant() -> Non
     ]
     record = RunRecord(w.run(), w.lease())
     assert status_of(record, w.now_s).variant == "variant 2 (1 GPU of 24 GB or more)"
-    shown = run_page(record.run, record.lease, w.now_s)
+    shown = run_comment(record.run, record.lease, w.now_s)
     assert "variant 1 (2 GPUs of 80 GB or more)" in shown
     assert "spot, $3.00 an hour, variant 2 (1 GPU of 24 GB or more)" in shown
     assert w.run().spec == b.spec(**SPEC), "the run keeps its config, from which the next machine's is made"

@@ -22,8 +22,8 @@ from prime_train.ports import RunRecord
 from prime_train.reports.alert_card import card_of
 from prime_train.reports.diagnosis.diagnosis_model import Facts
 from prime_train.reports.diagnosis.explanations import diagnosis_of
-from prime_train.reports.pages import page_html
-from prime_train.reports.pull_request import headline, run_page
+from prime_train.reports.pages import demo_page_html
+from prime_train.reports.pull_request import headline, run_comment
 from prime_train.reports.run_status import status_of
 from tests import builders as b
 from tests.core.given import PROPERTY
@@ -129,10 +129,10 @@ def test_what_is_read_on_one_terminal_sums_and_agrees(record: RunRecord, after_s
 @given(record=runs(), after_s=st.integers(0, 50_000))
 def test_all_faces_say_the_same_step_checkpoint_restarts_and_money(record: RunRecord, after_s: int) -> None:
     run, now_s = record.run, record.run.attempts[-1].launched_s + after_s + 100_000
-    message, page, line = terminal(record, now_s), run_page(run, record.lease, now_s), headline(run, record.lease, now_s)
+    message, page, line = terminal(record, now_s), run_comment(run, record.lease, now_s), headline(run, record.lease, now_s)
     one = status_of(record, now_s)
     card = card_of(b.alert(kind=AlertKind.STOPPED), run, now_s, lease=record.lease)
-    web = page_html(with_heartbeat(run, record.lease), [], [])
+    web = demo_page_html(with_heartbeat(run, record.lease), [], [])
     money = re.search(r"\$[\d,]+\.\d+ of \$[\d,]+\.\d+", row(message, "spent"))
     assert money is not None
     assert all(money[0] in text for text in (page, line, dict(card.facts)["Spent"], printed(all_runs([one]))))

@@ -14,7 +14,7 @@ from prime_train.core.change import change
 from prime_train.core.run import NotificationRecord, Run, RunState, Severity
 from prime_train.ports import RunRecord
 from prime_train.reports.pages import RunPage, run_page_html
-from prime_train.reports.pull_request import run_page
+from prime_train.reports.pull_request import run_comment
 from prime_train.reports.run_status import status_of
 from tests import builders as b
 
@@ -33,7 +33,7 @@ def page(run: Run) -> str:
 
 
 def comment(run: Run) -> str:
-    return run_page(run, b.lease(run), NOW_S)
+    return run_comment(run, b.lease(run), NOW_S)
 
 
 def row(run: Run) -> str:

@@ -13,10 +13,12 @@ import pytest
 from prime_train.core.results.criteria import LOSS, Reported, judged
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.ports import RunRecord
-from prime_train.reports.charts import Curve, curve_svg
+from prime_train.reports.charts import Curve, curve_svg, curves_of
+from prime_train.reports.charts.metric_curves import METRICS, Metric, heading, unreported
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind
 from prime_train.reports.pages import CheckpointSummary, Live, LogEnd, RunPage, RunSources, run_page_html, runs_page_html
 from prime_train.reports.run_status import status_of
+from prime_train.trainers import Progress
 from tests import builders as b
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e&<b>"
@@ -67,7 +69,7 @@ def everything(text: str = "fine") -> RunSources:
 def test_everything_that_is_known_is_on_the_page() -> None:
     shown = run_page_html(page(None, everything("the end of it"), b.history_event("asked for a machine")))
     titles = re.findall(r"<h2>([^<]+)</h2>", shown)
-    wanted = ["Diagnosis", "Steps over time", "Loss and reward", "Attempts", "Time and money", "Checkpoints", "Log", "History", "Facts"]
+    wanted = ["Diagnosis", "Steps over time", heading(), "Attempts", "Time and money", "Checkpoints", "Log", "History", "Facts"]
     assert titles == wanted
     for words in ("<b>10</b><span>step</span>", "loss over steps", "reward over steps", "1.0 MiB", "asked for a machine", "local-spot"):
         assert words in shown
@@ -87,7 +89,22 @@ def test_what_there_is_none_of_is_reported_plainly() -> None:
     ):
         assert words in shown
     assert "The data is being fetched." in run_page_html(page())
-    assert "No reward was reported." in run_page_html(page(None, replace(everything(), curves=everything().curves[:1])))
+
+
+def test_a_metric_is_one_row_from_which_its_curve_its_file_name_and_the_heading_follow() -> None:
+    metrics = (*METRICS, Metric("KL divergence", lambda made: made.others.get("kl")))
+    (curve,) = curves_of([Progress(1, others={"kl": 10.0}), Progress(2, others={"kl": 1e31}), Progress(1, others={"kl": 12.0})], metrics)
+    assert (curve.name, curve.slug, curve.points) == ("KL divergence", "kl_divergence", ((1, 12.0),))
+    assert heading(metrics) == "Loss, reward and KL divergence"
+    assert unreported([curve], metrics) == ["loss", "reward"]
+
+
+def test_the_page_draws_every_metric_or_names_it_as_not_reported() -> None:
+    for metric in METRICS:
+        drawn = run_page_html(page(None, replace(everything(), curves=(Curve(metric.name, ((1, 2.0),)),))))
+        others = ", ".join(other.name for other in METRICS if other is not metric)
+        assert f"<figcaption>{metric.name}</figcaption>" in drawn
+        assert f"Not reported: {others}." in drawn
 
 
 @pytest.mark.parametrize("live", [None, LIVE])

@@ -8,7 +8,7 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, DesiredState, Lease, Origin, Run, RunState, Totals
-from prime_train.reports.pull_request import headline, run_page
+from prime_train.reports.pull_request import headline, run_comment
 from tests import builders as b
 from tests.reports.test_markdown import HOSTILE
 
@@ -26,7 +26,7 @@ def run(state: RunState, *, attempt: int | None = None, **changes: Any) -> Run:
 
 
 def page(of: Run, now_s: int = NOW_S, **lease: Any) -> str:
-    return run_page(of, b.lease(of, **lease), now_s)
+    return run_comment(of, b.lease(of, **lease), now_s)
 
 
 def rows(text: str) -> dict[str, str]:
@@ -187,7 +187,7 @@ def test_whatever_a_machine_says_the_page_keeps_its_shape(text: str) -> None:
     )
     assert bad.origin is not None
     bad = replace(bad, origin=replace(bad.origin, actor=text, config=text))
-    kept, reported = shape(run_page(good, Lease(good.run_id), NOW_S)), shape(run_page(bad, Lease(bad.run_id), NOW_S))
+    kept, reported = shape(run_comment(good, Lease(good.run_id), NOW_S)), shape(run_comment(bad, Lease(bad.run_id), NOW_S))
     assert reported == kept
 
 
@@ -206,7 +206,7 @@ def shape(text: str) -> list[str]:
 def test_what_looks_like_a_secret_is_not_repeated() -> None:
     of = run(S.FAILED, why=f"login {SECRET} refused")
     attempt = replace(of.attempts[0], detail=f"`curl -H 'Authorization: {SECRET}'` ended with code 1", cause=Cause.SETUP_FAILED)
-    text = run_page(replace(of, attempts=(attempt,)), Lease(of.run_id), NOW_S)
+    text = run_comment(replace(of, attempts=(attempt,)), Lease(of.run_id), NOW_S)
     assert SECRET not in text
     assert text.count("hidden") == 2
 
@@ -218,7 +218,7 @@ def test_a_run_that_is_tracked_has_a_link_to_where() -> None:
 
 
 def test_a_run_from_nowhere_has_a_page_too() -> None:
-    text = run_page(run(S.TRAINING, origin=None), Lease(b.RUN_ID), NOW_S, links={"log": "https://example.com/1", "none": ""})
+    text = run_comment(run(S.TRAINING, origin=None), Lease(b.RUN_ID), NOW_S, links={"log": "https://example.com/1", "none": ""})
     assert text.splitlines()[-1].startswith("<sub>as of 1970-01-12")
     assert "[log](https://example.com/1)" in text
     assert "none]" not in text

@@ -54,7 +54,7 @@ def tables(part: Section, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
 def judged(value: dict[str, Any]) -> tuple[Finding, ...]:
     root = node({"trainer": {}, "orchestrator": {}} | value)
     assert isinstance(root, Mapping)
-    return findings_with_ignored(Subject(trainer=Document("rl.toml", root), kind="prime_rl"), rules=RULES)
+    return findings_with_ignored(Subject(trainer=Document("rl.toml", root), format="prime_rl"), rules=RULES)
 
 
 @settings(deadline=None, max_examples=150, derandomize=True)

@@ -30,7 +30,7 @@ def test_the_page_of_rules_is_fresh() -> None:
 
 
 def subject(text: str) -> Subject:
-    return Subject(trainer=Document("a.toml", read_code(text), text), kind="prime_rl")
+    return Subject(trainer=Document("a.toml", read_code(text), text), format="prime_rl")
 
 
 def rule(*violations: Violation, requires: str = "") -> Rule:

@@ -5,7 +5,7 @@ import os
 from prime_train.actions.job import Job
 from prime_train.operations.github.publish import publish
 from prime_train.ports import ExternalError, RunRecord, Store
-from prime_train.reports.pull_request import run_page
+from prime_train.reports.pull_request import run_comment
 
 
 def show(job: Job, store: Store, record: RunRecord) -> str:
@@ -19,4 +19,4 @@ def show(job: Job, store: Store, record: RunRecord) -> str:
 
 
 def summarize(job: Job, store: Store, record: RunRecord) -> None:
-    job.summary(run_page(record.run, record.lease, store.now_s()))
+    job.summary(run_comment(record.run, record.lease, store.now_s()))

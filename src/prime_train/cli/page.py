@@ -21,8 +21,8 @@ def page(
 ) -> None:
     """Write a run's page as a single HTML file.
 
-    The page shows the run's steps over time, loss and reward, attempts, time and money, checkpoints, the end of its log, its diagnosis and
-    its history, all as of now. It loads nothing from the network and can be sent to anyone.
+    The page shows the run's steps over time, metrics such as loss and reward, attempts, time and money, checkpoints, the end of its log,
+    its diagnosis and its history, all as of now. It loads nothing from the network and can be sent to anyone.
     """
     found = run_page(Home.of(os.environ), run)
     file = out if out is not None else Path(f"{found.record.run.run_id}.html")

@@ -15,7 +15,7 @@ from prime_train.core.config_tree.merge import with_nulls
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.reports.errors import is_debugging
-from prime_train.rules.detect import is_complete, is_spec, kind_of_toml, kind_of_yaml, looks_like_config
+from prime_train.rules.detect import format_of_toml, format_of_yaml, is_complete, is_spec, looks_like_config
 from prime_train.rules.rule import ConfigFormat, Document, Subject
 
 __all__ = ["LoadedConfig", "load_configs"]
@@ -72,9 +72,9 @@ def _of_yaml(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str]) 
     config = read_config(file, fast=fast)
     if config.root is None:
         return _unread(config, by_name)
-    kind = kind_of_yaml(config.root)
-    if kind:
-        return _bare(read_trainer_config(file), kind)
+    config_format = format_of_yaml(config.root)
+    if config_format:
+        return _bare(read_trainer_config(file), config_format)
     if not by_name and not is_spec(config.root):
         return LoadedConfig(config.file, None, is_config=False)
     return of_config(config, run_secrets)
@@ -84,9 +84,9 @@ def _of_toml(file: Path, by_name: bool) -> LoadedConfig:
     parsed = read_trainer_config(file)
     if parsed.root is None:
         return _unread(parsed, by_name)
-    kind = kind_of_toml(parsed.root)
-    if kind and (by_name or is_complete(parsed.root)):
-        return _bare(parsed, kind)
+    config_format = format_of_toml(parsed.root)
+    if config_format and (by_name or is_complete(parsed.root)):
+        return _bare(parsed, config_format)
     message = "this is not the config of a known trainer: only its syntax was checked"
     note = Finding("PT009", message, parsed.file, severity=Severity.NOTE)
     return LoadedConfig(parsed.file, None, (*parsed.findings, note), {parsed.file: parsed.source}, is_config=by_name)
@@ -96,11 +96,11 @@ def _unread(file: Config | TrainerConfigFile, by_name: bool) -> LoadedConfig:
     return LoadedConfig(file.file, None, file.findings, {file.file: file.source}, is_config=by_name or looks_like_config(file.source))
 
 
-def _bare(parsed: TrainerConfigFile, kind: ConfigFormat) -> LoadedConfig:
+def _bare(parsed: TrainerConfigFile, config_format: ConfigFormat) -> LoadedConfig:
     sources = {parsed.file: parsed.source}
     if parsed.root is None:
         return LoadedConfig(parsed.file, None, parsed.findings, sources)
-    null = TRAINERS[kind].null if kind in TRAINERS else ""
+    null = TRAINERS[config_format].null if config_format in TRAINERS else ""
     root = with_nulls(parsed.root, null) if null else parsed.root
-    subject = Subject(trainer=Document(parsed.file, root, parsed.source), kind=kind, files=resumed(parsed.file, root))
+    subject = Subject(trainer=Document(parsed.file, root, parsed.source), format=config_format, files=resumed(parsed.file, root))
     return LoadedConfig(parsed.file, subject, parsed.findings, sources)

@@ -19,7 +19,7 @@ from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.definitions import OwnConfig
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.rules.command_line import changes, config_named
-from prime_train.rules.detect import kind_of_command, kind_of_toml, kind_of_yaml
+from prime_train.rules.detect import format_of_command, format_of_toml, format_of_yaml
 from prime_train.rules.rule import ConfigFormat, Document, Subject
 from prime_train.rules.spec_rules import named_files
 
@@ -113,14 +113,16 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     place = replace(place_of(document.root, ("trainer", "command")), file=document.file)
     name = config_named(spec.trainer.command)
     if name is None:
-        kind = kind_of_command(spec.trainer.command)
-        return _loaded_config(config, subject, {}, changes(_with_settings(spec), kind, place) if kind else None, kind)
+        config_format = format_of_command(spec.trainer.command)
+        settings = changes(_with_settings(spec), config_format, place) if config_format else None
+        return _loaded_config(config, subject, {}, settings, config_format)
     parsed = _trainer_configs(_trees(config.file, spec.trainer.code.folder), [name])
     root = parsed[name].root if name in parsed else None
     if root is None:
         return _loaded_config(config, subject, parsed, None)
-    kind = kind_of_toml(root) if name.endswith(TOML) else kind_of_yaml(root)
-    return _loaded_config(config, subject, parsed, merged(root, changes(_with_settings(spec), kind, place)) if kind else None, kind)
+    config_format = format_of_toml(root) if name.endswith(TOML) else format_of_yaml(root)
+    own = merged(root, changes(_with_settings(spec), config_format, place)) if config_format else None
+    return _loaded_config(config, subject, parsed, own, config_format)
 
 
 def _with_settings(spec: "RunSpec") -> str:
@@ -133,10 +135,10 @@ def _by_command(config: Config, subject: Subject) -> Subject:
     assert config.spec is not None
     assert subject.config is not None
     command = config.spec.trainer.command
-    kind = kind_of_command(command)
+    config_format = format_of_command(command)
     place = replace(place_of(subject.config.root, ("trainer", "command")), file=config.file)
-    trainer = Document(config.file, changes(_with_settings(config.spec), kind, place), config.source) if kind else None
-    return replace(subject, trainer=trainer, kind=kind)
+    trainer = Document(config.file, changes(_with_settings(config.spec), config_format, place), config.source) if config_format else None
+    return replace(subject, trainer=trainer, format=config_format)
 
 
 def _present(file: str, subject: Subject, read: Iterable[str]) -> frozenset[str] | None:
@@ -213,7 +215,7 @@ def _trainer_configs(trees: Sequence[Path], names: Sequence[str]) -> dict[str, T
 
 
 def _loaded_config(
-    config: Config, subject: Subject, parsed: Mapping[str, TrainerConfigFile], root: Tree | None, kind: ConfigFormat = ""
+    config: Config, subject: Subject, parsed: Mapping[str, TrainerConfigFile], root: Tree | None, config_format: ConfigFormat = ""
 ) -> LoadedConfig:
     first = next(iter(parsed.values()), None)
     file, source = (first.file, first.source) if first is not None else (config.file, config.source)
@@ -223,7 +225,7 @@ def _loaded_config(
     combined = replace(
         subject,
         trainer=Document(file, root, source) if root is not None else None,
-        kind=kind if root is not None else "",
+        format=config_format if root is not None else "",
         files=files,
         files_nearby=_files_nearby(config.file, subject, files),
         has_code=_has_code(config.file, subject.spec),

@@ -1,7 +1,7 @@
 """Collects the data of a run's page: from the store, and from other sources, which are the bucket, the machine, the provider and the
 tracker."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from prime_train.control_plane.reconcile import read_manifests
@@ -17,17 +17,14 @@ from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
 from prime_train.operations.success import criteria_in
 from prime_train.ports import ExternalError, RunRecord, Store
-from prime_train.reports.charts import Curve
+from prime_train.reports.charts import curves_of
 from prime_train.reports.pages import CheckpointSummary, LogEnd, RunPage, RunSources
-from prime_train.trainers import Progress
 
 CHECKPOINTS_MAX = 50
 EVIDENCE_MAX = 100
 LOG_LINES = 200
 PROGRESS_LINES = 20_000
 """Number of lines to read of a log that holds the trainer's figures."""
-CURVE_VALUE_MAX = 1e30
-"""Largest value in a curve. A larger one cannot be a real loss, and would make the scale of the chart useless."""
 _PAGE = Call(Operation.PAGE, "RUN")
 UNASKED = f"the log and the metrics of a rented machine, which cannot be read from here; `{command(_PAGE)}` on another machine shows them"
 
@@ -64,7 +61,7 @@ def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True
     found = look("the diagnosis", lambda: diagnose_with(home, record, progress))
     return RunSources(
         checkpoints=look("the checkpoints", lambda: _checkpoints(home, record)) or (),
-        curves=tuple(curves_of(progress)),
+        curves=curves_of(progress),
         curves_from=metrics.name,
         criteria=criteria_in(record.run, progress),
         log=LogEnd(name, last_lines(text, LOG_LINES)),
@@ -94,17 +91,6 @@ def _lines(record: RunRecord) -> int:
     log.
     """
     return LOG_LINES if record.run.spec.trainer.progress.file is not None else PROGRESS_LINES
-
-
-def curves_of(progress: Iterable[Progress]) -> Iterable[Curve]:
-    """Return a curve of each figure that was reported. For a step that was trained twice, the last value counts."""
-    loss, reward = {}, {}
-    for made in progress:
-        if made.loss is not None and abs(made.loss) <= CURVE_VALUE_MAX:
-            loss[made.step] = made.loss
-        if made.reward is not None and abs(made.reward) <= CURVE_VALUE_MAX:
-            reward[made.step] = made.reward
-    return [Curve(name, tuple(sorted(values.items()))) for name, values in (("loss", loss), ("reward", reward)) if values]
 
 
 def _checkpoints(home: Home, record: RunRecord) -> tuple[CheckpointSummary, ...]:

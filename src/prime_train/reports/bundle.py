@@ -20,7 +20,7 @@ _WHAT = {
     "metrics.csv": "what the trainer reported of each step, by attempt",
     "page.html": "all of it as one page, to be opened in a browser",
     "checkpoint-manifest.json": "the files of the newest complete checkpoint with their hashes",
-    "curves/": "loss and reward over the steps",
+    "curves/": "metrics over the steps, such as the loss",
     "machines/": "GPUs, driver and disk, as the machines reported them",
 }
 

@@ -69,7 +69,7 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
     return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(now)}"] if count else []))
 
 
-def run_page(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
+def run_comment(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
     """Return the complete comment. `links` maps titles to URLs, shown at the bottom next to the tracker's link."""
     now = figures(run, lease, now_s)
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable
 
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.criteria import LOSS, REWARD, TOKENS_PER_S, Criterion, CriterionResult, Reported
 from prime_train.core.run import Lease
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import Progress
 
 _TOKENS_NAMES = ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "tokens/s", "train_tokens_per_second")
-_TOKENS_NAMES_OF_KIND = {"prime_rl": ("perf/throughput",)}
-"""Names of the whole run's tokens per second. Figures of a single GPU, such as torchtitan's `tps` and verl's `perf/throughput`, are not
-among them, because they would have to be multiplied by a number of GPUs that the metrics do not contain."""
+"""Usual names of the whole run's tokens per second; each kind of trainer may have further ones."""
 _WORDS = {"loss_below": "loss below", "reward_above": "reward above", "tokens_per_s_min": "tokens per second at least"}
 
 
 def last_reported(spec: RunSpec, progress: Iterable[Progress]) -> dict[str, Reported]:
     """Return the last finite value of each figure, in the order in which the trainer reported them."""
-    names = (*_TOKENS_NAMES, *_TOKENS_NAMES_OF_KIND.get(spec.trainer.kind, ()))
+    names = (*_TOKENS_NAMES, *TRAINERS[spec.trainer.kind].tokens_per_s)
     last: dict[str, Reported] = {}
     for made in progress:
         tokens = next((made.others[name] for name in names if name in made.others), None)

@@ -42,9 +42,9 @@ def flags(command: str) -> Iterator[tuple[str, str]]:
         yield name.replace("-", "_"), value if sign else after
 
 
-def changes(command: str, kind: ConfigFormat, place: SourcePosition) -> Mapping:
+def changes(command: str, config_format: ConfigFormat, place: SourcePosition) -> Mapping:
     """Return the settings with which the command overrides its config, all positioned at `place`."""
-    pairs = flags(command) if kind == "hf" else _settings(command)
+    pairs = flags(command) if config_format == "hf" else _settings(command)
     return grown(place, [(name.split("."), place, Scalar(place, value, read(value) if value else True)) for name, value in pairs])
 
 

@@ -44,7 +44,7 @@ _CONFIG_KEYS = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_n
 _SPEC = frozenset(("trainer", "budget"))
 
 
-def kind_of_toml(root: Mapping) -> ConfigFormat:
+def format_of_toml(root: Mapping) -> ConfigFormat:
     keys = {entry.key for entry in root.entries}
     return "prime_rl" if keys & _PRIME_RL and not keys & _NOT_PRIME_RL else ""
 
@@ -59,8 +59,8 @@ def is_complete(root: Mapping) -> bool:
     return root.entry("orchestrator") is not None
 
 
-def kind_of_yaml(root: Mapping) -> ConfigFormat:
-    """Return the kind of a YAML config; empty for a run's spec and for any other YAML."""
+def format_of_yaml(root: Mapping) -> ConfigFormat:
+    """Return the format of a YAML config; empty for a run's spec and for any other YAML."""
     keys = {entry.key for entry in root.entries}
     if is_spec(root):
         return ""
@@ -71,8 +71,8 @@ def kind_of_yaml(root: Mapping) -> ConfigFormat:
     return "hf" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
 
 
-def kind_of_command(command: str) -> ConfigFormat:
-    """Return the kind of trainer whose settings the command contains, for a command that names no config file; empty if it is not known."""
+def format_of_command(command: str) -> ConfigFormat:
+    """Return the format of the settings that the command contains, for a command that names no config file; empty if it is not known."""
     split = words(command)
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
     return "trm" if is_trm else ""

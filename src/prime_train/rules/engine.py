@@ -42,9 +42,9 @@ def sources_of(subject: Subject) -> dict[str, str]:
 
 
 def _corrected(subject: Subject) -> Subject | None:
-    """Return the subject with misspelt settings moved to their right places; None if none is misspelt or the kind's settings are not
+    """Return the subject with misspelt settings moved to their right places; None if none is misspelt or the format's settings are not
     known."""
-    if subject.kind != KIND:
+    if subject.format != KIND:
         return None
     from prime_train.rules.prime_rl.corrections import corrected_subject
 
@@ -75,7 +75,7 @@ def _place(subject: Subject, document: Document, violation: Violation) -> Source
     if violation.word:
         return line_with(config.source, place, violation.word)
     # A setting that a command overrides is reported at its word in the command, which may be long.
-    if violation.document == "trainer" and subject.kind != KIND and violation.path:
+    if violation.document == "trainer" and subject.format != KIND and violation.path:
         name = ".".join(map(str, violation.path))
         spelt = (f"{name}=", f"--{name}", f"--{name.replace('_', '-')}")
         return next((found for word in spelt if (found := line_with(config.source, place, word)) != place), place)

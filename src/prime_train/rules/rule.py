@@ -56,8 +56,8 @@ class Subject:
     """The document with the run's spec; None without one."""
     trainer: Document | None = None
     """The trainer's own config, with its includes and the spec's overrides merged into it."""
-    kind: ConfigFormat = ""
-    """The kind of `trainer`."""
+    format: ConfigFormat = ""
+    """The format of `trainer`."""
     files: frozenset[str] | None = None
     """The files named by the spec (`named_files`) that exist in the working tree. None means that the tree is not on this machine."""
     files_nearby: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ class Rule:
     topic: str
     check: Callable[[Subject], Iterable[Violation]] = field(repr=False)
     requires: str = ""
-    """What the subject must have for the rule to apply: "spec" (with its file), "trainer", or the kind of a trainer's config; empty for
+    """What the subject must have for the rule to apply: "spec" (with its file), "trainer", or the format of a trainer's config; empty for
     nothing."""
 
     def applies(self, subject: Subject) -> bool:
@@ -115,5 +115,5 @@ class Rule:
                 return subject.spec is not None and subject.config is not None
             case "trainer":
                 return subject.trainer is not None
-            case kind:
-                return subject.trainer is not None and subject.kind == kind
+            case config_format:
+                return subject.trainer is not None and subject.format == config_format

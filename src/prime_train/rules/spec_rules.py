@@ -10,6 +10,7 @@ from prime_train.core.config_tree import Listing, Mapping, Path, Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
 from prime_train.core.registry.providers import is_rented
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
 from prime_train.rules.command_line import config_named, words
@@ -180,7 +181,7 @@ def _no_such_file(subject: Subject) -> Iterator[Violation]:
 
 def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
     spec = subject.spec
-    if spec is None or subject.files is None or not subject.has_code or spec.trainer.kind == "prime_rl":
+    if spec is None or subject.files is None or not subject.has_code or TRAINERS[spec.trainer.kind].own_config is not None:
         return
     for path, name in named_files(spec):
         others = [command for at, command in enumerate(spec.setup) if path != ("setup", at)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 
-from prime_train.rules.rule import Rule, Subject
+from prime_train.rules.rule import ConfigFormat, Rule, Subject
 
 _ALWAYS, _MACHINES = "", "machines"
 _MODULES = {
@@ -23,12 +23,12 @@ _MODULES = {
     "resilience.recovery": _ALWAYS,
     "tools": "prime_rl",
 }
-"""The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, or one kind."""
+"""The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, or one format."""
 
 
 def rules_for(subject: Subject) -> Iterator[Rule]:
     """Yield every rule that can apply to the subject, in the order of the table."""
-    for module in _modules(subject.kind, has_gpus=subject.spec is not None and bool(subject.spec.hardware.gpus)):
+    for module in _modules(subject.format, has_gpus=subject.spec is not None and bool(subject.spec.hardware.gpus)):
         yield from (rule for rule in _rules(module) if rule.applies(subject))
 
 
@@ -42,8 +42,8 @@ def by_code() -> dict[str, Rule]:
     return {rule.code: rule for rule in all_rules()}
 
 
-def _modules(kind: str, *, has_gpus: bool) -> Iterator[str]:
-    wanted = {_ALWAYS, kind, *([_MACHINES] if has_gpus or kind == "prime_rl" else [])}
+def _modules(config_format: ConfigFormat, *, has_gpus: bool) -> Iterator[str]:
+    wanted = {_ALWAYS, config_format, *([_MACHINES] if has_gpus or config_format == "prime_rl" else [])}
     return (module for module, configs in _MODULES.items() if configs in wanted)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.rules.command_line import words
 from prime_train.rules.rule import Rule, Subject, Violation
 
@@ -13,7 +14,7 @@ _NEW_KEYS = ("run_name", "project_name", "checkpoint_path", "load_checkpoint")
 
 def _is_own(subject: Subject) -> bool:
     """Return whether the subject is a spec whose command starts TRM."""
-    return subject.spec is not None and subject.kind == "trm"
+    return subject.spec is not None and subject.format == "trm"
 
 
 def _remainder(subject: Subject) -> Iterator[Violation]:
@@ -31,7 +32,7 @@ def _last_only(subject: Subject) -> Iterator[Violation]:
 
 
 def _one_process(subject: Subject) -> Iterator[Violation]:
-    if not _is_own(subject) or subject.spec is None or subject.trainer is None or subject.spec.trainer.kind in ("torchrun", "trm"):
+    if not _is_own(subject) or subject.spec is None or subject.trainer is None or TRAINERS[subject.spec.trainer.kind].starts_workers:
         return
     split = words(subject.spec.trainer.command)
     if "torchrun" not in {word.rpartition("/")[2] for word in split} and subject.trainer.value("evaluators") != "[]":

@@ -46,8 +46,11 @@ def test_one_line_tells_of_all_gpus(figures: dict[str, Any], line: str) -> None:
 
 
 def test_the_mean_and_the_memory_of_all_gpus_are_shown() -> None:
-    found = b.record(heartbeat=b.heartbeat(gpus=Gpus(**EIGHT), gpu_util_pct=66.5, gpu_mem_mib=320_000.0), heartbeat_s=TOLD_S)
-    assert shown(found, TOLD_S) == "8, 35 to 98 % busy, 66 % on average, 312.5 GiB in use, hottest 74 C, 4200 W"
+    found = b.record(
+        heartbeat=b.heartbeat(gpus=Gpus(count=8, util_low_pct=35.2, util_high_pct=98.0), gpu_util_pct=66.5, gpu_mem_mib=320_000.0),
+        heartbeat_s=TOLD_S,
+    )
+    assert shown(found, TOLD_S) == "8, 35 to 98 % busy, 66 % on average, 312.5 GiB in use"
 
 
 def test_json_has_each_figure_and_their_age() -> None:

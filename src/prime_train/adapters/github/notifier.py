@@ -13,7 +13,7 @@ from prime_train.adapters.github.deployments import environment_of, set_status
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.run import Alert, Origin, Run, RunState
 from prime_train.ports import PermanentError, RunRecord, TemporaryError
-from prime_train.reports.pull_request import headline, run_page, stopped_by_user
+from prime_train.reports.pull_request import headline, run_comment, stopped_by_user
 
 NAME = "run:{run}"
 KNOWN_MAX = 1024
@@ -100,7 +100,7 @@ class GitHubNotifier:
 
     def _comment(self, github: GitHub, record: RunRecord, origin: Origin, now_s: int) -> Comment:
         assert origin.pull is not None
-        text = run_page(record.run, record.lease, now_s, links=self._links(record.run, origin))
+        text = run_comment(record.run, record.lease, now_s, links=self._links(record.run, origin))
         return upsert_sticky(github, origin.pull, NAME.format(run=record.run.run_id), text)
 
     def _links(self, run: Run, origin: Origin) -> dict[str, str]:

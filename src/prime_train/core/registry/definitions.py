@@ -70,6 +70,9 @@ class TrainerKind:
     own_config: "Callable[[RunSpec, Tree, str], OwnConfig] | None" = field(default=None, repr=False)
     """A function that returns the trainer's own config for a spec, its tree and its file; the section then has the key `config`, and rules
     know the config by the kind's name. None: the command names the trainer's config, if it has one."""
+    tokens_per_s: tuple[str, ...] = ()
+    """Names under which it reports the whole run's tokens per second, beside the usual ones. Figures of a single GPU, such as torchtitan's
+    `tps` and verl's `perf/throughput`, would have to be multiplied by a number of GPUs that the metrics do not contain."""
     null: str = ""
     """The spelling of null in the trainer's own config; empty: there is none."""
 

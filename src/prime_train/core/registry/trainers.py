@@ -70,6 +70,7 @@ TRAINERS: dict[str, TrainerKind] = {
         names_folder=True,
         layout=prime_rl.layout,
         own_config=own_config,
+        tokens_per_s=("perf/throughput",),
         null=prime_rl.NULL,
     ),
 }

@@ -23,11 +23,11 @@ from prime_train.operations.bundle.layout import CODE, CODE_FOLDER, CONFIG, CURV
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.stored_content import lines_of
-from prime_train.operations.page import curves_of, page_of, read_run_sources
+from prime_train.operations.page import page_of, read_run_sources
 from prime_train.operations.success import criteria_of
 from prime_train.ports import ExternalError, RunRecord
 from prime_train.reports.bundle import readme
-from prime_train.reports.charts import curve_svg
+from prime_train.reports.charts import curve_svg, curves_of
 from prime_train.reports.pages import run_page_html
 from prime_train.reports.run_status import RunStatus, status_of
 from prime_train.trainers import Progress
@@ -65,7 +65,7 @@ def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Pa
     sources = read_run_sources(home, record)
     notes = list(sources.notes)
     rows = list(_rows(home, record, notes))
-    curves = tuple(curves_of(row.progress for row in rows))
+    curves = curves_of(row.progress for row in rows)
     status = status_of(record, store.now_s())
     criteria = criteria_of(home, record)
     values = {
@@ -87,7 +87,7 @@ def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Pa
     _write(folder / PAGE, run_page_html(page_of(store, record, sources)))
     _write_metrics(folder / METRICS, rows)
     for curve in curves:
-        _write(folder / CURVES / f"{curve.name}.svg", curve_svg(curve) + "\n")
+        _write(folder / CURVES / f"{curve.slug}.svg", curve_svg(curve) + "\n")
     for name, text in _machine_facts(home, run):
         _write(folder / MACHINES / name, text)
     if manifest is not None:

@@ -115,7 +115,7 @@ def cache_folder(environment: Variables[str, str]) -> Path:
 
 
 def _is_for_prime_rl(subject: Subject) -> bool:
-    return subject.kind == "prime_rl" or (subject.spec is not None and subject.spec.trainer.prime_rl is not None)
+    return subject.format == "prime_rl" or (subject.spec is not None and subject.spec.trainer.prime_rl is not None)
 
 
 def _news(subject: Subject, found: Sequence[Finding]) -> Subject:

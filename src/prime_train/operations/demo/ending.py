@@ -15,7 +15,7 @@ from prime_train.operations.demo.stage import REFERENCE_S_MAX, Stage
 from prime_train.operations.demo.story import Story
 from prime_train.ports import Bucket, PermanentError
 from prime_train.reports.charts import timeline_svg
-from prime_train.reports.pages import page_html
+from prime_train.reports.pages import demo_page_html
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def write_page(story: Story, found: DemoResult, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     page = out / "demo.html"
     extra = {"final weights": found.weights or "", "uninterrupted run": found.reference or ""}
-    page.write_text(page_html(story.run, story.lines(), story.points, story.commits, extra), encoding="utf-8")
+    page.write_text(demo_page_html(story.run, story.lines(), story.points, story.commits, extra), encoding="utf-8")
     (out / "demo.svg").write_text(timeline_svg(story.run, story.lines(), story.points, story.commits), encoding="utf-8")
     return page
 

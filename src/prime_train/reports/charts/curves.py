@@ -1,6 +1,7 @@
 """Draws a metric over the steps, such as the loss, as a line chart."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,11 @@ class Curve:
 
     name: str
     points: tuple[tuple[int, float], ...]
+
+    @property
+    def slug(self) -> str:
+        """Return the name as part of a file's name, such as "kl_divergence"."""
+        return re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
 
 
 def curve_svg(curve: Curve) -> str:

@@ -16,7 +16,7 @@ from prime_train.reports.pages.markup import cards, pill, shown
 EVENTS_MAX = 2000
 
 
-def page_html(
+def demo_page_html(
     run: Run,
     history: Sequence[HistoryEvent],
     points: Sequence[Point],

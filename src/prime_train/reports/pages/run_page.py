@@ -12,6 +12,7 @@ from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import durability, gpus, success
 from prime_train.reports.charts import Curve, Point, curve_svg, timeline_svg
+from prime_train.reports.charts.metric_curves import heading, unreported
 from prime_train.reports.charts.timeline import NARROW, WIDTH
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis
 from prime_train.reports.pages import sections
@@ -86,7 +87,7 @@ def _parts(page: RunPage, one: RunStatus) -> Iterator[str]:
     yield section_html("head", "", _head(one))
     yield section_html("diagnosis", "Diagnosis", _diagnoses(page))
     yield section_html("steps", "Steps over time", _steps(page, now))
-    yield section_html("curves", "Loss and reward", _curves(page))
+    yield section_html("curves", heading(), _curves(page))
     yield section_html("attempts", "Attempts", sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."))
     yield section_html("ledger", "Time and money", sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."))
     yield section_html("checkpoints", "Checkpoints", _checkpoints(page, now))
@@ -162,8 +163,8 @@ def _curves(page: RunPage) -> str:
     if not page.seen.curves:
         return _pending(page, NO_CURVES) + _criteria(page)
     drawn = "".join(f"<figure><figcaption>{shown(curve.name)}</figcaption>{curve_svg(curve)}</figure>" for curve in page.seen.curves)
-    absent = [name for name in ("loss", "reward") if name not in {curve.name for curve in page.seen.curves}]
-    source = f"Read from {page.seen.curves_from}." + "".join(f" No {name} was reported." for name in absent)
+    absent = unreported(page.seen.curves)
+    source = f"Read from {page.seen.curves_from}." + (f" Not reported: {', '.join(absent)}." if absent else "")
     return f"<div class=curves>{drawn}</div><p class=soft>{shown(source)}</p>{_criteria(page)}"
 
 

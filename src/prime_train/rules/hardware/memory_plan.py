@@ -47,7 +47,7 @@ class Plan:
 
 def model_name(subject: Subject) -> str:
     """Return the model's name; empty if the config is not prime-rl's."""
-    settings = settings_of(subject) if subject.kind == KIND else None
+    settings = settings_of(subject) if subject.format == KIND else None
     return settings.text("trainer.model.name") or "" if settings is not None else ""
 
 
@@ -61,7 +61,7 @@ def plan_of(subject: Subject, model: Model | None = None) -> Plan | None:
 def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
     """Return the plan, cached because several rules request that of one subject."""
     subject = same.it
-    settings = settings_of(subject) if subject.kind == KIND else None
+    settings = settings_of(subject) if subject.format == KIND else None
     if settings is None or not settings.is_one_node:
         return None
     model = model or models.resolve_model(model_name(subject))

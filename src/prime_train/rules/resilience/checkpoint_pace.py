@@ -73,7 +73,7 @@ def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
 
 def save_plan_of(subject: Subject) -> SavePlan | None:
     """Return how the config saves; None if that cannot be estimated."""
-    return _of_areal(subject) if subject.kind == "areal" else _of_prime_rl(subject)
+    return _of_areal(subject) if subject.format == "areal" else _of_prime_rl(subject)
 
 
 def step_s(plan: Plan, subject: Subject) -> Between | None:

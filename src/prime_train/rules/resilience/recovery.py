@@ -59,12 +59,12 @@ def _is_requested(subject: Subject) -> bool:
 
 def _is_given_elsewhere(subject: Subject) -> bool:
     spec = subject.spec
-    return bool(subject.kind) or (spec is not None and _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None)
+    return bool(subject.format) or (spec is not None and _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None)
 
 
 def _off_pace(subject: Subject) -> Iterable[Violation]:
     spec = subject.spec
-    if spec is None or not _on_spot(spec) or subject.kind not in _PACED or any(_slow_upload(subject)):
+    if spec is None or not _on_spot(spec) or subject.format not in _PACED or any(_slow_upload(subject)):
         return ()
     # Imported here because the estimates are slow to import.
     from prime_train.rules.resilience import checkpoint_pace as resilience_pace
@@ -84,7 +84,7 @@ def _after_the_end(subject: Subject) -> Iterator[Violation]:
 
 def _slow_upload(subject: Subject) -> Iterable[Violation]:
     spec = subject.spec
-    if spec is None or spec.checkpoints.upload_mb_per_s_max is None or subject.kind not in _PACED:
+    if spec is None or spec.checkpoints.upload_mb_per_s_max is None or subject.format not in _PACED:
         return ()
     from prime_train.rules.resilience import checkpoint_pace as resilience_pace
 

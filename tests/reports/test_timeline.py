@@ -11,7 +11,7 @@ from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.core.run_figures import PARTS
 from prime_train.reports.charts import Point, timeline_svg
 from prime_train.reports.charts.timeline_data import TAKEN, TAKEN_AT
-from prime_train.reports.pages import page_html
+from prime_train.reports.pages import demo_page_html
 from tests.builders import T0_S, new_attempt, offer, run, spec
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -128,13 +128,13 @@ def test_axes_say_what_they_measure() -> None:
 
 
 def test_the_chart_needs_nothing_from_elsewhere() -> None:
-    for text in (timeline_svg(*story()), page_html(*story())):
+    for text in (timeline_svg(*story()), demo_page_html(*story())):
         assert not re.findall(r"(?:href|src)=|url\(|<script|@import", text)
         assert "prefers-color-scheme: dark" in text
 
 
 def test_the_page_has_tables_and_what_is_written_in_them_is_only_text() -> None:
-    page = page_html(*story(), extra={"final weights": "ab<cd"})
+    page = demo_page_html(*story(), extra={"final weights": "ab<cd"})
     assert "asking local for &lt;local-spot&gt;" in page
     assert "ab&lt;cd" in page
     assert all(title in page for title in ("Ledger", "Attempts", "Timeline", "succeeded"))
@@ -142,7 +142,7 @@ def test_the_page_has_tables_and_what_is_written_in_them_is_only_text() -> None:
 
 
 def test_the_page_says_what_the_terminal_says() -> None:
-    page = page_html(*story())
+    page = demo_page_html(*story())
     message = re.findall(r"<th[^>]*>([^<]*)</th>", page)
     assert message[:5] == ["paid for", "what it is", "time", "share", "dollars"]
     assert message[5:13] == ["attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by"]
@@ -151,7 +151,7 @@ def test_the_page_says_what_the_terminal_says() -> None:
 
 
 def test_a_table_that_is_wider_than_the_page_scrolls_by_itself() -> None:
-    page = page_html(*story())
+    page = demo_page_html(*story())
     assert ".wide { overflow-x: auto; }" in page
     assert page.count("<table>") == page.count("<div class=wide tabindex=0><table>") == page.count("</table></div>") == 4
     assert re.search(r"<td class=kind>local-on-demand, on-demand, \$1.80/h</td>", page)
@@ -161,7 +161,7 @@ def test_a_table_that_is_wider_than_the_page_scrolls_by_itself() -> None:
 def test_a_run_in_any_state_has_a_chart(state: RunState) -> None:
     made = run(state) if state is not RunState.QUEUED else run(state, attempt=0)
     ET.fromstring(timeline_svg(made, [], []))
-    assert made.run_id in page_html(made, [], [])
+    assert made.run_id in demo_page_html(made, [], [])
 
 
 def test_a_run_that_was_lost_many_times_is_still_readable() -> None:
