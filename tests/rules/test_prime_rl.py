@@ -75,6 +75,7 @@ def test_configs_of_other_commands_are_not_judged(text: str, tmp_path: Path) -> 
         ("cp = 2", "cp = 2\nseq_len = 4096"),
         ("tensor_parallel_size = 2", 'tensor_parallel_size = 2\nhf_overrides = { a = 1 }\nsome-new-setting = "x"'),
         ("cp = 2", "cp = 1\nep = 2"),
+        ("digits = 3", 'digits = 3, executor_backend = "local"'),
         ("[trainer.optim]", '[orchestrator.renderer]\nname = "prime-qwen3"\n[trainer.optim]'),
         ("[trainer.optim]", '[orchestrator.tokenizer]\nname = "Qwen/Qwen3-8B"\n[trainer.optim]'),
         ("max_completion_tokens = 2048", "max_completion_tokens = 2048\ntemperature = 0.1"),

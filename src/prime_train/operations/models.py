@@ -76,7 +76,8 @@ def verify_model(model: str, wanted: Wanted, hub: Hub | None = None) -> ModelRep
         raise UsageError(f"{model} is not in the registry of {ours.date}{why}", fix=_instead(model, ours, hub=hub is None), code=code)
     by = "read from Hugging Face" if entry.source is Source.HUB else "written by hand"
     known = Known.of(entry)
-    return ModelReport(known, entry, f"the registry, {by} on {entry.read}{why}", checks(known, wanted, ours.vllm))
+    read_from = f", from {entry.reference}" if entry.reference else ""
+    return ModelReport(known, entry, f"the registry, {by} on {entry.read}{why}{read_from}", checks(known, wanted, ours.vllm))
 
 
 def refreshed(hub: Hub, today: date) -> tuple[Registry, tuple[str, ...]]:
@@ -111,9 +112,11 @@ def _of_hub(found: HubModel, entry: Entry | None) -> Known:
 
 def _updated(entry: Entry, read: HubModel, today: date) -> Entry:
     """Return the entry updated from Hugging Face; values it does not provide stay unchanged."""
+    kind = ModelKind.VISION_LANGUAGE if read.is_vision_language else ModelKind.TEXT
     changes = {
         "params": read.params or entry.params,
-        "kind": ModelKind.VISION_LANGUAGE if read.is_vision_language else ModelKind.TEXT,
+        "kind": entry.kind if entry.kind is ModelKind.PUZZLE else kind,
+        "reference": "",
         "architecture": read.architecture or entry.architecture,
         "context": read.context or entry.context,
         "tools": entry.tools if read.tools is None else read.tools,

@@ -33,7 +33,7 @@ def test_the_list_names_models_their_size_and_what_goes_wrong(shell: Shell) -> N
     assert "8.2B" in output
     assert "Llama" not in output
     assert "2026-08-21" in output
-    assert "as of 2026-11-21" in output
+    assert "as of 2026-11-23" in output
 
 
 def test_the_list_fits_80_columns(shell: Shell) -> None:
@@ -58,6 +58,21 @@ def test_a_model_of_the_registry_is_checked_without_any_network(shell: Shell) ->
     assert done.returncode == 0
     assert "on each of 1 x 80 GB" in done.stdout
     assert "the registry, written by hand on 2026-11-21" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("mistralai/Ministral-3-8B-Instruct-2512", ["Mistral3ForConditionalGeneration, from vLLM 0.11.0 on", "from Ministral3Config"]),
+        ("openai/gpt-oss-20b", ["GptOssForCausalLM", "LlamaFactory#8826"]),
+        ("inclusionAI/AReaL-boba-2-8B", ["Qwen3ForCausalLM", "on each of 1 x 80 GB"]),
+        ("SamsungSAILMontreal/TinyRecursiveModels", ["such as kind trm", "none serves it", "no language model"]),
+    ],
+)
+def test_models_of_every_trainer_are_known_with_where_their_numbers_come_from(shell: Shell, model: str, said: list[str]) -> None:
+    done = shell.run("verify-model", model, "--gpu", "h100-80gb", HF_ENDPOINT="http://127.0.0.1:1", COLUMNS="240")
+    assert done.returncode == 0, done.stdout
+    assert [text for text in said if text not in done.stdout] == []
 
 
 def test_a_model_that_cannot_be_served_there_leaves_with_1(shell: Shell) -> None:
@@ -109,7 +124,7 @@ def test_bad_wishes_get_a_line_and_a_code(shell: Shell, fake: FakeHub, args: tup
 
 def test_the_registry_is_read_anew(shell: Shell, fake: FakeHub) -> None:
     done = shell.run("models", "refresh", "--out", "fresh.json", HF_ENDPOINT=fake.url)
-    assert (done.returncode, "2 of 46 models were read again" in done.stdout) == (0, True)
+    assert (done.returncode, "2 of 51 models were read again" in done.stdout) == (0, True)
     assert "Qwen/Qwen3-4B: not on Hugging Face" in done.stderr
     rows = {row["id"]: row for row in json.loads((shell.here / "fresh.json").read_text())["models"]}
     assert rows["Qwen/Qwen3-8B"]["source"] == "hub"

@@ -17,7 +17,7 @@ from prime_train.estimate.models.registry import Entry
 from prime_train.operations.models import models_with, similar_to, works
 from prime_train.reports.find.formatting import large
 
-_KINDS = {"text": "text", "vision-language": "VL"}
+_KINDS = {"text": "text", "vision-language": "VL", "puzzle": "puzzle"}
 
 
 def list_(

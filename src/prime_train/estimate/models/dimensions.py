@@ -98,6 +98,7 @@ _LLAMA = (
 _MISTRAL = (
     Model("Mistral-7B", 7_248_023_552, 32, 4096, 32, 8, 128, 14_336, 32_768),
     Model("Mistral-Nemo", 12_247_782_400, 40, 5120, 32, 8, 128, 14_336, 131_072),
+    Model("Ministral-3-8B", 8_489_553_920, 34, 4096, 32, 8, 128, 14_336, 131_072),
     Model("Mistral-Small-24B", 23_572_403_200, 40, 5120, 32, 8, 128, 32_768, 131_072),
     Model("Mixtral-8x7B", 46_702_792_704, 32, 4096, 32, 8, 128, 28_672, 32_000, active=12_880_000_000, experts=8, experts_used=2),
 )
@@ -155,5 +156,8 @@ SAME_AS = {
     "GLM-4-9B-0414": "GLM-4-9B",
     "GLM-Z1-9B-0414": "GLM-4-9B",
     "Mistral-Nemo-Base": "Mistral-Nemo",
+    "AReaL-boba-RL-7B": "Qwen2.5-7B",
+    "AReaL-boba-2-8B": "Qwen3-8B",
+    "AReaL-boba-2-14B": "Qwen3-14B",
 }
 """Other names of models with the same shape."""

@@ -26,6 +26,8 @@ class Row(BaseModel):
 class ModelKind(StrEnum):
     TEXT = "text"
     VISION_LANGUAGE = "vision-language"
+    PUZZLE = "puzzle"
+    """A small model that solves puzzles. It generates no text, and no inference server is needed."""
 
 
 class Source(StrEnum):
@@ -36,7 +38,8 @@ class Source(StrEnum):
 
 
 class Works(Row):
-    """A trainer or server version for which success with the model has been reported publicly."""
+    """A trainer or server version for which success with the model has been reported publicly, or whose makers publish a configuration for
+    it."""
 
     trainer: str
     version: str
@@ -67,6 +70,8 @@ class Entry(Row):
     issues: tuple[Issue, ...] = ()
     read: Date
     source: Source
+    reference: str = ""
+    """The published configuration, and other texts, that a person has read these facts from; empty if that was not recorded."""
 
 
 class Vllm(Row):
@@ -88,7 +93,7 @@ class Vllm(Row):
 
 class Registry(Row):
     date: Date
-    """When all of the registry was last reviewed."""
+    """When an entry was last read."""
     vllm: Vllm
     models: tuple[Entry, ...]
 

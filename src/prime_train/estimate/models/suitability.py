@@ -77,6 +77,8 @@ def _access(known: Known) -> Check:
 
 def _kind(known: Known, vllm: Vllm) -> Check:
     kind = known.kind or vllm.kind_of(known.architecture)
+    if kind is ModelKind.PUZZLE:
+        return Check("kind", CheckResult.NOTE, "solves puzzles, and generates no text: trained by its own code, such as kind trm")
     if kind is ModelKind.VISION_LANGUAGE:
         message = "vision-language: text trainers reject it or need extra settings; use a text model unless you need images"
         return Check("kind", CheckResult.NOTE, message)
@@ -85,6 +87,8 @@ def _kind(known: Known, vllm: Vllm) -> Check:
 
 def _served(known: Known, vllm: Vllm) -> Check:
     name = known.architecture
+    if known.kind is ModelKind.PUZZLE:
+        return Check("vLLM", CheckResult.NOTE, "no server is needed, and none serves it")
     if not name:
         return Check("vLLM", CheckResult.NOTE, "the architecture is unknown")
     if name in vllm.dropped:
@@ -97,6 +101,8 @@ def _served(known: Known, vllm: Vllm) -> Check:
 
 
 def _tools(known: Known, wanted: Wanted) -> Check:
+    if known.kind is ModelKind.PUZZLE:
+        return Check("tools", CheckResult.NO if wanted.tools else CheckResult.NOTE, "it has no chat template")
     match known.tools:
         case True:
             return Check("tools", CheckResult.YES, "its chat template supports tools")
@@ -120,7 +126,8 @@ def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
     if wanted.preset is None:
         return
     if known.shape is None:
-        yield Check("memory", CheckResult.NOTE, "its architecture is unknown, so memory cannot be estimated")
+        why = "it is no language model" if known.kind is ModelKind.PUZZLE else "its architecture is unknown"
+        yield Check("memory", CheckResult.NOTE, f"{why}, so memory cannot be estimated")
         return
     seq_len = wanted.seq_len or min(LORA_SEQ_LEN, known.context or LORA_SEQ_LEN)
     needs = (

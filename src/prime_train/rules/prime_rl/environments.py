@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
-from prime_train.core.config_tree import Mapping
+from prime_train.core.config_tree import Listing, Mapping, Node, Scalar
 from prime_train.core.finding import Severity
 from prime_train.rules.prime_rl.rule import row, violation
+from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Violation
 
 _SOURCE = "orchestrator.train.source"
+_EXECUTOR = "executor_backend"
+"""An argument of environments, not a setting of prime-rl, which has no setting of that name."""
 
 
 def _no_source(settings: Settings) -> Iterator[Violation]:
@@ -61,6 +64,27 @@ def _gates(settings: Settings) -> Iterator[Violation]:
                 yield violation((*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them")
 
 
+def _slow_sandboxes(settings: Settings) -> Iterator[Violation]:
+    for side in ("train", "eval"):
+        for where, _ in settings.items(f"orchestrator.{side}.source"):
+            for path in _in_sandboxes(settings.at((*where, "env")), (*where, "env")):
+                message = "this environment runs in Prime's sandboxes, whose calls take 10 to 15 times as long as local ones"
+                yield violation(path, message, 'write executor_backend = "local", unless the code that runs must be isolated')
+
+
+def _in_sandboxes(node: Node | None, path: Where) -> Iterator[Where]:
+    """Yield the path of each setting of an environment, at any depth, that selects Prime's sandboxes."""
+    if isinstance(node, Mapping):
+        for entry in node.entries:
+            here = (*path, entry.key)
+            if entry.key == _EXECUTOR and isinstance(entry.value, Scalar) and entry.value.value == "prime":
+                yield here
+            yield from _in_sandboxes(entry.value, here)
+    elif isinstance(node, Listing):
+        for at, item in enumerate(node.items):
+            yield from _in_sandboxes(item, (*path, at))
+
+
 _REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
@@ -69,4 +93,13 @@ RULES = (
     row("PR356", Severity.ERROR, "a source name that is already in use", _same_name, why=_REFUSES, fix="give each a name of its own"),
     row("PR357", Severity.ERROR, "an evaluation without a source", _nothing_to_judge, why=_REFUSES, fix="add [[orchestrator.eval.source]]"),
     row("PR358", Severity.ERROR, "a gate that rejects everything", _gates, why=_REFUSES, fix="swap reject_min and reject_max"),
+    row(
+        "PR394",
+        Severity.WARNING,
+        "an environment in slow sandboxes",
+        _slow_sandboxes,
+        why="Each call of a tool waits for a sandbox at Prime: a step of 1,024 rollouts has been reported to take 27 minutes instead of 2 to 3, "
+        "while the GPUs wait.",
+        fix='write executor_backend = "local"',
+    ),
 )
