@@ -1,16 +1,22 @@
-"""Compares two configs key by key; each change carries the documentation of the spec's field."""
+"""Compares two configs key by key. A change of a run's spec carries the documentation of its field, one of a trainer's own config what the
+table of that trainer's settings says; the rules say what either side has that the other has not."""
 
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, replace
+from typing import cast, get_args
 
+from prime_train.configs.parsing import toml_tree, yaml_tree
 from prime_train.configs.parsing.nodes import ParseAborted
-from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.configs.schema import field_texts
+from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import plain
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import Part, RunSpec
+from prime_train.rules.detect import kind_of_toml, kind_of_yaml
+from prime_train.rules.explained import judged, setting_of
+from prime_train.rules.rule import ConfigFormat
 
 VALUE_CHARS_MAX = 60
 ABSENT = object()
@@ -41,19 +47,38 @@ class Change:
         return "nothing" if self.default is ABSENT else f"{shown(self.default)} (its default)"
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What a rule says of one side of a comparison only. `key`: the place that it is about."""
+
+    key: str
+    text: str
+
+
 def of_config(before: str, after: str) -> tuple[Change, ...] | None:
     """Return the changes between two config texts in YAML, or None if one of them cannot be parsed."""
     first, second = _yaml(before), _yaml(after)
     return None if first is None or second is None else tuple(_changes(first, second, RunSpec))
 
 
-def of_trainer(before: str, after: str) -> tuple[Change, ...] | None:
-    """Return the changes between two trainer configs in TOML, or None if one of them cannot be parsed."""
-    try:
-        first, second = tomllib.loads(before), tomllib.loads(after)
-    except (ValueError, RecursionError):
+def of_trainer(before: str, after: str, kind: str = "") -> tuple[Change, ...] | None:
+    """Return the changes between two trainer configs in TOML or YAML, or None if one of them cannot be parsed. `kind`: that of the trainer,
+    where it is known otherwise than by its config."""
+    first, second = _trainer_values(before), _trainer_values(after)
+    if first is None or second is None:
         return None
-    return tuple(_changes(first, second, None))
+    format_ = _format(after, kind) or _format(before, kind)
+    return tuple(_explained(change, path, format_) for path, change in _changed(first, second, None))
+
+
+def of_rules(before: str, after: str, kind: str = "") -> tuple[Judgement, ...]:
+    """Return what the rules say of the second of two trainer configs and not of the first, and the other way round. `kind`: as in
+    `of_trainer`."""
+    format_ = _format(after, kind) or _format(before, kind)
+    first, second = (_judged(text, format_) for text in (before, after))
+    new = [Judgement(_dotted(place), f"now {code}, {text}") for (place, code), text in second.items() if (place, code) not in first]
+    gone = [Judgement(_dotted(place), f"no longer {code}, {text}") for (place, code), text in first.items() if (place, code) not in second]
+    return (*new, *gone)
 
 
 def shown(value: object) -> str:
@@ -68,12 +93,55 @@ def shown(value: object) -> str:
 
 def _yaml(text: str) -> object:
     try:
-        return plain(read_code(text)[0])
+        return plain(yaml_tree.read_code(text)[0])
     except ParseAborted:
         return None
 
 
+def _trainer_values(text: str) -> Mapping[str, object] | None:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        found = _yaml(text)
+        return {str(key): value for key, value in found.items()} if isinstance(found, Mapping) else None
+
+
+def _tree(text: str) -> tuple[Tree, bool] | None:
+    """Return the tree of a trainer's config, and whether it is TOML; None if it cannot be parsed."""
+    for read, is_toml in ((toml_tree.read_code, True), (lambda text: yaml_tree.read_code(text)[0], False)):
+        try:
+            return read(text), is_toml
+        except (ParseAborted, RecursionError):
+            continue
+    return None
+
+
+def _format(text: str, kind: str) -> ConfigFormat:
+    """Return the format of a trainer's config, by its trainer if that has one of its own, or else by its keys."""
+    if kind in TRAINERS and TRAINERS[kind].own_config is not None:
+        return cast("ConfigFormat", kind)
+    found = _tree(text)
+    if found is None:
+        return ""
+    return kind_of_toml(found[0]) if found[1] else kind_of_yaml(found[0])
+
+
+def _judged(text: str, format_: ConfigFormat) -> dict[tuple[Path, str], str]:
+    found = _tree(text) if format_ else None
+    return judged(format_, found[0], text) if found is not None else {}
+
+
+def _explained(change: Change, path: Path, format_: ConfigFormat) -> Change:
+    default, meaning = setting_of(format_, path)
+    return replace(change, default=ABSENT if default is None else default, meaning=meaning)
+
+
 def _changes(before: object, after: object, model: type[Part] | None) -> Iterator[Change]:
+    return (change for _, change in _changed(before, after, model))
+
+
+def _changed(before: object, after: object, model: type[Part] | None) -> Iterator[tuple[Path, Change]]:
+    """Yield each change with the path of its key."""
     first, second = dict(_leaves(before)), dict(_leaves(after))
     texts = field_texts() if model is not None else {}
     for path in dict.fromkeys((*first, *second)):
@@ -82,7 +150,7 @@ def _changes(before: object, after: object, model: type[Part] | None) -> Iterato
             owner, name = _field(model, path)
             default = _default(owner.model_fields[name].default) if owner is not None else ABSENT
             meaning = (texts.get(owner.__name__, {}).get(name) or owner.__doc__ or "") if owner is not None else ""
-            yield Change(_dotted(path), old, new, default, " ".join(meaning.split()))
+            yield path, Change(_dotted(path), old, new, default, " ".join(meaning.split()))
 
 
 def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:

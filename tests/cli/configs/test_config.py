@@ -1,6 +1,7 @@
 """`prime-train config` as a user sees it: versions, differences, the runs that used them, and what is refused."""
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -84,6 +85,84 @@ def test_the_trainers_file_belongs_to_the_version(shell: Shell) -> None:
     toml.unlink()
     shell.ok("config", "restore", "tiny.yaml", "1")
     assert toml.read_text() == "seq_len = 2048\n"
+
+
+def test_a_change_in_the_trainers_file_is_explained_by_the_table_of_settings_and_the_rules(shell: Shell) -> None:
+    shell.write("tiny.yaml", RL)
+    toml = shell.write(
+        "rl/rl.toml",
+        "seq_len = 2048\nweight_broadcast.type = 'nccl'\n[trainer.optim]\nlr = 1e-6\n[orchestrator]\nbatch_size = 64\ngroup_size = 8\n",
+    )
+    shell.ok("config", "save", "tiny.yaml", "--name", "short")
+    toml.write_text(
+        "seq_len = 4096\nweight_broadcast.type = 'filesystem'\n[trainer.optim]\nlr = 1e-5\n[orchestrator]\nbatch_size = 60\ngroup_size = 8\n"
+    )
+    output = " ".join(shell.ok("config", "diff", "tiny.yaml", "short").split())
+    assert "seq_len 2048 to 4096" in output
+    assert "It applies to trainer.model.seq_len and orchestrator.seq_len, unless they are set." in output
+    assert "trainer.optim.lr 1e-06 to 1e-05" in output
+    assert "prime-rl allows a number from 0" in output
+    assert "weight_broadcast.type nccl to filesystem prime-rl allows 'filesystem', 'nccl'." in output
+    assert re.search(r"orchestrator\.batch_size now PR351, error: .*60", output)
+
+
+def test_a_change_in_the_file_that_a_command_names_is_explained_too(shell: Shell) -> None:
+    path = "tiny.yaml"
+    shell.write(path, "name: tiny\ntrainer: {kind: areal, command: python train.py --config areal.yaml}\nbudget: {usd: 5}\n")
+    text = "experiment_name: a\ntrial_name: b\nrecover: {mode: auto, freq_steps: 10}\nactor: {optimizer: {lr: 1.0e-6}}\n"
+    areal = shell.write("areal.yaml", text)
+    shell.ok("config", "save", path)
+    areal.write_text(text.replace("auto", "disabled").replace("1.0e-6", "1.0e-5"))
+    output = shell.ok("config", "diff", path)
+    assert re.search(r"^actor.optimizer.lr +1e-06 to 1e-05 *$", output, re.MULTILINE)
+    assert re.search(r"^recover.mode +now TR402, warning: recovery is off", output, re.MULTILINE)
+    shell.ok("config", "save", path)
+    shell.ok("config", "restore", path, "1")
+    assert areal.read_text() == text
+
+
+def test_a_name_means_its_version_wherever_a_number_does(shell: Shell, file: str) -> None:
+    first = Path(file).read_text()
+    assert "nothing has changed since version 2, twice (twice the batch)" in shell.ok("config", "save", file, "--name", "twice")
+    assert "version 2, twice (twice the batch) and now are the same" in shell.ok("config", "diff", file, "twice")
+    Path(file).write_text(first.replace("usd: 50", "usd: 60"))
+    shell.ok("config", "save", file, "--name", "dear")
+    assert re.search(r"budget.usd +50 to 60", shell.ok("config", "diff", file, "twice", "dear"))
+    shell.ok("config", "restore", file, "twice")
+    assert Path(file).read_text() == first
+    names = [row["name"] for row in json.loads(shell.ok("config", "list", file, "--json"))]
+    assert names == ["dear", "twice", ""]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("save", "--name", "now"), "not possible as the name"),
+        (("save", "--name", "2"), "not possible as the name"),
+        (("save", "--name", "../x"), "not possible as the name"),
+        (("diff", "baseline"), "has no version called baseline"),
+        (("restore", "²"), "has no version called"),
+    ],
+)
+def test_a_name_that_is_not_possible_or_not_there_is_reported(shell: Shell, file: str, args: tuple[str, ...], words: str) -> None:
+    done = shell.run("config", args[0], file, *args[1:])
+    assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
+def test_a_name_belongs_to_one_version(shell: Shell, file: str) -> None:
+    shell.ok("config", "save", file, "--name", "good")
+    Path(file).write_text(Path(file).read_text().replace("usd: 50", "usd: 60"))
+    done = shell.run("config", "save", file, "--name", "good")
+    assert (done.returncode, "has the name good already" in done.stderr) == (2, True)
+    assert "version 3" not in shell.ok("config", "list", file)
+
+
+def test_a_version_from_before_names_is_read(shell: Shell, file: str) -> None:
+    old = shell.home / "configs" / "small" / "0001.json"
+    content = json.loads(old.read_text())
+    del content["name"]
+    old.write_text(json.dumps(content))
+    assert "as it[2J was" in shell.ok("config", "list", file)
 
 
 def test_a_secret_is_not_kept(shell: Shell) -> None:

@@ -10,16 +10,17 @@ from prime_train.cli.config.side_by_side import render
 from prime_train.console import console
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.configs.compare_versions import NOW, compare_versions
+from prime_train.operations.configs.compare_versions import compare_versions
+from prime_train.operations.configs.versions import NOW
 
 
 def diff(
     config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
     before: Annotated[
-        str, typer.Argument(metavar="[FROM]", help="Number of the older version; by default the newest.", show_default=False)
+        str, typer.Argument(metavar="[FROM]", help="Number or name of the older version; by default the newest.", show_default=False)
     ] = "",
     after: Annotated[
-        str, typer.Argument(metavar="[TO]", help="Number of the newer version, or now for the current file.", show_default=False)
+        str, typer.Argument(metavar="[TO]", help="Number or name of the newer version, or now for the current file.", show_default=False)
     ] = NOW,
 ) -> Exit:
     """Show two versions side by side and explain each change."""

@@ -41,10 +41,13 @@ def list_(
 
 
 def _record(version: Version, runs: tuple[Run, ...]) -> dict[str, object]:
-    return {"version": version.number, "saved_s": version.saved_s, "note": version.note, "runs": [run.run_id for run in runs]}
+    runs_of_it = [run.run_id for run in runs]
+    return {"version": version.number, "name": version.name, "saved_s": version.saved_s, "note": version.note, "runs": runs_of_it}
 
 
 def _row(version: Version, runs: tuple[Run, ...]) -> list[Text]:
     saved = datetime.fromtimestamp(version.saved_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    head = Text.assemble((f"{version.number:>4}", "bold"), f"  {saved}  {version.note}")
+    head = Text.assemble(
+        (f"{version.number:>4}", "bold"), f"  {saved}  ", (f"{version.name}  " if version.name else "", "bold"), version.note
+    )
     return [head, *(Text(f"      {used_by(run)}", style="cyan") for run in runs)]

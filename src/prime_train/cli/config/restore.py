@@ -13,7 +13,7 @@ from prime_train.operations.configs.restore_version import restore_version
 
 def restore(
     config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
-    version: Annotated[int, typer.Argument(help="Number of the version.", show_default=False)],
+    version: Annotated[str, typer.Argument(help="Number or name of the version.", show_default=False)],
     force: Annotated[bool, typer.Option("--force", help="Overwrite the current file even if it is not saved as a version.")] = False,
 ) -> Exit:
     """Restore a version, together with the trainer's file."""

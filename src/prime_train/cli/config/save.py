@@ -14,9 +14,10 @@ from prime_train.operations.configs.save_version import save_version
 def save(
     config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
     note: Annotated[str, typer.Option("--note", "-m", help="Note about this version.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of this version, to be used like its number.", show_default=False)] = "",
 ) -> Exit:
     """Save the current config, together with the trainer's file."""
-    saved = save_version(Home.of(os.environ), config, note)
+    saved = save_version(Home.of(os.environ), config, note, name)
     if not saved.is_new:
         typer.echo(f"nothing has changed since {saved.version.title}")
         return Exit.OK

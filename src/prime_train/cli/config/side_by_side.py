@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.configs.changes import Change
+from prime_train.configs.changes import Change, Judgement
 from prime_train.operations.configs.compare_versions import Comparison, Row, Side
 from prime_train.operations.configs.version_users import used_by
 
@@ -23,6 +23,7 @@ def render(found: Comparison) -> RenderableType:
     for file in found.files:
         parts += [Text(file.title, style="bold"), table(file.rows, found.before.title, found.after.title), Text()]
         parts += [*_words(file.changes), Text()] if file.changes else []
+        parts += [*_judged(file.judged), Text()] if file.judged else []
     return Group(*parts, *_used(found.before), *_used(found.after))
 
 
@@ -71,6 +72,15 @@ def _words(changes: tuple[Change, ...]) -> Iterator[RenderableType]:
     for change in changes:
         text = Text(change.text)
         grid.add_row(change.key, Text("\n").join([text, Text(change.meaning, style="dim")]) if change.meaning else text)
+    yield grid
+
+
+def _judged(judged: tuple[Judgement, ...]) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", overflow="fold")
+    grid.add_column(overflow="fold")
+    for one in judged:
+        grid.add_row(one.key, Text(one.text))
     yield grid
 
 

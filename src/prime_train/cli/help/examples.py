@@ -69,9 +69,15 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("explain one rule", "prime-train rules PT020"),
     ),
     "schema": (("write the schema for an editor", "prime-train schema --out configs/schema.json"),),
-    "config save": (("keep a version", "prime-train config save configs/demo.yaml --note 'before the sweep'"),),
+    "config save": (
+        ("keep a version", "prime-train config save configs/demo.yaml --note 'before the sweep'"),
+        ("keep a version under a name", "prime-train config save configs/demo.yaml --name baseline"),
+    ),
     "config list": (("list the versions and the runs that used them", "prime-train config list configs/demo.yaml"),),
-    "config diff": (("show what changed since version 1", "prime-train config diff configs/demo.yaml 1"),),
+    "config diff": (
+        ("show what changed since version 1", "prime-train config diff configs/demo.yaml 1"),
+        ("compare two versions by their names", "prime-train config diff configs/demo.yaml baseline sweep"),
+    ),
     "config restore": (("restore version 1", "prime-train config restore configs/demo.yaml 1"),),
     "memory": (("check whether it fits into GPU memory", "prime-train memory configs/demo.yaml"),),
     "cost": (("estimate what it costs", "prime-train cost configs/demo.yaml --usd-per-hour 20"),),

@@ -241,6 +241,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "config list": _of_each(
         {
             "version": "number of the version, newest first",
+            "name": "its name, or empty",
             "saved_s": "time at which it was saved",
             "note": "its note",
             "runs[]": "ids of the runs that used it",

@@ -12,10 +12,8 @@ from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from prime_train.operations.configs.version_users import runs_of, users
-from prime_train.operations.configs.versions import Texts, Versions, versions_of
+from prime_train.operations.configs.versions import NOW, Texts, Versions, spec_of, versions_of
 
-NOW = "now"
-"""Stands for the current file, in the place of a version's number."""
 CONTEXT_LINES = 3
 LINES_MAX = 5000
 
@@ -42,11 +40,12 @@ class Row:
 @dataclass(frozen=True)
 class FileComparison:
     """A file that differs. `rows`: the changed lines with their context; `changes`: the meaning of each change, None if a side cannot be
-    read."""
+    read; `judged`: what the rules say of one side only."""
 
     title: str
     rows: tuple[Row, ...]
     changes: tuple[config_changes.Change, ...] | None
+    judged: tuple[config_changes.Judgement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,8 @@ class Comparison:
 
 
 def compare_versions(home: Home, config: Path, before: str = "", after: str = NOW) -> Comparison:
-    """Compare two versions of the config. `before`, `after`: the number of a version, `NOW` for the current file, or empty for the newest
-    version. Raises UsageError if there is no such version, or a file is too long."""
+    """Compare two versions of the config. `before`, `after`: the number or name of a version, `NOW` for the current file, or empty for the
+    newest version. Raises UsageError if there is no such version, or a file is too long."""
     versions = versions_of(home, config)
     saved = versions.all()
     if not saved:
@@ -96,21 +95,20 @@ def rows(before: str, after: str) -> list[Row]:
 def _side(versions: Versions, text: str, used: dict[int, tuple[Run, ...]]) -> Side:
     if text == NOW:
         return Side(NOW, versions.now())
-    if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"{text} is not a version number", fix=f"write a number, or {NOW} for the current file")
-    version = versions.get(int(text))
+    version = versions.find(text)
     return Side(version.title, version.texts, used[version.number])
 
 
 def _files(name: str, before: Texts, after: Texts) -> Iterator[FileComparison]:
-    pairs = (
-        (name, before.config, after.config, config_changes.of_config),
-        ("the trainer's file", before.trainer or "", after.trainer or "", config_changes.of_trainer),
-    )
-    for title, first, second, changes in pairs:
-        old, new = redacted(first), redacted(second)
-        if old != new:
-            yield FileComparison(title, tuple(rows(old, new)), changes(old, new))
+    old, new = redacted(before.config), redacted(after.config)
+    if old != new:
+        yield FileComparison(name, tuple(rows(old, new)), config_changes.of_config(old, new))
+    old, new = redacted(before.trainer or ""), redacted(after.trainer or "")
+    if old != new:
+        spec = spec_of(after.config) or spec_of(before.config)
+        kind = spec.trainer.kind if spec is not None else ""
+        changes, judged = config_changes.of_trainer(old, new, kind), config_changes.of_rules(old, new, kind)
+        yield FileComparison("the trainer's file", tuple(rows(old, new)), changes, judged)
 
 
 def _pairs(kind: str, left: list[tuple[int, str]], right: list[tuple[int, str]]) -> Iterator[Row]:

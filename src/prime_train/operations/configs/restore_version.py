@@ -17,11 +17,11 @@ class RestoredVersion:
     files: tuple[Path, ...]
 
 
-def restore_version(home: Home, config: Path, number: int, *, force: bool = False) -> RestoredVersion:
-    """Write the texts of a version into the config and the trainer's file. Raises UsageError if there is no such version, or if current
-    content would be lost because no version has it; with `force` it is replaced."""
+def restore_version(home: Home, config: Path, name: str, *, force: bool = False) -> RestoredVersion:
+    """Write the texts of the version with this number or name into the config and the trainer's file. Raises UsageError if there is no such
+    version, or if current content would be lost because no version has it; with `force` it is replaced."""
     versions = versions_of(home, config)
-    version = versions.get(number)
+    version = versions.find(name)
     files = _files(config, version)
     lost = [path for path, text in files.items() if not force and _is_lost(path, text, versions.all())]
     if lost:

@@ -6,7 +6,7 @@ from pathlib import Path
 from prime_train.configs.parsing import redacted
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
-from prime_train.operations.configs.versions import Texts, Version, spec_of, trainer_file, versions_of
+from prime_train.operations.configs.versions import Texts, Version, requires_trainer_file, spec_of, trainer_file, versions_of
 
 NOTE_CHARS_MAX = 200
 
@@ -24,16 +24,21 @@ class SavedVersion:
     is_valid: bool
 
 
-def save_version(home: Home, config: Path, note: str = "") -> SavedVersion:
-    """Save the config together with the trainer's file, unless nothing has changed since the newest version. `note`: of at most
-    `NOTE_CHARS_MAX` printable characters, others are left out. Raises UsageError if the config cannot be read or contains a secret."""
+def save_version(home: Home, config: Path, note: str = "", name: str = "") -> SavedVersion:
+    """Save the config together with the trainer's file, unless nothing has changed since the newest version, which then gets the name.
+    `note`: of at most `NOTE_CHARS_MAX` printable characters, others are left out. Raises UsageError if the config cannot be read or
+    contains a secret, or if the name is not possible or taken."""
     versions = versions_of(home, config)
     texts = versions.now()
     _refuse_secrets(config, texts)
     saved = versions.all()
     is_new = not saved or saved[-1].texts != texts
-    version = versions.add(texts, "".join(char for char in note if char.isprintable())[:NOTE_CHARS_MAX]) if is_new else saved[-1]
-    missing = trainer_file(texts.config) if texts.trainer is None else None
+    if name:
+        versions.check_name(name, of=None if is_new else saved[-1].number)
+    version = versions.add(texts, "".join(char for char in note if char.isprintable())[:NOTE_CHARS_MAX], name) if is_new else saved[-1]
+    if name and version.name != name:
+        version = versions.rename(version, name)
+    missing = trainer_file(texts.config) if texts.trainer is None and requires_trainer_file(texts.config) else None
     return SavedVersion(version, is_new, versions.folder, missing, is_valid=spec_of(texts.config) is not None)
 
 

@@ -6,10 +6,11 @@ repository, and survive the deletion of a checkout. NAME is the config's file na
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path, PurePosixPath
 
 from prime_train.configs.parsing import read_config, read_text
 from prime_train.control_plane.wiring.home import Home, wall_s
@@ -17,10 +18,15 @@ from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.spec import RunSpec
+from prime_train.rules.command_line import config_named
 from prime_train.trainers import trainer_for
 
 VERSIONS_MAX = 9999
+NOW = "now"
+"""Stands for the current file, in the place of a version's number or name."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}")
 TRIES_MAX = 20
+_CONFIGS = (".yaml", ".yml", ".toml")
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,13 @@ class Version:
     saved_s: int
     note: str
     texts: Texts
+    name: str = ""
+    """A name that people gave it, unique among the versions of the config; empty if it has none."""
 
     @property
     def title(self) -> str:
-        return f"version {self.number}" + (f" ({self.note})" if self.note else "")
+        named = f", {self.name}" if self.name else ""
+        return f"version {self.number}{named}" + (f" ({self.note})" if self.note else "")
 
 
 @dataclass(frozen=True)
@@ -66,12 +75,44 @@ class Versions:
             raise UsageError(f"{self.path.stem} has no version {number}", fix=f"existing versions: {_spans(numbers)}" if numbers else save)
         return _read(file)
 
+    def find(self, text: str) -> Version:
+        """Return the version with this number or name. Raises UsageError if there is none."""
+        if text.isascii() and text.isdigit() and len(text) <= len(str(VERSIONS_MAX)):
+            return self.get(int(text))
+        saved = self.all()
+        found = next((version for version in saved if version.name == text), None)
+        if found is None:
+            names = ", ".join(version.name for version in saved if version.name)
+            fix = f"write the number of a version, {NOW} for the current file{f', or one of the names {names}' if names else ''}"
+            raise UsageError(f"{self.path.stem} has no version called {text}", fix=fix)
+        return found
+
+    def check_name(self, name: str, *, of: int | None = None) -> None:
+        """Raises UsageError if a version may not have this name, or if one other than number `of` has it already."""
+        if not _NAME.fullmatch(name) or name == NOW:
+            fix = "write up to 40 letters, digits, dots, hyphens and underscores, beginning with a letter"
+            raise UsageError(f"{name} is not possible as the name of a version", fix=fix)
+        taken = next((version for version in self.all() if version.name == name and version.number != of), None)
+        if taken is not None:
+            raise UsageError(f"{taken.title} has the name {name} already", fix="choose another name")
+
+    def rename(self, version: Version, name: str) -> Version:
+        """Give a version a name, in place of the one that it may have, and return it."""
+        named = replace(version, name=name)
+        file = self.folder / f"{version.number:04d}.json"
+        draft = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(_text_of(named))
+        draft.replace(file)
+        return named
+
     def now(self) -> Texts:
         """Return the current texts of the files. Raises UsageError if the config cannot be read."""
         config = _text(self.path)
         return Texts(config, _text_or_none(trainer_file(config)))
 
-    def add(self, texts: Texts, note: str) -> Version:
+    def add(self, texts: Texts, note: str, name: str = "") -> Version:
         """Save `texts` as the next version and return it. Safe if other processes add versions at the same time. Raises UsageError if no
         number is free."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -79,8 +120,8 @@ class Versions:
             number = max((int(file.stem) for file in self.folder.glob("[0-9]*.json")), default=0) + 1
             if number > VERSIONS_MAX:
                 break
-            version = Version(number, wall_s(), note, texts)
-            if _create(self.folder / f"{number:04d}.json", json.dumps(asdict(version), indent=1) + "\n"):
+            version = Version(number, wall_s(), note, texts, name)
+            if _create(self.folder / f"{number:04d}.json", _text_of(version)):
                 return version
         raise UsageError(
             f"{self.folder} already has the most versions that are allowed", fix="move some of its files away", code=Exit.EXTERNAL_FAILED
@@ -100,20 +141,38 @@ def spec_of(text: str) -> RunSpec | None:
 
 
 def trainer_file(text: str) -> Path | None:
-    """Return the path of the trainer's own config file that the config names, or None if it names none or the code comes from a
-    repository."""
+    """Return the path of the trainer's own config file that the config or the command in it names, or None if they name none in the working
+    tree or the code comes from a repository."""
     spec = spec_of(text)
     if spec is None or spec.trainer.code.repo:
         return None
-    file = trainer_for(spec).config_file(spec)
+    file = trainer_for(spec).config_file(spec) or _of_command(spec.trainer.command)
     return Path(spec.trainer.code.folder) / file if file is not None else None
+
+
+def requires_trainer_file(text: str) -> bool:
+    """Return whether the config itself names the trainer's own config file, so that a version without it is not complete."""
+    spec = spec_of(text)
+    return spec is not None and trainer_for(spec).config_file(spec) is not None
+
+
+def _of_command(command: str) -> str | None:
+    """Return the config file that a command names, if it is in the working tree."""
+    path = PurePosixPath(config_named(command) or "")
+    is_inside = not path.is_absolute() and ".." not in path.parts
+    return str(path) if is_inside and path.suffix in _CONFIGS else None
+
+
+def _text_of(version: Version) -> str:
+    return json.dumps(asdict(version), indent=1) + "\n"
 
 
 def _read(file: Path) -> Version:
     try:
         content = json.loads(file.read_text("utf-8"))
-        return Version(int(content["number"]), int(content["saved_s"]), str(content["note"]), Texts(**content["texts"]))
-    except (ValueError, KeyError, TypeError) as error:
+        named = str(content.get("name", ""))  # versions saved before they could have names have no such key
+        return Version(int(content["number"]), int(content["saved_s"]), str(content["note"]), Texts(**content["texts"]), named)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{file} is not a version of a config", fix="move it away", code=Exit.EXTERNAL_REFUSED) from error
 
 

@@ -98,7 +98,7 @@ RULES = (
         Severity.WARNING,
         "an environment in slow sandboxes",
         _slow_sandboxes,
-        why="Each call of a tool waits for a sandbox at Prime: a step of 1,024 rollouts has been reported to take 27 minutes instead of 2 to 3, "
+        why="Each call of a tool waits for a sandbox at Prime: 1,024 rollouts have been reported to take 27 minutes instead of 2 to 3, "
         "while the GPUs wait.",
         fix='write executor_backend = "local"',
     ),
