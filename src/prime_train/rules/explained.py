@@ -65,8 +65,9 @@ def _setting(path: Sequence[str | int]) -> tuple[Value, str] | None:
 
 
 def _with_items(setting: Setting) -> Setting:
-    """Return the setting with the kinds of its items among its own, as a path to an item has no step of its own in the table."""
-    return setting._replace(kinds=tuple(kind for outer in setting.kinds for kind in (outer, *outer.items)))
+    """Return the setting with the kinds of its items among its own, as a path to an item has no step of its own in the table, and without a
+    default, which would select one of several tables."""
+    return setting._replace(kinds=tuple(kind for outer in setting.kinds for kind in (outer, *outer.items)), default=None)
 
 
 def _words(kinds: Sequence[ValueKind]) -> Iterator[str]:
