@@ -14,7 +14,7 @@ from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import plain
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import Part, RunSpec
-from prime_train.rules.detect import kind_of_toml, kind_of_yaml
+from prime_train.rules.detect import format_of_toml, format_of_yaml
 from prime_train.rules.explained import judged, setting_of
 from prime_train.rules.rule import ConfigFormat
 
@@ -123,7 +123,7 @@ def _format(text: str, kind: str) -> ConfigFormat:
     found = _tree(text)
     if found is None:
         return ""
-    return kind_of_toml(found[0]) if found[1] else kind_of_yaml(found[0])
+    return format_of_toml(found[0]) if found[1] else format_of_yaml(found[0])
 
 
 def _judged(text: str, format_: ConfigFormat) -> dict[tuple[Path, str], str]:

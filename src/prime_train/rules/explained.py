@@ -36,7 +36,7 @@ def setting_of(kind: ConfigFormat, path: Sequence[str | int]) -> tuple[Value, st
 def judged(kind: ConfigFormat, root: Mapping, source: str) -> dict[tuple[Path, str], str]:
     """Return what the rules say of a trainer's config, by the place and the code of the rule: its message and remedy. Values that must not
     be shown are left out."""
-    subject = Subject(trainer=Document("", root, source), kind=kind)
+    subject = Subject(trainer=Document("", root, source), format=kind)
     found: dict[tuple[Path, str], str] = {}
     for rule in rules_for(subject):
         if rule.requires in (kind, "trainer") and rule.applies(subject):
