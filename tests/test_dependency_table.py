@@ -41,6 +41,7 @@ DASHBOARD = "prime_train.dashboard"
 PAGES = "prime_train.control_plane.dashboard_interface"
 WEBHOOK = "prime_train.control_plane.webhook"
 RECONCILE = "prime_train.control_plane.reconcile"
+RESULTS = "prime_train.control_plane.results"
 STORE_CALLS = "prime_train.control_plane.store_calls"
 CONTROL_PLANE = "prime_train.control_plane.*"
 CHECKPOINTS = "prime_train.checkpoints"
@@ -73,7 +74,8 @@ TABLE = {
     "prime_train.trainers": Row((CORE,), ("re2",), pure=True, computed=True),
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
-    "prime_train.control_plane.reconcile": Row((CORE, PORTS)),
+    "prime_train.control_plane.results": Row((CORE, PORTS)),
+    "prime_train.control_plane.reconcile": Row((CORE, PORTS, RESULTS)),
     "prime_train.control_plane.dashboard_interface": Row((CORE, ADMISSION)),
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.

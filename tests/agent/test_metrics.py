@@ -9,8 +9,10 @@ import pytest
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.trainer.metrics import KEPT_CHARS_MAX, stored_metrics
 from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
+from prime_train.core.spec import ProgressSpec
 from prime_train.trainers import Progress
 from prime_train.trainers.prime_rl.profile import profile
+from prime_train.trainers.progress import JsonReader
 from tests.agent.attempts import attempt
 from tests.builders import spec
 from tests.fakes.prime_rl import uv_in
@@ -68,3 +70,12 @@ def test_a_figure_whose_name_has_a_line_break_hides_no_other(tmp_path: Path) -> 
         table.add([Progress(1, 0.5, None, {'a\nb"': 2.0, "lr": 3.0})])
     (row,) = metric_rows(path.read_text().split("\n"))
     assert row == MetricRow(1, 5.0, {"loss": 0.5, 'a\\nb"': 2.0, "lr": 3.0})
+
+
+def test_a_loss_that_became_nan_is_stored_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    reader = JsonReader(ProgressSpec())
+    with closing(MetricsCsv(path, now_s=lambda: 5.0)) as table:
+        table.add(filter(None, map(reader.read, ['{"step": 1, "loss": 2, "lr": 1}', '{"step": 2, "loss": NaN, "lr": Infinity}'])))
+    rows = list(metric_rows(path.read_text().split("\n")))
+    assert rows == [MetricRow(1, 5.0, {"loss": 2.0, "lr": 1.0}), MetricRow(2, 5.0, {}, ("loss", "lr"))]

@@ -1,5 +1,6 @@
 """The comment about a run, as a person reads it in each state."""
 
+import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,11 @@ from typing import Any
 import pytest
 
 from prime_train.core.causes import Cause
+from prime_train.core.results.comparison import PullResults, compared
+from prime_train.core.results.numbers import Number, RunResults, Source, number
+from prime_train.core.results.requirements import parse_requirement
 from prime_train.core.run import Attempt, DesiredState, Lease, Origin, Run, RunState, Totals
+from prime_train.reports.comparison import Check, check_of
 from prime_train.reports.pull_request import headline, run_comment
 from tests import builders as b
 from tests.reports.test_markdown import HOSTILE
@@ -119,16 +124,63 @@ def test_the_end_of_a_run_is_no_restart(of: Run, restarts: str) -> None:
     assert ("restart" in headline(of, b.lease(of), NOW_S)) == (restarts != "none")
 
 
-def test_the_criteria_are_judged_by_the_last_heartbeat_once_the_run_is_over() -> None:
+def results(of: Run, *numbers: Number, **changes: Any) -> RunResults:
+    fields: dict[str, Any] = {"run": of.run_id, "attempt": 1, "state": of.state.value, "config": "tiny", "config_sha256": "a" * 64}
+    return RunResults(**(fields | {"ended_s": NOW_S - 7200, "step": 1000, "numbers": numbers} | changes))
+
+
+def test_the_criteria_are_judged_by_the_results_and_unknown_without_them() -> None:
     wanted = b.spec(success={"loss_below": 3.2, "reward_above": 0.6, "tokens_per_s_min": 1000})
-    heartbeat = b.heartbeat(9, step=1000, loss=2.1, reward=0.6)
-    seen = rows(page(run(S.SUCCEEDED, spec=wanted), heartbeat=heartbeat))
+    of = run(S.SUCCEEDED, spec=wanted)
+    made = PullResults(results(of, number("loss", 2.1, step=1000), number("reward", math.nan, step=1000)))
+    heartbeat = b.heartbeat(9, step=1000, loss=9.1, reward=9.9)
+    seen = rows(run_comment(of, b.lease(of, heartbeat=heartbeat), NOW_S, found=made))
     assert seen["Wanted: loss below 3.2"] == "met: 2.1 at step 1,000"
-    assert seen["Wanted: reward above 0.6"] == "not met: 0.6 at step 1,000"
-    assert seen["Wanted: tokens per second at least 1000"].startswith(
-        "unknown: it is not in the last heartbeat; `prime-train status tiny-1`"
-    )
+    assert seen["Wanted: reward above 0.6"] == "not met: the last value is not a finite number (step 1,000)"
+    assert seen["Wanted: tokens per second at least 1000"] == "unknown: there is no such value in the metrics"
+    unread = run_comment(of, b.lease(of), NOW_S, found=PullResults(unread="the bucket does not answer"))
+    assert rows(unread)["Wanted: loss below 3.2"] == "unknown: the results cannot be read: the bucket does not answer"
     assert not [name for name in rows(page(run(S.TRAINING, spec=wanted), heartbeat=heartbeat)) if name.startswith("Wanted")]
+
+
+PROPOSED = replace(ORIGIN, branch="change", base="main")
+BASE = RunResults(
+    run="base-1", attempt=1, state="succeeded", config="tiny", config_sha256="a" * 64, commit="b" * 40, ended_s=NOW_S - 7200, step=900,
+    numbers=(number("loss", 2.0, step=900), number("acc", 0.9, Source.AFTER, by="evaluate")),
+)  # fmt: skip
+
+
+def proposed(state: RunState, *required: str) -> Run:
+    return run(state, spec=b.spec(require=list(required)), origin=PROPOSED)
+
+
+def test_the_comment_compares_the_run_with_the_base_and_the_check_fails_for_what_is_not_met() -> None:
+    of = proposed(S.SUCCEEDED, "loss <= base * 1.02", "acc >= 0.5")
+    this = results(of, number("loss", 2.5, step=1000), number("acc", 0.95, Source.AFTER, by="evaluate"))
+    found = PullResults(this, compared([this], [BASE], list(map(parse_requirement, of.spec.require))))
+    text = run_comment(of, b.lease(of), NOW_S, found=found)
+    assert f"Base: `base-1`, step 900 at commit `{'b' * 12}`, ended 2 h ago. One run is compared with one run" in text
+    assert "| `loss` | 2 | 2.5 | +0.5 (+25.0%) | `loss <= base * 1.02` (2.04) | ❌ not met |" in text
+    assert "| `acc` | 0.9 | 0.95 | +0.05 (+5.6%) | `acc >= 0.5` | ✅ met |" in text
+    assert check_of(of, found) == Check("failure", "not met: loss <= base * 1.02 (it is 2.5, the limit is 2.04)")
+
+
+def test_without_a_base_or_a_result_the_check_is_pending_and_says_so() -> None:
+    of = proposed(S.SUCCEEDED, "loss <= base", "loss < 3")
+    this = results(of, number("loss", 2.5, step=1000))
+    alone = PullResults(this, compared([this], [], list(map(parse_requirement, of.spec.require))))
+    assert "There is no base to compare with" in run_comment(of, b.lease(of), NOW_S, found=alone)
+    assert check_of(of, alone) == Check("pending", "not known yet: loss <= base (there is no base run to compare with)")
+    assert check_of(of, PullResults()) == Check("pending", "tiny-1 has ended without any result")
+    assert check_of(proposed(S.TRAINING, "loss < 3"), PullResults()) == Check("pending", "tiny-1 has not ended")
+    unread = check_of(of, PullResults(unread="no answer"))
+    assert unread == Check("pending", "the results of tiny-1 cannot be read: no answer")
+
+
+def test_a_run_that_is_not_on_a_pull_request_or_not_the_newest_or_requires_nothing_sets_no_check() -> None:
+    assert check_of(run(S.SUCCEEDED, spec=b.spec(require=["loss < 3"])), PullResults()) is None
+    assert check_of(proposed(S.SUCCEEDED), PullResults()) is None
+    assert check_of(proposed(S.SUCCEEDED, "loss < 3"), PullResults(is_newest=False)) is None
 
 
 def test_who_requested_a_stop_is_notified_that_it_is_heard_and_then_that_it_is_done() -> None:

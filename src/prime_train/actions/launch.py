@@ -29,7 +29,7 @@ from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.launch import Plan, Unfit
 from prime_train.operations.launching.launch_config import Checked, checked
 from prime_train.output import print_command
-from prime_train.ports import RunRecord, Store
+from prime_train.ports import RunRecord
 from prime_train.reports.findings.annotations import annotations
 from prime_train.reports.findings.markdown import markdown
 from prime_train.reports.markdown import code
@@ -68,21 +68,31 @@ def launch(
 
 
 def _launch(job: Job, home: Home, github: GitHub, request: LaunchRequest, what: Checked, *, again: bool) -> Exit:
-    origin = Origin(job.repository, request.commit, str(request.config), request.key, request.pull, actor=job.actor, job_url=job.url)
+    origin = Origin(
+        job.repository,
+        request.commit,
+        str(request.config),
+        request.key,
+        request.pull,
+        actor=job.actor,
+        job_url=job.url,
+        branch=request.branch,
+        base=request.base,
+    )
     watched = partial(printer, home, job.repository)
     launched = launch_from(home, github, request, what, origin, again=again, watched=watched, warn=job.warning)
     if launched.waits_for_watcher:
         provider = launched.record.run.spec.hardware.provider
         job.notice(f"{provider} cannot be queried from here: the control plane's watcher rents the machine")
-    return _answer(job, home.store(), launched.record, is_new=launched.is_new)
+    return _answer(job, home, launched.record, is_new=launched.is_new)
 
 
-def _answer(job: Job, store: Store, record: RunRecord, *, is_new: bool) -> Exit:
+def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:
     run = record.run
-    url = show(job, store, record) or job.url
+    url = show(job, home, record) or job.url
     deployment = run.origin.deployment if run.origin is not None else None
     job.output(run=run.run_id, state=run.state.value, created=is_new, url=url, deployment=deployment or "")
-    summarize(job, store, record)
+    summarize(job, home, record)
     typer.echo(f"{run.run_id} is {run.state.value}" if is_new else f"{run.run_id} was already launched and is {run.state.value}")
     return Exit.OK
 

@@ -24,8 +24,8 @@ def status(
     store = home.store()
     found = named_or_active(home, job.repository, run)
     for record in found:
-        show(job, store, record)
-        summarize(job, store, record)
+        show(job, home, record)
+        summarize(job, home, record)
         typer.echo(f"{record.run.run_id} is {record.run.state.value}")
     if not found:
         job.summary("All runs have ended.")

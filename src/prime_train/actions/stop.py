@@ -12,10 +12,11 @@ from prime_train.actions.publish import show, summarize
 from prime_train.adapters.github import GitHub, react
 from prime_train.adapters.github.events import Comment
 from prime_train.control_plane.wiring.github_auth import client
+from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.github.job_home import job_home
 from prime_train.operations.github.run_command import Ignored, RunCommand, follow_up, request_once, run_command
-from prime_train.ports import ExternalError, RunRecord, Store
+from prime_train.ports import ExternalError, RunRecord
 
 
 @annotated
@@ -44,13 +45,13 @@ def stop(
     if wanted.comment is not None:
         _react(job, github, wanted.comment, "+1")
     record = follow_up(home, wanted, record, partial(printer, home, job.repository), minutes=minutes)
-    _answer(job, home.store(), record, wanted)
+    _answer(job, home, record, wanted)
     return Exit.OK
 
 
-def _answer(job: Job, store: Store, record: RunRecord, wanted: RunCommand) -> None:
-    show(job, store, record)
-    summarize(job, store, record)
+def _answer(job: Job, home: Home, record: RunRecord, wanted: RunCommand) -> None:
+    show(job, home, record)
+    summarize(job, home, record)
     job.output(run=record.run.run_id, state=record.run.state.value, did=wanted.does)
     typer.echo(f"{record.run.run_id} is {record.run.state.value}; requested: {wanted.does}")
 

@@ -22,11 +22,13 @@ from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
+from prime_train.operations.github.requirements import ConfigCheck, config_checks
 from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
 from prime_train.reports.findings.annotations import annotations
 from prime_train.reports.findings.markdown import markdown
 from prime_train.reports.findings.sarif import sarif
+from prime_train.reports.markdown import plain
 
 BLOCKS_MAX = 20
 
@@ -56,8 +58,9 @@ def validate(
     github = client(os.environ)(job.repository) if job.token else None
     read = configs_of(trigger, github, os.environ, paths=paths, folder=configs)
     found, _ = check_configs(read, debug=is_debugging(os.environ))
-    lines, bugs = _report(job, trigger.event, github, read, found)
-    found = (*found, *bugs)
+    checks = config_checks(trigger, github, reviewable(read, found), job.notice)
+    lines, bugs = _report(job, trigger.event, github, read, found, checks)
+    found = (*found, *_unmet(checks), *bugs)
     print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
@@ -70,20 +73,31 @@ def validate(
 
 
 def _report(
-    job: Job, event: Event, github: GitHub | None, read: Sequence[LoadedConfig], found: Sequence[Finding]
+    job: Job,
+    event: Event,
+    github: GitHub | None,
+    read: Sequence[LoadedConfig],
+    found: Sequence[Finding],
+    checks: Sequence[ConfigCheck],
 ) -> tuple[list[str], list[Finding]]:
     """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
     if not read:
         return ["### prime-train", "", "No config changes."], []
     worst = list(Severity)
-    lines = ["### prime-train", "", markdown(sorted(found, key=lambda finding: worst.index(finding.severity)), len(read))]
+    every = [*found, *_unmet(checks)]
+    lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]
     runs = reviewable(read, found)
     bugs: list[Finding] = []
     for loaded in runs[:BLOCKS_MAX]:
         lines += ["", *_block(job, event, github, loaded, bugs)]
+        lines += [f"\nRequirements: {one.check.state}: {plain(one.check.text)}." for one in checks if one.loaded is loaded]
     if len(runs) > BLOCKS_MAX:
         lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked but not shown."]
     return lines, bugs
+
+
+def _unmet(checks: Sequence[ConfigCheck]) -> list[Finding]:
+    return [one.finding for one in checks if one.finding is not None]
 
 
 def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, bugs: list[Finding]) -> list[str]:

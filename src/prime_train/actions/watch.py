@@ -51,7 +51,7 @@ def watch(
     job.output(looked_at=len(report.looked_at), steps=report.steps, blind=result.blind is not None, stale=stale)
     job.summary(_words(swept_runs(home, job.repository, report), len(report.looked_at), home.store().now_s()))
     for record in shown_runs(home, job.repository):
-        show(job, home.store(), record)
+        show(job, home, record)
     if wandb.strip():
         _report_silent_runs(job, home, wandb)
     if result.blind is not None:

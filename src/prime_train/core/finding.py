@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "PT021": "a secret that is listed is not set",
     "PT022": "a placeholder was not filled in",
     "PT023": "this machine does not meet the requirements",
+    "PT024": "the newest run does not meet what the config requires of its results",
     "PT030": "the working tree cannot be packed, or lacks files that the command names",
     "PT090": "an ignore comment without a reason",
     "PT091": "an ignore comment for a finding that cannot be ignored",

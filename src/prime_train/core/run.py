@@ -229,6 +229,10 @@ class Origin:
     deployment: int | None = None
     actor: str = ""
     job_url: str = ""
+    branch: str = ""
+    """The branch from which the run was launched; empty if unknown."""
+    base: str = ""
+    """The branch that the pull request proposes to change; empty if the run was not launched from an open pull request's branch."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -33,6 +34,7 @@ from prime_train.core.offers import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.results.requirements import parse_requirement
 from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
@@ -45,6 +47,7 @@ _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
 """A case-insensitive range beyond ASCII, which `re` compiles by going through thousands of characters."""
 PATTERN_CHARS_MAX = 500
 LOG_RULES_MAX = 50
+REQUIREMENTS_MAX = 20
 _STARTS_WORKERS = tuple(name for name, row in TRAINERS.items() if row.starts_workers)
 _VARIANT_KEYS = "trainer.command, workers, resume, prime_rl.config and prime_rl.overrides, environment.NAME, setup and smoke"
 _VARIANT_KEY = re.compile(
@@ -85,6 +88,7 @@ Regex = Annotated[str, BeforeValidator(lambda v: _regex(v) if isinstance(v, str)
 Deadline = Annotated[str, BeforeValidator(lambda v: _deadline(v) if isinstance(v, str) else v)]
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Tag = Annotated[str, Field(pattern=_TAG)]
+Requirement = Annotated[str, AfterValidator(lambda line: parse_requirement(line).text)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
 IntegerGib = Annotated[int, BeforeValidator(parse_integer_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
@@ -588,6 +592,9 @@ class RunSpec(Part):
     success: SuccessSpec | None = None
     after: tuple[AfterSpec, ...] = ()
     """Commands that are run, in order, once training has succeeded and all that it left is uploaded."""
+    require: Annotated[tuple[Requirement, ...], Field(max_length=REQUIREMENTS_MAX)] = ()
+    """What the results of a run on a pull request must be for its check to pass. Each line has a number's name, a comparison, and a value;
+    `base` is the number of the newest run on the base branch, as in "loss <= base * 1.02"."""
     tags: tuple[Tag, ...] = ()
     """Words to find runs by, such as ablation or paper-2: lower-case letters, digits, dots, hyphens and underscores, at most 32 each."""
 

@@ -2,6 +2,7 @@
 which every attempt streams them while it trains."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,8 @@ def _evidence(bucket: Bucket, run: Run, attempt: Attempt) -> Source | None:
 def _streamed(bucket: Bucket, run: Run, attempt: Attempt, bytes_max: int) -> Source | None:
     prefix = stream_prefix(run.run_id, attempt.number, attempt.identity, METRICS_STREAM)
     # The time at which an agent read a row says little of when its step ended, so it is left out; a time in the row itself is kept.
-    rows = [json.dumps({**row.values, "step": row.step}) for row in metric_rows(_table(bucket, list(bucket.list(prefix)), bytes_max))]
+    found = metric_rows(_table(bucket, list(bucket.list(prefix)), bytes_max))
+    rows = [json.dumps({**row.values, **dict.fromkeys(row.not_finite, math.nan), "step": row.step}) for row in found]
     return Source(prefix.removesuffix("/"), rows, is_streamed=True) if rows else None
 
 

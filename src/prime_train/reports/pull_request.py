@@ -2,19 +2,19 @@
 
 from datetime import UTC, datetime
 
-from prime_train.core.advice import Call, Operation
 from prime_train.core.causes import POLICY
-from prime_train.core.results.criteria import judged
+from prime_train.core.results.comparison import PullResults
+from prime_train.core.results.criteria import NOT_REPORTED, in_results, judged
 from prime_train.core.run import ACTIVE_STATES, Attempt, DesiredState, Lease, Run, RunState
 from prime_train.core.run_figures import RunFigures, figures
-from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import redacted
 from prime_train.core.tracker.urls import page_url
+from prime_train.reports.comparison import check_of, lines_of
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
 from prime_train.reports.open_alerts import open_alerts
-from prime_train.reports.success import facts, in_last_heartbeat
+from prime_train.reports.success import facts
 
 ATTEMPTS_SHOWN_MAX = 12
 DETAIL_CHARS_MAX = 200
@@ -69,12 +69,15 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
     return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(now)}"] if count else []))
 
 
-def run_comment(run: Run, lease: Lease, now_s: int, *, links: dict[str, str] | None = None) -> str:
-    """Return the complete comment. `links` maps titles to URLs, shown at the bottom next to the tracker's link."""
+def run_comment(run: Run, lease: Lease, now_s: int, *, found: PullResults | None = None, links: dict[str, str] | None = None) -> str:
+    """Return the complete comment. `found`: the results of a run that has ended, None if they were not looked up; `links` maps titles to
+    URLs, shown at the bottom next to the tracker's link."""
+    found = found or PullResults(unread="they were not looked up")
     now = figures(run, lease, now_s)
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
     lines += [line for reason in _reasons(run) for line in (f"> {reason}", "")]
-    lines += table(("Step", _progress(now)), _facts(now, lease))
+    lines += table(("Step", _progress(now)), _facts(now, lease, found))
+    lines += _results(run, found, now_s)
     image = chart(now.run, now.step, now_s)
     lines += ["", *image] if image else []
     lines += ["", *folded("Where the paid time went", _ledger(now))] if run.attempts else []
@@ -89,7 +92,16 @@ def _reasons(run: Run) -> list[str]:
     return why + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else []) + alerts
 
 
-def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
+def _results(run: Run, found: PullResults, now_s: int) -> list[str]:
+    """Return the section that compares the run with the base branch. Without requirements, it is only shown if there is a base run."""
+    comparison = found.comparison
+    if comparison is not None and (run.spec.require or comparison.base is not None):
+        return ["", "#### Compared with the base branch", "", *lines_of(comparison, now_s)]
+    check = check_of(run, found)
+    return ["", f"Requirements: {check.state}: {plain(check.text)}."] if check is not None else []
+
+
+def _facts(now: RunFigures, lease: Lease, found: PullResults) -> list[tuple[str, ...]]:
     run, durable = now.run, now.durable_step
     rows = [("Furthest step", f"{now.best_step:,}, by an earlier attempt")] if now.best_step > now.step else []
     rows += [
@@ -106,9 +118,9 @@ def _facts(now: RunFigures, lease: Lease) -> list[tuple[str, ...]]:
         seen = [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
     if run.spec.success is not None and run.is_over:
-        # Only the store is at hand here, not the metrics. The heartbeats have the last loss and reward.
-        unknown = f"it is not in the last heartbeat; `{command(Call(Operation.STATUS, run.run_id))}` reads the metrics"
-        rows += [(f"Wanted: {name}", result) for name, result in facts(judged(run.spec.success, in_last_heartbeat(lease), unknown))]
+        unknown = f"the results cannot be read: {found.unread}" if found.unread else NOT_REPORTED
+        last = in_results(run.spec.trainer.kind, found.results.final) if found.results is not None else {}
+        rows += [(f"Wanted: {name}", result) for name, result in facts(judged(run.spec.success, last, unknown))]
     return [(f"**{name}**", text) for name, text in rows]
 
 

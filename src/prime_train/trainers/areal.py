@@ -18,7 +18,7 @@ from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, number_of, step_of
+from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of, step_of
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
 
@@ -33,7 +33,7 @@ _INFO = ("step_info", "saver_info", "evaluator_info", "stats_logger_info", "chec
 _PICKLE_END = b"."
 
 _STEP = r"Train step (?P<step>\d{1,12})/\d+ done\."
-_REWARD = r"task_reward/avg\W+?(?P<value>[-+]?\d\.\d+e[-+]\d+)"
+_REWARD = r"task_reward/avg\W+?(?P<value>[-+]?(?:\d\.\d+e[-+]\d+|nan|inf))"
 
 
 class ArealTrainer(CommandTrainer):
@@ -85,7 +85,9 @@ class ArealReader:
         if done is not None:
             self._step = int(done["step"])
             return Progress(self._step)
-        return Progress(self._step, reward=number_of(reward["value"])) if reward is not None and self._step is not None else None
+        if reward is None or self._step is None:
+            return None
+        return Progress(self._step, reward=number_of(reward["value"]), not_finite=names_not_finite({"reward": reward["value"]}))
 
 
 def is_state(files: Collection[FileInfo]) -> bool:

@@ -14,7 +14,16 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
-from prime_train.trainers.progress import CsvReader, LineReader, Progress, number_of, others_of, step_of
+from prime_train.trainers.progress import (
+    CsvReader,
+    LineReader,
+    Progress,
+    is_not_finite,
+    names_not_finite,
+    number_of,
+    others_of,
+    step_of,
+)
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.script import ScriptTrainer
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
@@ -66,9 +75,10 @@ class LightningReader:
         step = step_of(row.get("step")) if row is not None else None
         if row is None or step is None:
             return None
-        losses = (number_of(row.get(name)) for name in self._losses)
-        loss = next((loss for loss in losses if loss is not None), None)
-        return Progress(step + 1, loss, others=others_of(row, ("step",)))
+        losses = (row.get(name) for name in self._losses)
+        loss = next((loss for loss in losses if number_of(loss) is not None or is_not_finite(loss)), None)
+        lost = names_not_finite({"loss": loss}) | names_not_finite(row, ("step",))
+        return Progress(step + 1, number_of(loss), others=others_of(row, ("step",)), not_finite=lost)
 
 
 def _checkpoints(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterable[Scattered]:

@@ -22,12 +22,13 @@ _ANY = ProgressSpec()
 @dataclass(frozen=True)
 class Progress:
     """A completed step. `loss` and `reward` are None if they are absent or not finite. `others`: further finite numbers of the same row, by
-    name."""
+    name. `not_finite`: the names of figures that the trainer reported as NaN or infinite, `loss` and `reward` by these names."""
 
     step: int
     loss: float | None = None
     reward: float | None = None
     others: Mapping[str, float] = field(default_factory=dict, compare=False)
+    not_finite: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 class LineReader(Protocol):
@@ -111,7 +112,9 @@ def _progress(values: object, names: ProgressSpec) -> Progress | None:
     if step is None:
         return None
     known = {names.step, names.loss, names.reward}
-    return Progress(step, number_of(values.get(names.loss)), number_of(values.get(names.reward)), others_of(values, known))
+    loss, reward = values.get(names.loss), values.get(names.reward)
+    lost = names_not_finite({"loss": loss, "reward": reward}) | names_not_finite(values, known)
+    return Progress(step, number_of(loss), number_of(reward), others_of(values, known), lost)
 
 
 def others_of(values: Mapping[str, object], known: Collection[str] = ()) -> dict[str, float]:
@@ -119,6 +122,24 @@ def others_of(values: Mapping[str, object], known: Collection[str] = ()) -> dict
     found = ((name, number_of(value)) for name, value in values.items() if isinstance(name, str) and name not in known)
     named = ((name, number) for name, number in found if number is not None and 0 < len(name) <= NAME_CHARS_MAX and name.isprintable())
     return dict(islice(named, OTHERS_MAX))
+
+
+def names_not_finite(values: Mapping[str, object], known: Collection[str] = ()) -> frozenset[str]:
+    """Return the names of the values that are NaN or infinite, but for those that are known, and no more than `OTHERS_MAX`."""
+    found = (name for name, value in values.items() if isinstance(name, str) and name not in known and is_not_finite(value))
+    return frozenset(islice((name for name in found if 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()), OTHERS_MAX))
+
+
+def is_not_finite(value: object) -> bool:
+    """Return whether the value is a number that is not finite, such as NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        return not math.isfinite(float(value))
+    except ValueError:
+        return False
+    except OverflowError:  # an integer that is too large for a float
+        return True
 
 
 def step_of(value: object) -> int | None:

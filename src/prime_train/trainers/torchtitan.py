@@ -12,7 +12,7 @@ from prime_train.core.trainer_conventions.torchtitan import choices
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, number_of
+from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of
 from prime_train.trainers.script import ScriptTrainer
 from prime_train.trainers.torchrun import one_worker
 
@@ -58,4 +58,5 @@ class TorchtitanReader:
         if found is None:
             return None
         values = found.groupdict()
-        return Progress(int(values["step"]), number_of(values.get("loss")))
+        loss = values.get("loss")
+        return Progress(int(values["step"]), number_of(loss), not_finite=names_not_finite({"loss": loss}))

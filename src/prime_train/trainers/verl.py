@@ -7,7 +7,7 @@ every process, and with the state of the data, which is written last.
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
@@ -17,7 +17,7 @@ from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, number_of
+from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, number_of
 
 RULES = (
     LogRule(r"Checkpoint does not exist", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
@@ -68,12 +68,15 @@ class VerlReader:
         step = next(matches(_STEP, text), None)
         if step is None:
             return None
-        figures = {found["name"]: number_of(found["value"]) for found in matches(_FIGURE, text)}
-        return Progress(int(step["step"]), _first(figures, _LOSSES), _first(figures, _REWARDS))
+        figures = {found["name"]: found["value"] for found in matches(_FIGURE, text)}
+        loss, reward = _first(figures, _LOSSES), _first(figures, _REWARDS)
+        lost = names_not_finite({"loss": loss, "reward": reward})
+        return Progress(int(step["step"]), number_of(loss), number_of(reward), not_finite=lost)
 
 
-def _first(figures: dict[str, float | None], names: Iterable[str]) -> float | None:
-    return next((figures[name] for name in names if figures.get(name) is not None), None)
+def _first(figures: Mapping[str, str], names: Iterable[str]) -> str | None:
+    numbers = (figures.get(name) for name in names)
+    return next((number for number in numbers if number_of(number) is not None or is_not_finite(number)), None)
 
 
 def _has_all_parts(files: Sequence[FileInfo], sharing_data: int | None) -> bool:

@@ -21,7 +21,7 @@ checkpoints: {folder: out, sentinel: COMPLETE, every_steps: 5}
 hardware: {open_files_min: 256, disk_gib: 1, usd_per_hour_max: 2}
 budget: {usd: 5, hours: 2}
 """
-WRITES = {"contents": "read", "pull-requests": "write", "deployments": "write"}
+WRITES = {"contents": "read", "pull-requests": "write", "deployments": "write", "statuses": "write"}
 _OUTPUT = re.compile(r"^([a-z-]+)<<(\S+)\n(.*?)\n\2$", re.MULTILINE | re.DOTALL)
 
 

@@ -129,3 +129,17 @@ def test_an_event_without_an_id_can_ask_for_another_run(job: Job, plane: dict[st
     for number in ("1", "2"):
         assert job.run("launch", "repository_dispatch", payload, **(plane | CONFIG | again), GITHUB_RUN_ID=number).code == 0
     assert len(runs(job, plane)) == 2
+
+
+def test_a_run_knows_its_branch_and_the_one_that_its_pull_request_changes(job: Job, plane: dict[str, str]) -> None:
+    job.fake.add_user("ann", repo=job.repo, role="write")
+    job.run("launch", "workflow_dispatch", {"inputs": {}, "ref": "refs/heads/main"}, **(plane | CONFIG))
+    job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
+    number = job.fake.add_pull(job.repo, "change", author="ann")
+    job.run("launch", "workflow_dispatch", {"inputs": {}, "ref": "refs/heads/change"}, GITHUB_RUN_ID="1002", **(plane | CONFIG))
+    job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 7")}, "change")
+    job.fake.label(job.repo, number, "train", by="ann")
+    labelled = job.event("pull_request")
+    assert job.run("launch", "pull_request", labelled, **(plane | CONFIG)).code == 0
+    found = [(run.origin.branch, run.origin.base, run.origin.pull) for run in runs(job, plane) if run.origin is not None]
+    assert sorted(found, key=str) == [("change", "main", number), ("change", "main", number), ("main", "", None)]

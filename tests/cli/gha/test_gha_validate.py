@@ -2,6 +2,7 @@
 
 import json
 
+from prime_train.adapters.github import GitHub, set_commit_status
 from tests.cli.gha.job import GOOD, Job
 
 BAD = GOOD.replace("budget: {usd: 5, hours: 2}", "budget:\n  usd: 5\n  dollars: 7")
@@ -54,3 +55,43 @@ def test_what_changes_against_the_base_branch_is_reported_with_its_meaning(job: 
     job.run("validate", "pull_request", job.event("pull_request"))
     (comment,) = job.fake.comments(job.repo, number)
     assert "| `budget.usd` | 5 to 50 |" in comment["body"].replace(".0", "")
+
+
+REQUIRING = GOOD + "require:\n  - lr > 0\n  - loss <= base * 1.02\n"
+CONTEXT = "prime-train/configs/small.yaml"
+
+
+def test_a_config_that_requires_something_is_pending_until_its_run_has_ended_and_fails_if_that_is_not_met(job: Job) -> None:
+    number = opened(job, {"configs/small.yaml": REQUIRING})
+    event = job.event("pull_request")
+    did = job.run("validate", "pull_request", event)
+    assert did.code == 0, did.log
+    (check,) = job.fake.statuses(job.repo)
+    assert (check["state"], check["context"]) == ("pending", CONTEXT)
+    (comment,) = job.fake.comments(job.repo, number)
+    assert "Requirements: pending: no run of this commit has ended" in comment["body"]
+
+    writer = GitHub(job.repo, job.fake.job_token(job.repo, {"statuses": "write"}), url=job.fake.url)
+    set_commit_status(writer, event["pull_request"]["head"]["sha"], CONTEXT, "failure", "not met: loss <= base * 1.02 (it is 9)")
+    did = job.run("validate", "pull_request", event)
+    assert (did.code, did.outputs["valid"], did.outputs["errors"]) == (1, "false", "1")
+    line = 1 + REQUIRING.splitlines().index("  - loss <= base * 1.02")
+    assert [rest for level, rest in did.annotations if level == "error" and f"file=configs/small.yaml,line={line}," in rest]
+    assert "PT024" in job.fake.comments(job.repo, number)[0]["body"]
+
+    # The label launches another run, which may be better.
+    labelled = event | {"action": "labeled", "label": {"name": "train"}}
+    assert job.run("validate", "pull_request", labelled).code == 0
+    # What a run of another commit resulted in says nothing about this one.
+    job.commit({"configs/small.yaml": REQUIRING.replace("1.02", "1.03")}, "change")
+    assert job.run("validate", "pull_request", job.event("pull_request")).code == 0
+    assert job.fake.statuses(job.repo)[-1]["state"] == "pending"
+
+
+def test_a_token_that_may_not_set_checks_is_no_reason_to_fail(job: Job) -> None:
+    opened(job, {"configs/small.yaml": REQUIRING})
+    del job.permissions["statuses"]
+    did = job.run("validate", "pull_request", job.event("pull_request"))
+    assert did.code == 0, did.log
+    assert [rest for level, rest in did.annotations if level == "notice" and "requirements" in rest]
+    assert job.fake.statuses(job.repo) == []

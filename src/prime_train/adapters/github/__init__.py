@@ -4,6 +4,7 @@ runs."""
 from prime_train.adapters.github.api import API_URL, ENV_API_URL, LISTED_MAX, GitHub
 from prime_train.adapters.github.app import AppKey, AppToken
 from prime_train.adapters.github.comments import BODY_CHARS_MAX, Comment, delete_sticky, react, upsert_sticky
+from prime_train.adapters.github.commit_statuses import CommitStatus, commit_status, requirements_context, set_commit_status
 from prime_train.adapters.github.deployments import deployment_of, new_deployment, set_status
 from prime_train.adapters.github.notifier import GitHubNotifier
 from prime_train.adapters.github.repository import ChangedFile, changed_files, content_at, has_commit, may_write, pull_of, pulls_with
@@ -17,9 +18,11 @@ __all__ = [
     "AppToken",
     "ChangedFile",
     "Comment",
+    "CommitStatus",
     "GitHub",
     "GitHubNotifier",
     "changed_files",
+    "commit_status",
     "content_at",
     "delete_sticky",
     "deployment_of",
@@ -29,6 +32,8 @@ __all__ = [
     "pull_of",
     "pulls_with",
     "react",
+    "requirements_context",
+    "set_commit_status",
     "set_status",
     "upsert_sticky",
 ]

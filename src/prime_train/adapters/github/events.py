@@ -8,12 +8,14 @@ from pathlib import Path
 from prime_train.core.errors import UsageError
 
 EVENT_BYTES_MAX = 32 * 2**20
+HEADS = "refs/heads/"
+"""Start of the full name of a branch."""
 
 
 @dataclass(frozen=True)
 class PullRequest:
     """A pull request event. `head`: the commit it proposes, which a job does not check out by default. `label`: the label that was just
-    added."""
+    added. `branch`: the branch that has the proposed commits, in its own repository; `base_branch`: the one that they are proposed for."""
 
     action: str
     number: int
@@ -25,6 +27,8 @@ class PullRequest:
     label: str = ""
     merged: bool = False
     merge_commit: str = ""
+    branch: str = ""
+    base_branch: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,11 @@ class Comment:
 @dataclass(frozen=True)
 class Dispatch:
     """A workflow_dispatch event (`action` is empty; `payload` holds the inputs), or a repository_dispatch event named `action` with its
-    payload."""
+    payload. `branch`: the branch on which the workflow runs, empty if it is a tag."""
 
     action: str = ""
     payload: dict[str, object] = field(default_factory=dict)
+    branch: str = ""
 
     def text(self, name: str) -> str:
         value = self.payload.get(name, "")
@@ -78,9 +83,11 @@ def read_event(name: str, file: Path | None) -> Event:
         return _comment(Fields(_content(file)))
     if name == "repository_dispatch":
         fields = Fields(_content(file))
-        return Dispatch(fields.text("action"), fields.mapping("client_payload"))
+        return Dispatch(fields.text("action"), fields.mapping("client_payload"), fields.optional("branch"))
     if name == "workflow_dispatch":
-        return Dispatch(payload=Fields(_content(file)).mapping("inputs"))
+        fields = Fields(_content(file))
+        ref = fields.optional("ref")
+        return Dispatch(payload=fields.mapping("inputs"), branch=ref.removeprefix(HEADS) if ref.startswith(HEADS) else "")
     return Other(name)
 
 
@@ -99,6 +106,11 @@ class Fields:
 
     def text(self, path: str) -> str:
         return str(self._of(path, str))
+
+    def optional(self, path: str) -> str:
+        """Return the text at the path, or "" if there is none."""
+        found = self.find(path)
+        return found if isinstance(found, str) else ""
 
     def number(self, path: str) -> int:
         found = self._of(path, int)
@@ -137,6 +149,8 @@ def _pull_request(fields: Fields) -> PullRequest:
         label if isinstance(label, str) else "",
         fields.find("pull_request.merged") is True,
         merge if isinstance(merge, str) else "",
+        fields.optional("pull_request.head.ref"),
+        fields.optional("pull_request.base.ref"),
     )
 
 

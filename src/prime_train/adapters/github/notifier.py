@@ -9,10 +9,14 @@ from collections.abc import Callable
 
 from prime_train.adapters.github.api import GitHub, piece
 from prime_train.adapters.github.comments import Comment, upsert_sticky
+from prime_train.adapters.github.commit_statuses import requirements_context, set_commit_status
 from prime_train.adapters.github.deployments import environment_of, set_status
 from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.results.comparison import PullResults
 from prime_train.core.run import Alert, Origin, Run, RunState
-from prime_train.ports import PermanentError, RunRecord, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError
+from prime_train.reports.comparison import check_of
+from prime_train.reports.markdown import one_line
 from prime_train.reports.pull_request import headline, run_comment, stopped_by_user
 
 NAME = "run:{run}"
@@ -23,6 +27,7 @@ MUTE_S = 60.0
 FRESH_S = 10.0
 """Seconds for which a run that has not changed is not sent to GitHub again."""
 AGAIN_MAX = 3
+NO_RESULTS = PullResults(unread="the bucket is not known here")
 
 
 class GitHubNotifier:
@@ -30,7 +35,8 @@ class GitHubNotifier:
     are ignored.
 
     Raises TemporaryError, with the seconds to wait if GitHub named them; PermanentError if it may not write there. `clock` returns this
-    machine's time. `only`: the one repository that it may write to; empty for all.
+    machine's time. `only`: the one repository that it may write to; empty for all. `results` returns the results of a run, and how they
+    compare with those of the base branch; what it raises only delays them.
     """
 
     def __init__(
@@ -41,8 +47,10 @@ class GitHubNotifier:
         web_url: str = "https://github.com",
         clock: Callable[[], float] = time.time,
         only: str = "",
+        results: Callable[[Run], PullResults] = lambda run: NO_RESULTS,
     ) -> None:
         self._client, self._record_of, self._web_url, self._clock, self._only = client, record, web_url.rstrip("/"), clock, only
+        self._results = results
         self._clients: dict[str, GitHub] = {}
         self._muted: dict[str, float] = {}
         self._shown: dict[str, tuple[int, float]] = {}
@@ -78,16 +86,32 @@ class GitHubNotifier:
         """Update the status, and the comment if there is a pull request. A refused status does not prevent the comment. Without `status`
         only the comment is updated: GitHub notifies people of each status by mail or chat, but not of an edited comment."""
         github = self._signed_in(origin.repository)
-        refusal: PermanentError | None = None
-        try:
-            if status:
-                self._set_status(github, record, origin, now_s)
-        except PermanentError as error:
-            refusal = error
-        comment = self._comment(github, record, origin, now_s) if origin.pull is not None else None
-        if refusal is not None:
-            raise refusal
+        found, failure = self._found(record.run)
+        sets: list[Callable[[], object]] = [lambda: self._set_check(github, record.run, origin, found)]
+        if status:
+            sets.insert(0, lambda: self._set_status(github, record, origin, now_s))
+        for set_one in sets:
+            try:
+                set_one()
+            except PermanentError as error:
+                failure = failure or error
+        comment = self._comment(github, record, origin, now_s, found) if origin.pull is not None else None
+        if failure is not None:
+            raise failure
         return comment
+
+    def _found(self, run: Run) -> tuple[PullResults, ExternalError | None]:
+        """Return the results as far as they can be read, and the failure if they cannot."""
+        try:
+            return self._results(run), None
+        except ExternalError as error:
+            return PullResults(unread=str(error)), error
+
+    def _set_check(self, github: GitHub, run: Run, origin: Origin, found: PullResults) -> None:
+        check = check_of(run, found)
+        if check is not None:
+            page = f"{self._web_url}/{origin.repository}/pull/{origin.pull}"
+            set_commit_status(github, origin.commit, requirements_context(origin.config), check.state, one_line(check.text), url=page)
 
     def _set_status(self, github: GitHub, record: RunRecord, origin: Origin, now_s: int) -> None:
         if origin.deployment is None:
@@ -98,9 +122,9 @@ class GitHubNotifier:
         state = RunState.CANCELLED if stopped_by_user(record.run) else record.run.state
         set_status(github, origin.deployment, state, title, log_url=origin.job_url, page_url=page)
 
-    def _comment(self, github: GitHub, record: RunRecord, origin: Origin, now_s: int) -> Comment:
+    def _comment(self, github: GitHub, record: RunRecord, origin: Origin, now_s: int, found: PullResults) -> Comment:
         assert origin.pull is not None
-        text = run_comment(record.run, record.lease, now_s, links=self._links(record.run, origin))
+        text = run_comment(record.run, record.lease, now_s, found=found, links=self._links(record.run, origin))
         return upsert_sticky(github, origin.pull, NAME.format(run=record.run.run_id), text)
 
     def _links(self, run: Run, origin: Origin) -> dict[str, str]:

@@ -50,6 +50,7 @@ class _Commit(Part):
 
 class _End(Part):
     sha: str
+    ref: str = ""
     repo: _Repository | None = None
 
 

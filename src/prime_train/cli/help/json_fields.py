@@ -69,10 +69,10 @@ _STATUS = {
     "gpus.note": "anything unusual about them",
     "success[].name": "criterion under success in the config; null: the config has none, the run is not over, or this is a list of runs",
     "success[].wanted": "value in the config",
-    "success[].seen": "last value reported",
+    "success[].seen": "last value reported; null: none, or not finite",
     "success[].step": "its step",
     "success[].outcome": "met, not met or unknown",
-    "success[].why": "why it is unknown",
+    "success[].why": "why there is no value to judge",
 }
 _FINDING = {
     "code": "code of the rule, see docs/rules.md",

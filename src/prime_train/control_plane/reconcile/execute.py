@@ -7,6 +7,7 @@ from prime_train.control_plane.reconcile.attempt_records import catch_up, write_
 from prime_train.control_plane.reconcile.clean_up import clean_up
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.manifests import read_manifests
+from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.advice import Call, Operation
@@ -54,6 +55,8 @@ def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: 
         case d.Terminate(pods):
             terminate(context, record.run.run_id, [pod.pod_id for pod in pods])
         case d.Recover() | d.Finish():
+            if isinstance(decision, d.Finish):
+                _keep_results(context, saved.run)
             if record.run.spec.wandb is not None:
                 context.unmarked[record.run.run_id, record.run.attempt] = now_s
             terminate(context, record.run.run_id, [a.pod_id for a in record.run.attempts[-1:] if a.pod_id and a.ended_s is None])
@@ -91,6 +94,14 @@ def _save(context: Context, record: RunRecord, change: Change) -> bool:
         except ExternalError as error:
             context.watched(change.run.run_id, "RecordFailed", str(error))
     return True
+
+
+def _keep_results(context: Context, run: Run) -> None:
+    """Write what the ended run resulted in to its bucket. If that fails, it is gathered anew whenever it is read."""
+    try:
+        write_results(context.bucket, run)
+    except ExternalError as error:
+        context.watched(run.run_id, "ResultsFailed", str(error))
 
 
 def terminate(context: Context, run_id: str, pod_ids: list[str]) -> None:

@@ -271,7 +271,7 @@ class Home:
             pods=pods,
             master=master,
             webhook_url=webhook_url,
-            notifiers=notifiers_of(self.environment, self.store),
+            notifiers=notifiers_of(self.environment, self.store, self.bucket),
             tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
             # For a remote control plane it is unknown here which secrets it can provide.

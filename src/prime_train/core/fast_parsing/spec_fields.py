@@ -26,6 +26,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "output_file_gib_max": (("gib", None, 0, None), 2.0),
         "success": (("null", ("part", "SuccessSpec")), None),
         "after": (("list", ("part", "AfterSpec")), ()),
+        "require": (("other",), ()),
         "tags": (("list", ("text", "^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$", 0)), ()),
     },
     "TrainerSpec": {

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.results.numbers import Number
 from prime_train.core.spec import SuccessSpec
 
 
@@ -18,16 +20,16 @@ class CriterionResult(StrEnum):
 
 @dataclass(frozen=True)
 class Reported:
-    """A value that the trainer reported, and the step it is of."""
+    """A value that the trainer reported, and the step it is of. `value`: None if it is not finite, such as NaN."""
 
-    value: float
+    value: float | None
     step: int
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion and how it was judged. `seen` and `step`: the last value reported, None if there is none. `why`: why the outcome is
-    unknown, otherwise empty."""
+    """A criterion and how it was judged. `seen` and `step`: the last value reported, None if there is none. If the value is not finite,
+    `seen` is None and the criterion is not met. `why`: why there is no value to compare, otherwise empty."""
 
     name: str
     wanted: float
@@ -39,6 +41,24 @@ class Criterion:
 
 LOSS, REWARD, TOKENS_PER_S = "loss", "reward", "tokens per second"
 NOT_REPORTED = "there is no such value in the metrics"
+NOT_FINITE = "the last value is not a finite number"
+_TOKENS_NAMES = ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "tokens/s", "train_tokens_per_second")
+"""Usual names of the whole run's tokens per second; each kind of trainer may have further ones."""
+
+
+def tokens_names(kind: str) -> tuple[str, ...]:
+    """Return the names by which trainers of this kind report the whole run's tokens per second. Figures of a single GPU, such as
+    torchtitan's `tps` and verl's `perf/throughput`, are not among them, because they would have to be multiplied by a number of GPUs that
+    the metrics do not contain."""
+    return (*_TOKENS_NAMES, *TRAINERS[kind].tokens_per_s)
+
+
+def in_results(kind: str, numbers: Mapping[str, Number]) -> dict[str, Reported]:
+    """Return the figures that criteria are about among a run's results, for a trainer of this kind."""
+    tokens = next((name for name in tokens_names(kind) if name in numbers), "")
+    named = ((LOSS, LOSS), (REWARD, REWARD), (TOKENS_PER_S, tokens))
+    found = ((figure, numbers[name]) for figure, name in named if name in numbers)
+    return {figure: Reported(number.value, number.step or 0) for figure, number in found}
 
 
 def judged(wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str = NOT_REPORTED) -> tuple[Criterion, ...]:
@@ -55,6 +75,8 @@ def judged(wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str =
 def _judged(name: str, limit: float, seen: Reported | None, why_unknown: str) -> Criterion:
     if seen is None:
         return Criterion(name, limit, None, None, CriterionResult.UNKNOWN, why_unknown)
+    if seen.value is None:
+        return Criterion(name, limit, None, seen.step, CriterionResult.NOT_MET, NOT_FINITE)
     match name:
         case "loss_below":
             is_met = seen.value < limit

@@ -138,14 +138,16 @@ class AttemptResults(_Results):
 class RunResults(_Results):
     """What a run resulted in, as the control plane wrote it when the run had ended.
 
-    `attempt`: the last one. `config`: the config's name, and `config_sha256` a hash of what it said; `commit`: that of the working tree,
-    empty if unknown; `ended_s` in the store's time; `step`: the last step that was trained; `seed`: the seed, if the config names one.
+    `attempt`: the last one. `config`: the config's name, and `config_sha256` a hash of what it said about the training, apart from the
+    seed; `commit` and `code_sha256`: those of the working tree, empty if unknown; `ended_s` in the store's time; `step`: the furthest step
+    that was trained; `seed`: the seed, None if the config names none.
     """
 
     state: str = Field(max_length=40)
     config: str = Field(max_length=200)
     config_sha256: str = Field(pattern="^[0-9a-f]{64}$")
     commit: str = Field(default="", max_length=200)
+    code_sha256: str = Field(default="", max_length=64)
     ended_s: int = Field(ge=0, le=CREATED_S_MAX)
     step: int = Field(ge=0, le=STEP_MAX)
     seed: int | None = None

@@ -176,7 +176,7 @@ def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[_Row]:
 
 def _progress_of(row: MetricRow) -> Progress:
     others = {name: value for name, value in row.values.items() if name not in ("loss", "reward")}
-    return Progress(row.step, row.values.get("loss"), row.values.get("reward"), others)
+    return Progress(row.step, row.values.get("loss"), row.values.get("reward"), others, frozenset(row.not_finite))
 
 
 def _write_metrics(path: Path, rows: Iterable[_Row]) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.adapters.code_archive import checkout_of
-from prime_train.adapters.github import GitHub, has_commit, may_write, pulls_with
-from prime_train.adapters.github.events import Dispatch, PullRequest, Trigger
+from prime_train.adapters.github import GitHub, has_commit, may_write, pull_of, pulls_with
+from prime_train.adapters.github.events import Dispatch, Event, PullRequest, Trigger
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
@@ -15,12 +15,16 @@ LABEL = "train"
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """A request to launch a run. `key`: identifies the request; identical for repeated deliveries of the same event."""
+    """A request to launch a run. `key`: identifies the request; identical for repeated deliveries of the same event. `branch`: the branch
+    from which it is launched, empty if unknown; `base`: the branch that its pull request proposes to change, empty if it is not launched
+    from a pull request's own branch."""
 
     config: Path
     commit: str
     pull: int | None
     key: str
+    branch: str = ""
+    base: str = ""
 
 
 def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: bool) -> LaunchRequest:
@@ -31,7 +35,18 @@ def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: b
     parts = [trigger.repository, str(config), commit]
     if again or isinstance(event, Dispatch):
         parts += [_of_dispatch(trigger, again=again)]
-    return LaunchRequest(config, commit, pull, hashlib.sha256("\n".join(parts).encode()).hexdigest())
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return LaunchRequest(config, commit, pull, key, *_branches(event, github, pull))
+
+
+def _branches(event: Event, github: GitHub, pull: int | None) -> tuple[str, str]:
+    """Return the branch from which a run is launched, and the one that its pull request proposes to change."""
+    if isinstance(event, PullRequest):
+        return (event.base_branch, "") if event.merged else (event.branch, event.base_branch)
+    branch = event.branch if isinstance(event, Dispatch) else ""
+    proposed = pull_of(github, pull) if pull is not None and branch else None
+    is_proposed = proposed is not None and proposed.head.ref == branch and proposed.base.ref != branch
+    return branch, proposed.base.ref if proposed is not None and is_proposed else ""
 
 
 def launches(trigger: Trigger) -> bool:

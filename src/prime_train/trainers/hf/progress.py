@@ -11,7 +11,7 @@ the one of the config, or that of the bar below a line of figures of training. V
 
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import Progress, number_of
+from prime_train.trainers.progress import Progress, names_not_finite, number_of
 
 _BAR = r"^\s*\d+%\|[^|]*\|\s*(?P<step>\d{1,12})/(?P<total>\d{1,12}) \["
 _FIGURE = r"'(?P<name>loss|reward)': '?(?P<value>[-+.\w]+)'?"
@@ -22,12 +22,12 @@ class HfReader:
 
     def __init__(self, steps: int | None) -> None:
         self._total = steps
-        self._figures: dict[str, float | None] = {}
+        self._figures: dict[str, str] = {}
 
     def read(self, line: str) -> Progress | None:
         text = clean(line)
         if text.lstrip().startswith("{"):
-            self._figures |= {found["name"]: number_of(found["value"]) for found in matches(_FIGURE, text)}
+            self._figures |= {found["name"]: found["value"] for found in matches(_FIGURE, text)}
             return None
         bar = next(matches(_BAR, text), None)
         return None if bar is None else self._drawn(int(bar["step"]), int(bar["total"]))
@@ -38,4 +38,5 @@ class HfReader:
         if total != self._total or step == 0:
             return None
         figures, self._figures = self._figures, {}
-        return Progress(step, figures.get("loss"), figures.get("reward"))
+        loss, reward = number_of(figures.get("loss")), number_of(figures.get("reward"))
+        return Progress(step, loss, reward, not_finite=names_not_finite(figures))

@@ -20,7 +20,7 @@ _REWARDS = ("reward/all/mean", "reward/mean")
 _MESSAGES = ("message", "msg", "text")
 _NUMBER = r"[-+0-9.,eE]+"
 _LOSS = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\bLoss:? (?P<loss>{_NUMBER}|nan|inf)")
-_REWARD = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\| Reward:? (?P<reward>{_NUMBER})")
+_REWARD = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\| Reward:? (?P<reward>{_NUMBER}|nan|inf)")
 
 
 class PrimeRlReader:
@@ -31,7 +31,7 @@ class PrimeRlReader:
         self._rewards = tuple((f'"{name}"', JsonReader(ProgressSpec(reward=name))) for name in _REWARDS)
         self._loss, self._reward = RegexReader(_LOSS), RegexReader(_REWARD)
         self._newest = -1
-        self._waiting: dict[int, float] = {}
+        self._waiting: dict[int, Progress] = {}
 
     def read(self, line: str) -> Progress | None:
         text = clean(line).strip()
@@ -51,14 +51,17 @@ class PrimeRlReader:
         if made is None:
             return None
         self._newest = made.step
-        return Progress(made.step, made.loss, self._waiting.pop(made.step, None), made.others)
+        ahead = self._waiting.pop(made.step, None)
+        if ahead is None:
+            return made
+        return Progress(made.step, made.loss, ahead.reward, made.others, made.not_finite | (ahead.not_finite & {"reward"}))
 
     def _rewarded(self, ahead: Progress | None) -> Progress | None:
-        if ahead is None or ahead.reward is None:
+        if ahead is None or (ahead.reward is None and "reward" not in ahead.not_finite):
             return None
         if ahead.step <= self._newest:
             return ahead
-        self._waiting[ahead.step] = ahead.reward
+        self._waiting[ahead.step] = ahead
         for old in sorted(self._waiting)[:-WAITING_MAX]:
             del self._waiting[old]
         return None
