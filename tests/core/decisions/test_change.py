@@ -14,6 +14,7 @@ from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import Exhausted, Limit
 from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.change.common import NOTICE_CHARS_MAX
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import (
     ACTIVE_STATES,
@@ -342,6 +343,14 @@ def test_a_stall_is_reported_until_it_has_passed() -> None:
 )
 def test_an_all_clear_says_in_the_history_what_has_passed(kind: AlertKind, words: str) -> None:
     assert [event.text for event in changed(d.AllClear((kind,))).events] == [words]
+
+
+def test_the_words_of_an_alert_are_kept_without_secrets_and_at_a_limited_length() -> None:
+    secret = "hf_" + "a1B2" * 9
+    (notice,) = changed(d.Notify(AlertKind.UPLOADS, Severity.WARNING, "x" * 470, f"refused: {secret}")).run.notices
+    assert "hf_" not in notice.text
+    (notice,) = changed(d.Notify(AlertKind.UPLOADS, Severity.WARNING, "title", "y" * 10_000)).run.notices
+    assert len(notice.text) == NOTICE_CHARS_MAX
 
 
 def test_a_kind_without_words_for_its_end_has_no_all_clear() -> None:

@@ -13,6 +13,7 @@ from prime_train.core.run import (
     Run,
     Severity,
 )
+from prime_train.core.text.redaction import redacted
 
 NOTICE_CHARS_MAX = 500
 """Number of characters of an alert that a run keeps to show while the alert is open."""
@@ -34,9 +35,10 @@ def alert_for(run: Run, at_s: int, kind: AlertKind, severity: Severity, title: s
 
 
 def noted(run: Run, kind: AlertKind, text: str, at_s: int) -> Run:
-    """Return the run with the record that people are notified of this condition, which replaces an earlier record of it."""
+    """Return the run with the record that people are notified of this condition, which replaces an earlier record of it. The words
+    are cut only once secrets are hidden, because a part of a secret is not recognised."""
     others = (notice for notice in run.notices if notice.kind is not kind)
-    return replace(run, notices=(*others, NotificationRecord(kind, at_s, text[:NOTICE_CHARS_MAX])))
+    return replace(run, notices=(*others, NotificationRecord(kind, at_s, redacted(text)[:NOTICE_CHARS_MAX])))
 
 
 def saved(
