@@ -39,6 +39,7 @@ from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.disk_cleanup import remove_unneeded
 from prime_agent.trainer.environment import for_children
+from prime_agent.trainer.lineage import lineage_variables
 from prime_agent.trainer.metrics import stored_metrics
 from prime_agent.trainer.process import Plan, TrainerRun
 from prime_agent.trainer.service_probe import watch_services
@@ -95,6 +96,7 @@ class Agent:
         )
         self._trainer = trainer_for(job.spec)
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
+        env |= lineage_variables(job, env)
         self._loan = _loan(context, disk)
         children = for_children(os.environ, job.spec.environment, job.secrets, env)
         self._env = with_loan(children, self._loan, job.bucket_keys)

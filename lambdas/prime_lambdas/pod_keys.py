@@ -18,25 +18,25 @@ HEADERS = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
 log = logging.getLogger(__name__)
 
 
-def issue_credentials(settings: Settings, run_id: str, attempt: int, now_s: float) -> PodKeys:
-    """Return new keys to the bucket for one attempt.
+def issue_credentials(settings: Settings, run_id: str, attempt: int, now_s: float, blobs_of: str = "") -> PodKeys:
+    """Return new keys to the bucket for one attempt, which may also read the blobs of the run `blobs_of`.
 
     Raises ExternalError after logging it: the requester only learns that no keys are available at the moment.
     """
     try:
-        body = urlencode(request(settings, run_id, attempt)).encode()
+        body = urlencode(request(settings, run_id, attempt, blobs_of)).encode()
         return parsed(ask(AwsRequest("sts", "/", HEADERS, body), settings.environment, settings.region, settings.endpoint), now_s)
     except ExternalError as error:
         log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, settings.pod_role, error)
         raise
 
 
-def request(settings: Settings, run_id: str, attempt: int) -> dict[str, str | int]:
+def request(settings: Settings, run_id: str, attempt: int, blobs_of: str = "") -> dict[str, str | int]:
     """Return the parameters of the AssumeRole request to STS. Raises PermanentError if the policy would be too long."""
     at = urlsplit(settings.bucket_url)
     part = Part(at.netloc, at.path.strip("/"), settings.pod_role.split(":")[1])
     try:
-        return {"Action": "AssumeRole", "Version": "2011-06-15", **assumed(settings.pod_role, part, run_id, attempt)}
+        return {"Action": "AssumeRole", "Version": "2011-06-15", **assumed(settings.pod_role, part, run_id, attempt, blobs_of)}
     except ValueError as error:
         raise PermanentError(str(error)) from error
 

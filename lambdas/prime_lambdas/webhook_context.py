@@ -8,6 +8,7 @@ from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.webhook.context import IssueCredentials
 from prime_train.core.access.pod_policy import ATTEMPT_MAX
 from prime_train.core.errors import ExternalError
 
@@ -24,11 +25,15 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         run_secrets=settings.run_secrets,
         bucket_url=settings.bucket_url,
         bucket_keys=settings.place | of_bucket(values),
-        issue_credentials=(lambda run_id, attempt: issue_credentials(settings, run_id, attempt, clock())) if settings.pod_role else None,
+        issue_credentials=_issuer(settings, clock) if settings.pod_role else None,
         provider=settings.provider,
         public_url=settings.public_url or f"https://{host}",
         watches=True,
     )
+
+
+def _issuer(settings: Settings, clock: Callable[[], float]) -> IssueCredentials:
+    return lambda run_id, attempt, blobs_of="": issue_credentials(settings, run_id, attempt, clock(), blobs_of)
 
 
 def checked(settings: Settings, values: Callable[[], Mapping[str, str]], clock: Callable[[], float]) -> dict[str, str]:
@@ -36,7 +41,7 @@ def checked(settings: Settings, values: Callable[[], Mapping[str, str]], clock: 
     try:
         lends = bool(settings.pod_role) and not has_pod_keys(values())
         if lends:
-            issue_credentials(settings, CHECKED_RUN, ATTEMPT_MAX, clock())
+            issue_credentials(settings, CHECKED_RUN, ATTEMPT_MAX, clock(), CHECKED_RUN)
     except ExternalError as error:
         return {"keys": "role", "wrong": str(error)}
     return {"keys": "role" if lends else "static", "wrong": ""}

@@ -285,15 +285,25 @@ class Client:
         )
         return find_machines(self._home, request)
 
-    def launch(self, config: str | Path, *, name: str | None = None, overrides: Mapping[str, object] | None = None) -> "Run":
+    def launch(
+        self,
+        config: str | Path,
+        *,
+        name: str | None = None,
+        overrides: Mapping[str, object] | None = None,
+        start_from: str | None = None,
+    ) -> "Run":
         """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's;
-        `overrides`: values that replace the config's, such as `{"trainer.steps": 5, "tags": ["try"]}`.
+        `overrides`: values that replace the config's, such as `{"trainer.steps": 5, "tags": ["try"]}`; `start_from`: a checkpoint of
+        another run to start from, as `RUN@STEP`, or `RUN` for its newest complete one. Its content is not copied.
 
         Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig if the config has mistakes,
-        UsageError if `name` is not a valid name, and ExternalError if store or bucket do not answer; in each case no run is queued.
+        UsageError if `name` is not a valid name or the run cannot start from that checkpoint, and ExternalError if store or bucket do not
+        answer; in each case no run is queued.
         """
         settings = settings_of(overrides or {}, "overrides")
-        return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), name=name, settings=settings)).run_id)
+        what = checked(self._home, Path(config), name=name, settings=settings, start_from=start_from)
+        return Run(self._home, launch_checked(self._home, what).run_id)
 
     def doctor(self, *, stack: str = "prime-train", region: str = "") -> "list[Check]":
         """Check the control plane on AWS and return one `Check` for each part: its name, its status (`well`, `wrong`, or `off` if an

@@ -49,7 +49,7 @@ def test_old_checkpoints_go_with_what_only_they_had(bucket: FolderBucket) -> Non
     carry_out(bucket, pruning, remove=bucket.delete)
     assert left(bucket) == [30, 40]
     assert before - sum(stat.size for stat in bucket.list("")) == pruning.bytes + manifest_bytes
-    assert planned(bucket, keep=2) == Pruning((), (), 0), "done again, there is nothing to do"
+    assert planned(bucket, keep=2) == Pruning(RUN_ID, (), (), 0), "done again, there is nothing to do"
 
 
 def test_what_is_not_committed_pinned_or_restored_stays(bucket: FolderBucket) -> None:

@@ -10,6 +10,8 @@ import pytest
 from prime_train.core.access.pod_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
 from prime_train.core.keys import (
     blob_key,
+    blob_prefix,
+    branch_key,
     code_key,
     evidence_key,
     latest_key,
@@ -41,8 +43,8 @@ def _applies(statement: Mapping[str, Any], action: str, resource: str, prefix: s
     wanted = statement.get("Condition", {"StringLike": {"s3:prefix": None}})
     assert list(wanted) == ["StringLike"]
     assert list(wanted["StringLike"]) == ["s3:prefix"]
-    pattern = wanted["StringLike"]["s3:prefix"]
-    fits = pattern is None or (prefix is not None and _like(pattern, prefix))
+    patterns = wanted["StringLike"]["s3:prefix"]
+    fits = patterns is None or (prefix is not None and any(_like(pattern, prefix) for pattern in patterns))
     actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
     return f"s3:{action}" in actions and any(_like(one, resource) for one in statement["Resource"]) and fits
 
@@ -105,6 +107,18 @@ def test_another_run_is_closed_to_it(other: str) -> None:
     for action in ("GetObject", "PutObject", "DeleteObject"):
         assert not [key for key in keys if allows(POLICY, action, key)]
     assert not allows(POLICY, "ListBucket", prefix=run_prefix(other))
+
+
+def test_a_branch_reads_the_blobs_that_it_shares_and_nothing_else_of_the_other_run() -> None:
+    policy, other = session_policy(PART, RUN, ATTEMPT, "other"), BLOB.replace(RUN, "other")
+    assert allows(policy, "GetObject", other)
+    assert allows(policy, "ListBucket", prefix=blob_prefix("other"))
+    closed = [spec_key("other"), code_key("other"), manifest_key("other", 10, 1), latest_key("other"), branch_key("other", RUN, 10)]
+    assert not [key for key in closed if allows(policy, "GetObject", key)]
+    assert not [action for action in ("PutObject", "DeleteObject") if allows(policy, action, other)]
+    assert not allows(policy, "ListBucket", prefix=run_prefix("other"))
+    assert not allows(policy, "PutObject", manifest_key(RUN, 10, 0)), "no machine writes where its run started"
+    assert not allows(policy, "PutObject", branch_key(RUN, "next", 10))
 
 
 @pytest.mark.parametrize("prefix", [None, "", "runs/", "runs", "runs/tiny-1", "evidence/"])

@@ -1,12 +1,13 @@
 """Keys to the bucket, issued by the webhook to the current attempt only."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.webhook import WebhookContext, handle
+from prime_train.core.run import Ancestor, Branch
 from prime_train.core.wire import Bootstrap, PodKeys, Refusal
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests import builders as b
@@ -18,10 +19,10 @@ class CredentialIssuer:
     """Issues keys for the requested attempt, unless it cannot."""
 
     error: ExternalError | None = None
-    requested: list[tuple[str, int]] = field(default_factory=list)
+    requested: list[tuple[str, int, str]] = field(default_factory=list)
 
-    def __call__(self, run_id: str, attempt: int) -> PodKeys:
-        self.requested.append((run_id, attempt))
+    def __call__(self, run_id: str, attempt: int, blobs_of: str = "") -> PodKeys:
+        self.requested.append((run_id, attempt, blobs_of))
         if self.error is not None:
             raise self.error
         number = len(self.requested)
@@ -43,8 +44,20 @@ def test_the_job_comes_with_keys_and_new_ones_come_when_requested() -> None:
     assert (job.keys.secret_access_key, job.bucket_keys) == ("secret-1", {"AWS_REGION": "eu-central-1"})
     again = handle(here, ask("keys"))
     assert (again.status, PodKeys.model_validate_json(again.body).secret_access_key) == (200, "secret-2")
-    assert lender.requested == [(b.RUN_ID, ATTEMPT)] * 2
+    assert lender.requested == [(b.RUN_ID, ATTEMPT, "")] * 2
     assert "secret-1" not in repr(job)
+
+
+def test_the_machines_of_a_branch_may_read_the_content_that_it_shares_and_know_where_they_started() -> None:
+    lender, store = CredentialIssuer(), MemoryStore()
+    held_now = held()
+    branch = Branch((Ancestor("first-1", 20), Ancestor("older-1", 10)), "older-1")
+    stored(store, replace(held_now, run=replace(held_now.run, branch=branch)))
+    here = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", issue_credentials=lender)
+    job = Bootstrap.model_validate_json(handle(here, ask("bootstrap")).body)
+    assert job.started_from == "first-1@20, older-1@10"
+    assert handle(here, ask("keys")).status == 200
+    assert lender.requested == [(b.RUN_ID, ATTEMPT, "older-1")] * 2
 
 
 def test_keys_that_do_not_end_are_for_attempts_that_begin_and_those_that_run_go_on_with_lent_ones() -> None:

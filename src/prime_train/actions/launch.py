@@ -26,7 +26,7 @@ from prime_train.operations.github.job_home import job_home
 from prime_train.operations.github.launch import launch_from, offers_from_here
 from prime_train.operations.github.launch_request import LaunchRequest, requested_launch
 from prime_train.operations.launching import dry_run
-from prime_train.operations.launching.launch import Plan, Unfit
+from prime_train.operations.launching.launch import Unfit
 from prime_train.operations.launching.launch_config import Checked, checked
 from prime_train.output import print_command
 from prime_train.ports import RunRecord
@@ -39,6 +39,12 @@ from prime_train.reports.markdown import code
 def launch(
     config: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_CONFIG", help="Path of the config in the repository.")] = "",
     name: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_NAME", help="Name of the run; by default the config's.")] = "",
+    start_from: Annotated[
+        str,
+        typer.Option(
+            "--from", envvar="PRIME_TRAIN_INPUT_FROM", help="RUN or RUN@STEP, a checkpoint of another run to start from; by default none."
+        ),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="PRIME_TRAIN_INPUT_DRY_RUN", help="Only show what would be rented, and why.")
     ] = False,
@@ -56,12 +62,12 @@ def launch(
             "the step has no token, which it needs to query GitHub for the commit and the pull request", fix="set the input token"
         )
     github = client(os.environ)(job.repository)
-    request = requested_launch(job.trigger(), github, inside(config), again=again)
+    request = requested_launch(job.trigger(), github, inside(config), again=again, start_from=start_from)
     home = job_home(os.environ)
     try:
-        what = checked(home, request.config, name=name or None)
+        what = checked(home, request.config, name=name or None, start_from=start_from or None)
         if dry_run:
-            return _dry_run(job, home, what.spec, what.plan)
+            return _dry_run(job, home, what)
         return _launch(job, home, github, request, what, again=again)
     except Unfit as error:
         return _unfit(job, error)
@@ -97,12 +103,13 @@ def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:
     return Exit.OK
 
 
-def _dry_run(job: Job, home: Home, spec: RunSpec, made: Plan) -> Exit:
+def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
+    spec = what.spec
     ranked = offers_from_here(home, spec)
     if ranked is None:
         reason = f"The offers of {spec.hardware.provider} cannot be queried from here: give the step its API key."
         return _not_launched(job, spec, reason)
-    print_rows(dry_run.rows(spec, made, ranked))
+    print_rows(dry_run.rows(what, ranked))
     best = ranked.best[0] if ranked.best else None
     reason = "No suitable machine is for rent now."
     if best is not None:

@@ -1,10 +1,18 @@
 """The list of a run's checkpoints, read from the bucket alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from prime_train.core.keys import blob_prefix, manifest_prefix, parse_manifest_key, parse_pin_key, pin_prefix
-from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
+from prime_train.core.keys import (
+    blob_prefix,
+    branch_prefix,
+    manifest_prefix,
+    parse_branch_key,
+    parse_manifest_key,
+    parse_pin_key,
+    pin_prefix,
+)
+from prime_train.core.manifest import Manifest, ResumePoint, branch_manifest, missing_blobs
 from prime_train.core.retention import Kept, Policy
 from prime_train.ports import Bucket, Stat
 
@@ -21,21 +29,28 @@ class Blob:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The checkpoints of one run at one moment, newest first. `unread`: keys of manifests that cannot be read."""
+    """The checkpoints of one run at one moment, newest first. `blobs` are its own; `shared`: those of another run that its manifests list,
+    if it is a branch; `branches`: the manifests of its branches, whose blobs must be kept. `unread`: keys of manifests that cannot be
+    read."""
 
     run_id: str
     manifests: tuple[Manifest, ...]
     blobs: Mapping[str, Blob]
     pinned: frozenset[str]
     unread: tuple[str, ...] = ()
+    shared: Mapping[str, Blob] = field(default_factory=dict)
+    branches: tuple[Manifest, ...] = ()
 
     def missing(self, manifest: Manifest) -> tuple[str, ...]:
         """Return the keys of the manifest's blobs that are absent from the bucket or have another size there."""
-        return missing_blobs(manifest, {key: blob.size for key, blob in self.blobs.items()})
+        return missing_blobs(manifest, self._sizes())
 
     def complete(self) -> list[Manifest]:
-        sizes = {key: blob.size for key, blob in self.blobs.items()}
+        sizes = self._sizes()
         return [manifest for manifest in self.manifests if not missing_blobs(manifest, sizes)]
+
+    def _sizes(self) -> dict[str, int]:
+        return {key: blob.size for blobs in (self.blobs, self.shared) for key, blob in blobs.items()}
 
     def kept(self, policy: Policy) -> list[Kept]:
         """Return the checkpoints as values that the retention policy takes."""
@@ -54,7 +69,7 @@ class Reader:
     def catalog(self) -> Catalog:
         """Return the current catalog. Raises the bucket's errors. Blobs are listed before manifests: a blob that was written in between
         can only be reported as missing."""
-        blobs = {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(self._run_id))}
+        blobs = self._blobs(self._run_id)
         listed = [stat for stat in self._bucket.list(manifest_prefix(self._run_id)) if parse_manifest_key(self._run_id, stat.key)]
         self._read = {stat: self._read[stat] for stat in listed if stat in self._read}
         newest = sorted(listed, key=lambda stat: stat.key, reverse=True)[:MANIFESTS_MAX]
@@ -63,13 +78,29 @@ class Reader:
         manifests = tuple(sorted((m for _, m in known if m is not None), key=lambda m: (m.step, m.attempt), reverse=True))
         unread = [key for key, manifest in known if manifest is None] + [stat.key for stat in listed if stat not in newest]
         pinned = frozenset(m.key for m in manifests if (m.step, m.attempt) in pins)
-        return Catalog(self._run_id, manifests, blobs, pinned, tuple(unread))
+        shared = {
+            key: blob for holder in sorted({m.holder for m in manifests} - {self._run_id}) for key, blob in self._blobs(holder).items()
+        }
+        branches, unread_branches = read_branches(self._bucket, self._run_id)
+        return Catalog(self._run_id, manifests, blobs, pinned, (*unread, *unread_branches), shared, branches)
+
+    def _blobs(self, run_id: str) -> dict[str, Blob]:
+        return {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(run_id))}
 
     def _manifest(self, stat: Stat) -> Manifest | None:
         """Return the manifest; None if it cannot be read, its content does not match its key, or it was deleted meanwhile."""
         if stat not in self._read:
             self._read[stat] = read_manifest(self._bucket, stat.key)
         return self._read[stat]
+
+
+def read_branches(bucket: Bucket, run_id: str) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
+    """Return the manifests of the branches that use content of the run, and the keys of those that cannot be read. A branch exists from the
+    moment this is recorded, so whoever deletes blobs reads this after the manifests were deleted, and before the first blob is."""
+    keys = [stat.key for stat in bucket.list(branch_prefix(run_id)) if parse_branch_key(run_id, stat.key)]
+    contents = {key: content for key in keys if (content := bucket.get(key)) is not None}
+    read = {key: branch_manifest(run_id, key, content.data) for key, content in contents.items()}
+    return tuple(m for m in read.values() if m is not None), tuple(key for key, m in read.items() if m is None)
 
 
 def read_manifest(bucket: Bucket, key: str) -> Manifest | None:

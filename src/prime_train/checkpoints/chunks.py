@@ -43,7 +43,7 @@ def places(manifest: Manifest) -> Iterator[ChunkPosition]:
 
 
 def fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
-    """Return the content of a checkpoint's chunk. Raises as `fetch_blob`."""
+    """Return the content of a checkpoint's chunk that the run `run_id` holds. Raises as `fetch_blob`."""
     return fetch_blob(bucket, blob_key(run_id, chunk.digest, chunk.codec), chunk)
 
 

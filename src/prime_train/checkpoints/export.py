@@ -95,7 +95,7 @@ def fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator
 
     def one(place: ChunkPosition) -> Data:
         try:
-            return fetch(bucket, manifest.run, place.chunk)
+            return fetch(bucket, manifest.holder, place.chunk)
         except Damaged as flaw:
             raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {place} {flaw}", [place.chunk.digest]) from flaw
 

@@ -152,7 +152,7 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
         path = stage / place.file.path
         try:
             if not (begun[place.file.path] and is_there(path, place)):
-                _write(path, place.offset, fetch(bucket, manifest.run, place.chunk))
+                _write(path, place.offset, fetch(bucket, manifest.holder, place.chunk))
         except Damaged as flaw:
             return f"{place} {flaw}"
         with lock:
@@ -166,7 +166,8 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
     if wrong:
         more = f" and {len(wrong) - NAMES_SHOWN_MAX} more" if len(wrong) > NAMES_SHOWN_MAX else ""
         reasons = "; ".join(flaw for flaw, _ in wrong[:NAMES_SHOWN_MAX])
-        raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {reasons}{more}", [digest for _, digest in wrong])
+        shared = f" (this run was started from it, and run {manifest.blobs_of} has its content)" if manifest.blobs_of else ""
+        raise CheckpointDamaged(f"step {manifest.step}{shared} is damaged in the bucket: {reasons}{more}", [digest for _, digest in wrong])
     for file in manifest.files:
         os.utime(stage / file.path, (file.mtime_s, file.mtime_s))
 

@@ -30,7 +30,7 @@ def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreporte
     def one(place: ChunkPosition) -> str | None:
         nonlocal done
         try:
-            fetch(bucket, manifest.run, place.chunk)
+            fetch(bucket, manifest.holder, place.chunk)
         except Damaged as flaw:
             return str(flaw)
         finally:

@@ -20,13 +20,11 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding
-from prime_train.core.spec import RunSpec
 from prime_train.core.text.commands import worded
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.checks import why_not_rented
 from prime_train.operations.launching.command_config import CommandConfig, config_of
-from prime_train.operations.launching.launch import Plan
-from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, save_config
+from prime_train.operations.launching.launch_config import Checked, InvalidConfig, checked, launch_checked, save_config
 from prime_train.operations.status import status
 
 COMMAND = "prime_train.command"
@@ -64,6 +62,15 @@ def run(
             "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
         ),
     ] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="RUN[@STEP]",
+            help="Start from a checkpoint of another run, by default its newest; nothing is copied.",
+            show_default=False,
+        ),
+    ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launched config to this file.", show_default=False)] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Follow the run until it ends; if no control plane is running, act as one.")
@@ -75,6 +82,8 @@ def run(
 
     The config is checked as by validate, the working tree is packed into the bucket, and the run is queued for the control plane. Without a
     config, the command after -- is run, and the assumptions about it are printed.
+
+    With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
     home = Home.of(os.environ)
     if follow and (as_json or quiet):
@@ -84,7 +93,7 @@ def run(
     given = _settings(usd, settings or (), environment or ())
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
     try:
-        what = checked(home, source, name=name, settings=given)
+        what = checked(home, source, name=name, settings=given, start_from=start_from)
         with redirect_stdout(sys.stderr):
             _print(() if quiet else what.findings, what.sources)
         doubt = why_not_rented(home, what.spec)
@@ -94,13 +103,15 @@ def run(
             save_config(what, save)
             typer.echo("" if quiet else f"wrote {save}\n", err=True, nl=False)
         if dry_run:
-            return _dry_run(home, what.spec, what.plan, as_json=as_json)
+            return _dry_run(home, what, as_json=as_json)
         started = launch_checked(home, what)
     except InvalidConfig as error:
         return _unfit(error.findings, error.sources)
     if as_json or quiet:
         return _print_briefly(home, started.run_id, as_json=as_json)
     typer.echo(f"{started.run_id} is queued for a machine of provider {started.spec.hardware.provider}")
+    if what.start is not None:
+        typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
     if follow:
         return follow_run(home, started.run_id)
     if not home.is_served:
@@ -161,9 +172,9 @@ def _unfit(found: tuple[Finding, ...], sources: dict[str, str]) -> Exit:
     return Exit.FINDINGS
 
 
-def _dry_run(home: Home, spec: RunSpec, made: Plan, *, as_json: bool) -> Exit:
+def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
     if as_json:
-        print_json(dry_run.record(spec, made, dry_run.ranking(home, spec)))
+        print_json(dry_run.record(what, dry_run.ranking(home, what.spec)))
         return Exit.OK
-    print_rows(dry_run.rows(spec, made, dry_run.ranking(home, spec)))
+    print_rows(dry_run.rows(what, dry_run.ranking(home, what.spec)))
     return Exit.OK

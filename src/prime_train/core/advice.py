@@ -72,6 +72,7 @@ class Setting(StrEnum):
     SEQ_LEN = "seq_len"
     SPOT = "spot"
     STACK = "stack"
+    START = "start_from"
     STEPS = "steps"
     STEP_S = "step_s"
     TOKENS = "tokens"

@@ -4,6 +4,9 @@ A file is cut into chunks of `CHUNK_BYTES`, and each chunk is one object, a blob
 not sent again, whichever file, step or interrupted upload it came from; and each can be sent, fetched, verified and repaired alone. A
 checkpoint exists when its manifest does and every blob it lists is in the bucket with its size. `latest.json` is for people; no code here
 reads it.
+
+A run that was started from another run's checkpoint, a branch, has a manifest of its own for it, with attempt 0. Its blobs remain those of
+the other run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +16,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from prime_train.core.keys import CODEC_PATTERN, DIGEST_PATTERN, IDENTITY_PATTERN, RUN_ID_PATTERN, blob_key, manifest_key
+from prime_train.core.keys import (
+    CODEC_PATTERN,
+    DIGEST_PATTERN,
+    IDENTITY_PATTERN,
+    RUN_ID_PATTERN,
+    blob_key,
+    manifest_key,
+    parse_branch_key,
+)
 from prime_train.core.text.paths import violation_of_folder, violation_of_path
 
 FILES_MAX = 50_000
@@ -84,13 +95,14 @@ class ManifestFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The commit record of step `step`, written by attempt `attempt`. `folder` is the name that the trainer gave the checkpoint."""
+    """The commit record of step `step`, written by attempt `attempt`, or by the launch of a branch (attempt 0). `folder` is the name that
+    the trainer gave the checkpoint."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
     run: str = Field(pattern=f"^{RUN_ID_PATTERN}$")
-    attempt: int = Field(ge=1)
+    attempt: int = Field(ge=0)
     step: int = Field(ge=0, le=STEP_MAX)
     created_s: int = Field(ge=0, le=CREATED_S_MAX)
     folder: Annotated[str, BeforeValidator(_safe_folder)]
@@ -100,6 +112,14 @@ class Manifest(BaseModel):
     """The last reward that the trainer had reported when the checkpoint was written; `loss` likewise."""
     identity: str = Field(default="", pattern=f"^({IDENTITY_PATTERN})?$")
     """The identity of the attempt that wrote it."""
+    blobs_of: str = Field(default="", pattern=f"^({RUN_ID_PATTERN})?$")
+    """The run that holds the blobs, if it is another one. Only a launch writes this, so that no machine can refer to another run."""
+
+    @model_validator(mode="after")
+    def _blobs_are_its_own_or_those_of_a_branch(self) -> Self:
+        if (self.attempt == 0) != bool(self.blobs_of) or self.blobs_of == self.run:
+            raise ValueError("only a manifest of attempt 0 refers to another run, and each of them does")
+        return self
 
     @model_validator(mode="after")
     def _each_file_once(self) -> Self:
@@ -132,9 +152,20 @@ class Manifest(BaseModel):
     def point(self) -> "ResumePoint":
         return ResumePoint(step=self.step, attempt=self.attempt, key=self.key, digest=self.digest)
 
+    @property
+    def holder(self) -> str:
+        """Return the id of the run that holds the blobs."""
+        return self.blobs_of or self.run
+
+    def branched(self, run_id: str) -> "Manifest":
+        """Return the manifest of this checkpoint as the start of the run `run_id`, with the same content. Its metrics are left out, because
+        retention would compare them with those of another config."""
+        own = {"run": run_id, "attempt": 0, "identity": "", "blobs_of": self.holder, "loss": None, "reward": None}
+        return Manifest.model_validate({**dict(self), **own})
+
     def blobs(self) -> dict[str, int]:
         """Return the keys of all blobs, each once, with their sizes in the bucket in bytes."""
-        return {blob_key(self.run, chunk.digest, chunk.codec): chunk.stored for file in self.files for chunk in file.chunks}
+        return {blob_key(self.holder, chunk.digest, chunk.codec): chunk.stored for file in self.files for chunk in file.chunks}
 
 
 class ResumePoint(BaseModel):
@@ -143,10 +174,27 @@ class ResumePoint(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     step: int = Field(ge=0)
-    attempt: int = Field(ge=1)
+    attempt: int = Field(ge=0)
+    """The attempt that wrote it; 0 if it is another run's, from which this run was started."""
     key: str
     digest: str = ""
     """`Manifest.digest` at the time of the choice, because a replaced attempt may still write to the bucket. Empty: unknown."""
+
+
+def checkpoint_title(step: int, attempt: int) -> str:
+    """Return the name of a checkpoint for people."""
+    return f"step {step} of attempt {attempt}" if attempt else f"step {step}, from which the run was started"
+
+
+def branch_manifest(run_id: str, key: str, data: bytes) -> Manifest | None:
+    """Return the manifest in a record at `key` that a branch was started from content of `run_id`; None if it cannot be read, or belongs
+    elsewhere."""
+    place = parse_branch_key(run_id, key)
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValueError:
+        return None
+    return manifest if (manifest.run, manifest.step) == place and manifest.blobs_of == run_id else None
 
 
 def missing_blobs(manifest: Manifest, sizes: Mapping[str, int]) -> tuple[str, ...]:

@@ -236,6 +236,37 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Ancestor:
+    """A run from whose checkpoint of step `step` another run was started."""
+
+    run: str
+    step: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Where a run was started from, if not from step 0. `lineage`: its source, then the source's own, and so on; never empty. `blobs_of`:
+    the run that holds the content of the checkpoint."""
+
+    lineage: tuple[Ancestor, ...]
+    blobs_of: str
+
+    @property
+    def source(self) -> Ancestor:
+        return self.lineage[0]
+
+    @property
+    def places(self) -> str:
+        """Return the lineage as `--from` takes it, the newest first: b-123@200, a-456@100"""
+        return ", ".join(f"{one.run}@{one.step}" for one in self.lineage)
+
+    @property
+    def text(self) -> str:
+        """Return the lineage in words: step 200 of b-123, which started from step 100 of a-456"""
+        return ", which started from ".join(f"step {one.step:,} of {one.run}" for one in self.lineage)
+
+
+@dataclass(frozen=True)
 class Run:
     run_id: str
     spec: RunSpec
@@ -295,11 +326,18 @@ class Run:
 
     archived: bool = False
     """Whether the user has archived the ended run, so that lists leave it out."""
+    branch: Branch | None = None
+    """The checkpoint of another run from which this run was started; None: it was started from step 0."""
 
     @property
     def current_attempt(self) -> Attempt | None:
         """Return the newest attempt; None before the first."""
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def starts_elsewhere(self) -> bool:
+        """Return whether the next attempt restores the checkpoint of another run, because the run has none of its own yet."""
+        return self.branch is not None and self.resume is not None and self.resume.attempt == 0
 
     @property
     def is_over(self) -> bool:

@@ -52,8 +52,9 @@ class RunFigures:
 
     @property
     def step(self) -> int:
-        """Return the newest step of the newest attempt; before its first step, the one it resumed from."""
-        return self.run.current_attempt.last_step if self.run.current_attempt is not None else 0
+        """Return the newest step of the newest attempt; before its first step, the one it resumed from or will resume from."""
+        start = self.run.resume.step if self.run.resume is not None else 0
+        return self.run.current_attempt.last_step if self.run.current_attempt is not None else start
 
     @property
     def durable_step(self) -> int:

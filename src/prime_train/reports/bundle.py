@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from prime_train.core.advice import Call, Operation
+from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.manifest import Manifest
 from prime_train.core.results.criteria import Criterion
 from prime_train.core.text.commands import command
@@ -76,6 +76,8 @@ def _lines(
 def _facts(one: RunStatus, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
     yield "launched", _moment(one.created_s)
     yield "ended", _moment(one.ended_s) if one.ended_s is not None else "not yet"
+    if one.figures.run.branch is not None:
+        yield "started from", plain(one.figures.run.branch.text)
     yield "step", plain(one.figures.steps_text)
     yield "spent", plain(f"{one.figures.money}, {one.figures.paid} of paid time")
     yield "attempts", f"{one.attempts}, restarts: {plain(one.causes)}"
@@ -87,8 +89,12 @@ def _facts(one: RunStatus, manifest: Manifest | None) -> Iterator[tuple[str, str
     if manifest is not None:
         yield (
             "newest checkpoint",
-            f"step {manifest.step:,} of attempt {manifest.attempt}, {len(manifest.files)} files, {size(manifest.size)}",
+            f"step {manifest.step:,}{_attempt(manifest)}, {len(manifest.files)} files, {size(manifest.size)}",
         )
+
+
+def _attempt(manifest: Manifest) -> str:
+    return f" of attempt {manifest.attempt}" if manifest.attempt else f", whose content {manifest.blobs_of} has"
 
 
 def _moment(at_s: int) -> str:
@@ -112,9 +118,15 @@ def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
     if not spec.trainer.code.repo:
         yield "mkdir code"
         yield "tar -xzf code.tar.gz -C code"
-    yield command(Call(Operation.LAUNCH, "config.yaml"))
+    branch = one.figures.run.branch
+    start = Option(Setting.START, f"{branch.source.run}@{branch.source.step}") if branch is not None else None
+    yield command(Call(Operation.LAUNCH, "config.yaml", (start,) if start is not None else ()))
     yield "```"
     yield ""
+    if branch is not None:
+        yield f"The run started from {branch.text}. The command needs that checkpoint in the bucket; without it the run starts"
+        yield "from step 0, and ends differently."
+        yield ""
     needs = [f"The control plane must have {', '.join(map(code, spec.secrets))} in its environment."] if spec.secrets else []
     if spec.budget.deadline is not None:
         needs.append(f"Set another {code('budget.deadline')} first, if {spec.budget.deadline} is over.")

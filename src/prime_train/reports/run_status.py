@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.core.causes import POLICY
 from prime_train.core.results.criteria import Criterion
+from prime_train.core.run import Ancestor
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
@@ -26,7 +27,8 @@ class Restart:
 class RunStatus:
     """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
     `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
-    before, if there are none, and where the metrics were not read, as for lists of runs."""
+    before, if there are none, and where the metrics were not read, as for lists of runs. `started_from`: the checkpoint of another run from
+    which this run was started, then the one from which that run was, and so on; empty if it was started from step 0."""
 
     figures: RunFigures
     run: str
@@ -62,6 +64,7 @@ class RunStatus:
     tags: tuple[str, ...]
     archived: bool
     alerts: tuple[OpenAlert, ...]
+    started_from: tuple[Ancestor, ...]
     saving: SaveStatus | None
     gpus: GpusNow | None
     success: tuple[Criterion, ...] | None = None
@@ -71,6 +74,7 @@ class RunStatus:
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "figures"}
         values["restarts"] = [asdict(restart) for restart in self.restarts]
         values["alerts"] = [asdict(alert) for alert in self.alerts]
+        values["started_from"] = [asdict(one) for one in self.started_from]
         values["success"] = [asdict(one) for one in self.success] if self.success is not None else None
         return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
 
@@ -147,6 +151,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         tags=run.spec.tags,
         archived=run.archived,
         alerts=open_alerts(run),
+        started_from=run.branch.lineage if run.branch is not None else (),
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
     )

@@ -28,7 +28,7 @@ def requested(key: str) -> Request:
 
 
 def webhook(lent: list[tuple[str, int]]) -> WebhookContext:
-    def issue_credentials(run_id: str, attempt: int) -> PodKeys:
+    def issue_credentials(run_id: str, attempt: int, blobs_of: str = "") -> PodKeys:
         lent.append((run_id, attempt))
         return keys()
 
@@ -105,7 +105,7 @@ def test_an_older_control_plane_leaves_it_to_the_keys_that_aws_tools_find() -> N
 
 @pytest.mark.parametrize("static", [{}, {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "static"}], ids=["none", "static"])
 def test_where_the_role_cannot_be_taken_keys_that_do_not_end_have_to_do(static: dict[str, str]) -> None:
-    def refused(run_id: str, attempt: int) -> PodKeys:
+    def refused(run_id: str, attempt: int, blobs_of: str = "") -> PodKeys:
         raise PermanentError("sts answered with 403")
 
     answer = handle(

@@ -48,11 +48,12 @@ class CredentialIssuer:
             raise PermanentError(f"{ROLE} cannot be used for {url}: {error}") from error
         self._client = _client(place, environment)
 
-    def __call__(self, run_id: str, attempt: int) -> PodKeys:
-        """Return credentials for the attempt. Raises ExternalError, which is also logged here, because the response to the pod does not
-        contain the reason. The error is not chained: its cause may hold the response with the keys."""
+    def __call__(self, run_id: str, attempt: int, blobs_of: str = "") -> PodKeys:
+        """Return credentials for the attempt, which may also read the blobs of the run `blobs_of`. Raises ExternalError, which is also
+        logged here, because the response to the pod does not contain the reason. The error is not chained: its cause may hold the response
+        with the keys."""
         try:
-            return _keys(self._client.assume_role(**assumed(self._role, self._part, run_id, attempt))["Credentials"])
+            return _keys(self._client.assume_role(**assumed(self._role, self._part, run_id, attempt, blobs_of))["Credentials"])
         except (BotoCoreError, ClientError, ResponseParserError, ValueError) as error:
             found = _translated(error)
         _log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, self._role, found)

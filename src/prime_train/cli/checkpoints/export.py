@@ -8,6 +8,7 @@ import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Replace, RunId, Step, found_run
 from prime_train.cli.checkpoints.progress_bar import bar
+from prime_train.core.manifest import checkpoint_title
 from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.export import check_archive
 from prime_train.operations.checkpoints.export import export as write_archive
@@ -32,4 +33,4 @@ def export(
         row = {"file": str(file), "bytes": bytes_, "step": manifest.step, "attempt": manifest.attempt, "folder": manifest.folder}
         print(json.dumps(row, indent=2))
     else:
-        typer.echo(f"{file}: step {manifest.step} of attempt {manifest.attempt}, {size(manifest.size)} in {size(bytes_)}")
+        typer.echo(f"{file}: {checkpoint_title(manifest.step, manifest.attempt)}, {size(manifest.size)} in {size(bytes_)}")

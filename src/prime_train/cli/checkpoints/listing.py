@@ -9,7 +9,7 @@ from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId, found_
 from prime_train.cli.columns import Column, Fitting
 from prime_train.console import console
 from prime_train.core.text.formatting import size, span
-from prime_train.operations.checkpoints.lookup import Row, rows_of
+from prime_train.operations.checkpoints.lookup import Found, Row, rows_of
 
 
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -25,6 +25,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         print(json.dumps(rows, indent=2))
     elif rows:
         _print(rows, found.now_s)
+        _print_branches(found)
     else:
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
@@ -32,7 +33,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
 def _print(rows: list[Row], now_s: int) -> None:
     columns = {
         "step": (0, [f"{row['step']:,}" for row in rows]),
-        "attempt": (4, [str(row["attempt"]) for row in rows]),
+        "attempt": (4, [str(row["attempt"] or "-") for row in rows]),
         "files": (5, [f"{row['files']:,}" for row in rows]),
         "size": (1, [size(row["size_bytes"]) for row in rows]),
         "stored": (6, [_stored(row) for row in rows]),
@@ -43,6 +44,11 @@ def _print(rows: list[Row], now_s: int) -> None:
     }
     shown = [Column(name, tuple(map(Text, cells)), rank) for name, (rank, cells) in columns.items() if any(cells)]
     console().print(Fitting(shown))
+
+
+def _print_branches(found: Found) -> None:
+    for manifest in found.catalog.branches:
+        typer.echo(f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it")
 
 
 def _stored(row: Row) -> str:
@@ -56,4 +62,9 @@ def _kept(row: Row) -> str:
 
 
 def _marks(row: Row) -> str:
-    return ", ".join(word for word, applies in (("latest", row["latest"]), ("not committed", row["committed"] is False)) if applies)
+    marks = (
+        (f"content of {row['blobs_of']}", bool(row["blobs_of"])),
+        ("latest", row["latest"]),
+        ("not committed", row["committed"] is False),
+    )
+    return ", ".join(word for word, applies in marks if applies)

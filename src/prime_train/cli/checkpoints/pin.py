@@ -5,6 +5,7 @@ import json
 import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, PinnedStep, RunId, found_run
+from prime_train.core.manifest import checkpoint_title
 from prime_train.operations.checkpoints import pins
 
 
@@ -12,7 +13,7 @@ def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson 
     """Pin a checkpoint, so that it is never deleted."""
     manifest, missing = pins.pin(found_run(run, bucket), step)
     _print_pins(
-        f"step {step} of attempt {manifest.attempt} is pinned", step=step, attempts=[manifest.attempt], pinned=True, as_json=as_json
+        f"{checkpoint_title(step, manifest.attempt)} is pinned", step=step, attempts=[manifest.attempt], pinned=True, as_json=as_json
     )
     if missing:
         typer.echo(f"warning: the checkpoint is incomplete: {missing} of its chunks are missing", err=True)

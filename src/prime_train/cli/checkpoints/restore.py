@@ -10,6 +10,7 @@ import typer
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Folder, Replace, RunId, Step, found_run
 from prime_train.cli.checkpoints.progress_bar import bar
 from prime_train.core.errors import UsageError
+from prime_train.core.manifest import checkpoint_title
 from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.archive import restore_archive
 from prime_train.operations.checkpoints.restore import Damaged, Restored, check_target
@@ -63,5 +64,5 @@ def _print(done: Restored, *, as_json: bool) -> None:
     if damaged:
         typer.echo(f"step {one.step} was restored INSTEAD of step {damaged[0]['step']}, which is damaged", err=True)
     row = {"folder": str(done.folder), "step": one.step, "attempt": one.attempt, "size_bytes": one.size, "damaged": damaged}
-    text = f"{done.folder}: step {one.step} of attempt {one.attempt}, {len(one.files)} files, {size(one.size)}, verified"
+    text = f"{done.folder}: {checkpoint_title(one.step, one.attempt)}, {len(one.files)} files, {size(one.size)}, verified"
     typer.echo(json.dumps(row, indent=2) if as_json else text)

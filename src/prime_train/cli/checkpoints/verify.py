@@ -10,6 +10,7 @@ from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId, Step, 
 from prime_train.cli.checkpoints.progress_bar import bar
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.manifest import checkpoint_title
 from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.verify import VerifiedCheckpoint, verify_all
 from prime_train.operations.checkpoints.verify import verify as verify_one
@@ -47,7 +48,7 @@ def _print(result: VerifiedCheckpoint) -> None:
         typer.echo(f"{result.key}: the manifest cannot be read")
         return
     count = f"{len(one.files)} files, {size(one.size)}"
-    typer.echo(f"step {one.step} of attempt {one.attempt}: {'DAMAGED' if flaws else 'intact'} ({count})")
+    typer.echo(f"{checkpoint_title(one.step, one.attempt)}: {'DAMAGED' if flaws else 'intact'} ({count})")
     for flaw in flaws[:FLAWS_SHOWN_MAX]:
         typer.echo(f"  {flaw.path} {flaw.what}")
     if len(flaws) > FLAWS_SHOWN_MAX:

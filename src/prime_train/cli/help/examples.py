@@ -7,6 +7,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("launch a config", "prime-train run configs/demo.yaml"),
         ("without a config, for at most 5 dollars", "prime-train run --usd 5 -- python train.py --lr 1e-4"),
         ("with values that override the config's", "prime-train run configs/demo.yaml --set trainer.steps=5 --set 'tags=[try]' -e SEED=1"),
+        ("from step 200 of another run", "prime-train run configs/demo.yaml --from demo-x7k2p@200 --set trainer.steps=400"),
         ("show what would be rented, and why", "prime-train run configs/demo.yaml --dry-run"),
         ("in a script", 'prime-train run -q configs/demo.yaml --name "night-3"'),
     ),

@@ -44,6 +44,8 @@ _STATUS = {
     "alerts[].text": "its words",
     "alerts[].at_s": "time at which it was sent",
     "archived": "whether it is archived and left out of lists",
+    "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that one was, and so on",
+    "started_from[].step": "step of that checkpoint",
     "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a preemption would lose now",
     "saving.durable_after_s": "seconds from a save until it is durable",
     "saving.interval_s": "seconds between saves",
@@ -150,6 +152,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "environment[].condition": "what is known only on the machine, such as the version",
         "environment[].reason": "why it is set",
         "environment[].source": "where that is documented",
+        "starts_from[].run": "run from whose checkpoint it would start, and after it the run from which that one was started, and so on",
+        "starts_from[].step": "step of that checkpoint",
         "commit": "commit of the working tree; empty: none",
         "files": "files that would be packed; null for a repository",
         "size_bytes": "their size",
@@ -315,7 +319,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "checkpoints list": _of_each(
         {
             "step": "step",
-            "attempt": "attempt that saved it",
+            "attempt": "attempt that saved it; 0: the run was started from it",
             "files": "number of files",
             "size_bytes": "size of its files",
             "stored_bytes": "size of its chunks in the bucket, each chunk counted once",
@@ -327,6 +331,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
             "kept": "why retention keeps it; null: it may be deleted",
             "created_s": "time of the manifest",
             "key": "key of its manifest",
+            "blobs_of": "other run that has its content, if this run was started from it; else empty",
         }
     ),
     "checkpoints verify": _of_each(
@@ -354,6 +359,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "chunks_kept": "reason why no chunk is deleted; empty: chunks are deleted",
         "later_bytes": "size of the chunks that can be deleted later",
         "later_s": "time from which they can be deleted",
+        "released[]": "runs that were started from content of this run and no longer need it",
         "kept[].**": "checkpoints to keep: step, attempt, key, why",
     },
     "checkpoints export": {

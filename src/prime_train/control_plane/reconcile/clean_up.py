@@ -2,8 +2,12 @@
 
 Chunks are deleted before the clean-up is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is
 over and whose machines are gone; chunks younger than the grace period are kept all the same.
+
+Content that branches use is kept. A branch that has ended releases it if its retention no longer keeps the checkpoint that it was started
+from, and the run that holds the content is then cleaned up again.
 """
 
+from prime_train.control_plane.reconcile.branches import release, remove_record, unneeded_records, used_by_branches
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.manifests import read_manifests
 from prime_train.core import change as c
@@ -24,6 +28,12 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
     run = record.run
     gone = 0
     try:
+        if run.branch is not None and release(context.bucket, run.run_id, run.branch):
+            _wake(context, run.branch.blobs_of, now_s)
+        for key in unneeded_records(
+            context.bucket, run.run_id, is_stored=lambda run_id: context.store.load(run_id) is not None, now_s=now_s
+        ):
+            remove_record(context.bucket, run.run_id, key)
         doomed = _doomed(context, run.run_id, now_s)
         for key in doomed[:REMOVED_MAX]:
             context.bucket.delete(key)
@@ -35,12 +45,24 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
     return context.store.save(c.cleaned_up(run, gone, now_s, again_s=now_s + AGAIN_S if len(doomed) > gone else None))
 
 
+def _wake(context: Context, run_id: str, now_s: int) -> None:
+    """Schedule another clean-up of an ended run. If another writer is first, or the store does not have the run, `prune` deletes what is
+    left."""
+    record = context.store.load(run_id)
+    if record is not None and record.run.is_at_rest and record.run.cleanup_s is None:
+        context.store.save(c.cleaned_up(record.run, 0, now_s, again_s=now_s))
+
+
 def _doomed(context: Context, run_id: str, now_s: int) -> tuple[str, ...]:
-    """Return the chunks of no checkpoint. Blobs are listed before the manifests. If a manifest cannot be read, its chunks are unknown, and
-    none is returned."""
+    """Return the chunks of no checkpoint, of this run or a branch. Blobs are listed before the manifests. If a manifest cannot be read, its
+    chunks are unknown, and none is returned."""
     blobs = {stat.key: stat.written_s for stat in context.bucket.list(blob_prefix(run_id))}
     manifests = read_manifests(context.bucket, run_id)
     if len(manifests) != sum(1 for _ in context.bucket.list(manifest_prefix(run_id))):
         context.watched(run_id, "CleanUpLeft", "a manifest in the bucket cannot be read; its chunks are kept")
         return ()
-    return unreferenced(blobs, manifests, now_s=now_s)
+    branches, all_read = used_by_branches(context.bucket, run_id)
+    if not all_read:
+        context.watched(run_id, "CleanUpLeft", "the record of a branch in the bucket cannot be read; all chunks are kept")
+        return ()
+    return unreferenced(blobs, [*manifests, *branches], now_s=now_s)

@@ -1,12 +1,12 @@
 """Carries out decisions: first the save, then the actions outside."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from prime_train.control_plane.reconcile.attempt_records import catch_up, write_record
 from prime_train.control_plane.reconcile.clean_up import clean_up
 from prime_train.control_plane.reconcile.context import Context
-from prime_train.control_plane.reconcile.manifests import read_manifests
+from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
 from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -14,7 +14,7 @@ from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
-from prime_train.core.manifest import ResumePoint, choose_resume
+from prime_train.core.manifest import ResumePoint, choose_resume, missing_blobs
 from prime_train.core.offers import Offer, rank
 from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.text.commands import command
@@ -179,11 +179,15 @@ def _launch(context: Context, record: RunRecord, *, on_demand: bool, now_s: int)
             avoided=d.avoided_offers(run, now_s),
             on_demand=on_demand,
         )
+        why_not = _why_no_start(context.bucket, run) if ranking.best and run.starts_elsewhere else ""
     except ExternalError as error:
         return context.store.save(c.no_offer(run, f"bucket or offers could not be reached: {error}", now_s))
     if not ranking.best:
         why = "; ".join(f"{row.offer.offer_id} {row.why}" for row in ranking.left_out[:5]) or "the provider has no machine for rent"
         return context.store.save(c.no_offer(run, why, now_s))
+    if why_not:
+        note = d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "the checkpoint that the run starts from is incomplete", why_not)
+        return context.store.save(_waits(record, note, now_s))
     intent = c.launch(run, record.lease, ranking.best[0], now_s, identity=context.new_identity())
     if not context.store.save(intent):
         return False
@@ -199,7 +203,28 @@ def _launch(context: Context, record: RunRecord, *, on_demand: bool, now_s: int)
 
 
 def _spec_json(run: Run) -> bytes:
-    return f'{{"commit": {json.dumps(run.commit)}, "spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
+    branch = f'"branch": {json.dumps(asdict(run.branch))}, ' if run.branch is not None else ""
+    return f'{{"commit": {json.dumps(run.commit)}, {branch}"spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
+
+
+def _why_no_start(bucket: Bucket, run: Run) -> str:
+    """Return why the checkpoint of another run, from which the run starts, cannot be restored; "" if all of it is in the bucket. Someone
+    may have deleted it by hand, and a machine should not be paid to find that out."""
+    assert run.branch is not None
+    assert run.resume is not None
+    content = bucket.get(run.resume.key)
+    manifest = parse_manifest(content.data) if content is not None else None
+    if manifest is None:
+        lacking = f"{run.resume.key} is not in the bucket, or cannot be read"
+    else:
+        missing = missing_blobs(manifest, {stat.key: stat.size for stat in bucket.list(blob_prefix(manifest.holder))})
+        if not missing:
+            return ""
+        lacking = f"{len(missing)} of its chunks are no longer in the bucket, the first being {missing[0]}"
+    return (
+        f"the run starts from {run.branch.text}, but {lacking}; no machine is rented until it is. If it is lost: "
+        f"{command(Call(Operation.STOP, run.run_id))}"
+    )
 
 
 def _create(context: Context, record: RunRecord, offer: Offer, now_s: int) -> None:

@@ -1,6 +1,6 @@
 """The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
 from prime_train.control_plane.admission.responses import HEARTBEAT_S
@@ -9,9 +9,13 @@ from prime_train.core.wire import PodKeys
 from prime_train.ports import Secrets, Store
 
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
-IssueCredentials = Callable[[str, int], PodKeys]
-"""A function that returns keys to the bucket for one attempt, given its run id and attempt number, or for the operator, given "" and 0.
-Raises ExternalError."""
+
+
+class IssueCredentials(Protocol):
+    """A function that returns keys to the bucket for one attempt, or for the operator, given "" and 0. `blobs_of`: another run whose blobs
+    the attempt may read; empty if there is none. Raises ExternalError."""
+
+    def __call__(self, run_id: str, attempt: int, blobs_of: str = "", /) -> PodKeys: ...
 
 
 class WebhookContext(Keyring):

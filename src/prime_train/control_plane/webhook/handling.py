@@ -135,7 +135,7 @@ def _keys(webhook: WebhookContext, record: RunRecord | None, call: KeysCall, now
     if webhook.issue_credentials is None:
         return refuse(404, "this control plane's keys for machines do not expire, so there are no new ones", now_s)
     try:
-        return Response(200, webhook.issue_credentials(record.run.run_id, call.attempt).model_dump_json().encode())
+        return Response(200, webhook.issue_credentials(record.run.run_id, call.attempt, _shares(record.run)).model_dump_json().encode())
     except ExternalError:
         return _no_keys_now(now_s)
 
@@ -156,7 +156,7 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         bucket_url=webhook.bucket_url,
         bucket_mark=webhook.bucket_mark,
         bucket_keys=webhook.bucket_keys,
-        keys=issue(run.run_id, attempt) if issue is not None and webhook.issues_credentials_at_start else None,
+        keys=issue(run.run_id, attempt, _shares(run)) if issue is not None and webhook.issues_credentials_at_start else None,
         code_key=None if spec.trainer.code.repo else code_key(run.run_id, run.revision),
         code_sha256=run.code_sha256,
         commit=run.commit,
@@ -172,7 +172,13 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         identity=call.identity,
         trained=run.trained_step is not None and run.resume is not None,
         after_done=run.after_done,
+        started_from=run.branch.places if run.branch is not None else "",
     )
+
+
+def _shares(run: Run) -> str:
+    """Return the run whose blobs the machines of this run may read, because it was started from them; empty if there is none."""
+    return run.branch.blobs_of if run.branch is not None else ""
 
 
 def _last_cause(run: Run, attempt: int) -> Cause | None:

@@ -16,6 +16,8 @@ Keys stay valid for an hour whatever happens, so those of a fenced attempt work 
 - can write and delete its own outputs and logs, which are stored apart from those of every other attempt number;
 - can move the pointer, on which no decision depends.
 
+The keys of a run that was started from another run's checkpoint also list and read the blobs of the run that holds its content.
+
 These keys have no access to the spec, the working tree, pins, the control plane's records of attempts, or any other run.
 """
 
@@ -45,22 +47,25 @@ class Part:
     partition: str = "aws"
 
 
-def assumed(role: str, part: Part, run_id: str, attempt: int) -> dict[str, str | int]:
+def assumed(role: str, part: Part, run_id: str, attempt: int, blobs_of: str = "") -> dict[str, str | int]:
     """Return the parameters of STS's AssumeRole. The session is named like the pod, so that CloudTrail shows which attempt made a call.
-    Without a `run_id` the session is the operator's, with all permissions of the role. Raises ValueError as `session_policy`."""
+    Without a `run_id` the session is the operator's, with all permissions of the role. `blobs_of` as in `session_policy`, which also
+    determines what is raised."""
     if not run_id:
         return {"RoleArn": role, "RoleSessionName": OPERATOR, "DurationSeconds": VALID_S}
-    policy = session_policy(part, run_id, attempt)
+    policy = session_policy(part, run_id, attempt, blobs_of)
     return {"RoleArn": role, "RoleSessionName": pod_name(run_id, attempt), "DurationSeconds": VALID_S, "Policy": policy}
 
 
 def check(part: Part) -> None:
-    """Raise ValueError if AWS would not accept the policy of a run with the longest possible name and attempt number."""
+    """Raise ValueError if AWS would not accept the policy of a run with the longest possible name and attempt number. A run that shares the
+    blobs of another one has a longer policy, which its launch checks."""
     session_policy(part, "r" * RUN_ID_CHARS_MAX, ATTEMPT_MAX)
 
 
-def session_policy(part: Part, run_id: str, attempt: int) -> str:
-    """Return the policy as JSON. Raises ValueError if the prefix makes it longer than AWS accepts, or contains a wildcard."""
+def session_policy(part: Part, run_id: str, attempt: int, blobs_of: str = "") -> str:
+    """Return the policy as JSON. `blobs_of`: another run whose blobs may be read, empty if there is none. Raises ValueError if the prefix
+    makes it longer than AWS accepts, or contains a wildcard."""
     if SPECIAL & set(part.prefix):
         raise ValueError(f"the bucket's prefix contains one of {' '.join(sorted(SPECIAL))}, which are special characters in a policy")
     arn = f"arn:{part.partition}:s3:::"
@@ -69,11 +74,16 @@ def session_policy(part: Part, run_id: str, attempt: int) -> str:
     manifests, blobs = f"{root}{manifest_prefix(run_id)}", f"{root}{blob_prefix(run_id)}*"
     outputs = f"{root}{outputs_prefix(run_id, attempt)}*"
     written = [f"{manifests}*-e{attempt}.json", f"{root}{evidence_prefix(run_id, attempt)}*", f"{root}{latest_key(run_id)}"]
+    listed, read = [f"{below}*"], [f"{root}{run_prefix(run_id)}*"]
+    if blobs_of:
+        shared = blob_prefix(blobs_of)
+        listed.append(f"{part.prefix}/{shared}*" if part.prefix else f"{shared}*")
+        read.append(f"{root}{shared}*")
     newer = [f"{arn}*-e{later}.json" for later in range(attempt + 1, attempt + 1 + NEWER)]
     statements = [
         # Without permission to list a prefix, a request for a missing object is answered "forbidden" instead of "no such object".
-        _statement("ListBucket", [f"{arn}{part.bucket}"]) | {"Condition": {"StringLike": {"s3:prefix": f"{below}*"}}},
-        _statement("GetObject", [f"{root}{run_prefix(run_id)}*"]),
+        _statement("ListBucket", [f"{arn}{part.bucket}"]) | {"Condition": {"StringLike": {"s3:prefix": listed}}},
+        _statement("GetObject", read),
         # One statement for both actions, because AWS limits the length of the whole.
         _statement("PutObject", [blobs, outputs]) | {"Action": ["s3:PutObject", "s3:DeleteObject"]},
         _statement("PutObject", written),

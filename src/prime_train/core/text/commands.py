@@ -69,6 +69,7 @@ _FLAGS = {
     Setting.SEQ_LEN: "--seq-len ",
     Setting.SPOT: "--spot",
     Setting.STACK: "--stack ",
+    Setting.START: "--from ",
     Setting.STEPS: "--steps ",
     Setting.STEP_S: "--step-s ",
     Setting.TOKENS: "--tokens ",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
@@ -17,6 +17,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
+from prime_train.core.run import Ancestor, Branch
 from prime_train.core.run_figures import figures
 from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.operations.run_lookup import find
@@ -29,13 +30,14 @@ FULL_ID = "write the complete id, and the bucket's prefix if it has one"
 @dataclass(frozen=True)
 class Found:
     """A run in a bucket. `record`: its record in the store, None if the store does not have it. `now_s`: the store's time in seconds, or
-    this machine's if there is no store."""
+    this machine's if there is no store. `is_stored`: whether the store has the run with an id; without a store, any run may exist."""
 
     run_id: str
     url: str
     bucket: Bucket
     record: RunRecord | None
     now_s: int
+    is_stored: Callable[[str], bool] = field(default=lambda run_id: True, repr=False)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -64,12 +66,18 @@ class Found:
         return {run.resume.key: "resumed from"} if run.resume is not None and not run.is_over else {}
 
     @cached_property
+    def launched(self) -> tuple[RunSpec | None, Branch | None]:
+        """The run's spec, None if it cannot be read, and where the run was started from, None if that was step 0 or is not known."""
+        if self.record is not None:
+            return self.record.run.spec, self.record.run.branch
+        content = self.bucket.get(spec_key(self.run_id))
+        return _launched(content.data) if content is not None else (None, None)
+
+    @property
     def rules(self) -> CheckpointSpec | None:
         """The checkpoint settings of the run's spec, or None if the spec cannot be read."""
-        if self.record is not None:
-            return self.record.run.spec.checkpoints
-        content = self.bucket.get(spec_key(self.run_id))
-        return _rules(content.data) if content is not None else None
+        spec = self.launched[0]
+        return spec.checkpoints if spec is not None else None
 
     @property
     def policy(self) -> Policy | None:
@@ -95,7 +103,10 @@ def look(home: Home, run: str, url: str | None, *, below: Callable[[str], str] =
     bucket = _open(home, url)
     store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
     run_id, record = _resolve(store, bucket, run, url or home.bucket_url, below)
-    return Found(run_id, url or home.bucket_url, bucket, record, store.now_s() if store is not None else wall_s())
+    url = url or home.bucket_url
+    if store is None:
+        return Found(run_id, url, bucket, record, wall_s())
+    return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None)
 
 
 def of_step(found: Found, step: int) -> Manifest:
@@ -130,7 +141,8 @@ class Row(TypedDict):
     the store.
 
     `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read. `stored_bytes`: the size of its
-    chunks, each counted once.
+    chunks, each counted once. `attempt` is 0 for the checkpoint that the run was started from; `blobs_of` is then the run that has its
+    content, and otherwise empty.
     """
 
     step: int
@@ -146,6 +158,7 @@ class Row(TypedDict):
     kept: str | None
     created_s: int
     key: str
+    blobs_of: str
 
 
 def rows_of(found: Found) -> list[Row]:
@@ -167,6 +180,7 @@ def rows_of(found: Found) -> list[Row]:
             kept=why.get(manifest.key),
             created_s=manifest.created_s,
             key=manifest.key,
+            blobs_of=manifest.blobs_of,
         )
         for manifest in found.catalog.manifests
     ]
@@ -211,11 +225,18 @@ def _missing(below: Callable[[str], str]) -> str:
     return "no checkpoint" if below is manifest_prefix else "nothing"
 
 
-def _rules(data: bytes) -> CheckpointSpec | None:
+def _launched(data: bytes) -> tuple[RunSpec | None, Branch | None]:
     try:
-        return RunSpec.model_validate(json.loads(data)["spec"]).checkpoints
+        values = json.loads(data)
+        spec = RunSpec.model_validate(values["spec"])
     except (ValueError, KeyError, TypeError):
-        return None
+        return None, None
+    try:
+        found = values["branch"]
+        lineage = tuple(Ancestor(str(one["run"]), int(one["step"])) for one in found["lineage"])
+        return spec, Branch(lineage, str(found["blobs_of"])) if lineage else None
+    except (ValueError, KeyError, TypeError):
+        return spec, None
 
 
 def _nearest(catalog: Catalog, step: int) -> str:

@@ -6,8 +6,10 @@ from typing import Literal
 
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.prune import Pruning, carry_out, plan
+from prime_train.control_plane.reconcile.branches import remove_record, unneeded_records
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
+from prime_train.core.keys import branch_key, parse_branch_key
 from prime_train.core.retention import Policy
 from prime_train.operations.checkpoints.lookup import Found
 
@@ -16,15 +18,23 @@ By = Literal["loss", "reward"]
 
 @dataclass(frozen=True)
 class PrunePlan:
-    """What pruning would remove. `why_kept`: the reason for each checkpoint that stays, by manifest key."""
+    """What pruning would remove. `why_kept`: the reason for each checkpoint that stays, by manifest key; `released`: keys of the records of
+    branches that no longer use content of the run."""
 
     found: Found
     pruning: Pruning
     why_kept: Mapping[str, str]
+    released: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.pruning.checkpoints or self.pruning.blobs)
+        return not (self.pruning.checkpoints or self.pruning.blobs or self.released)
+
+
+def branch_of(planned: PrunePlan, key: str) -> str:
+    """Return the id of the run to whose record `key` belongs."""
+    place = parse_branch_key(planned.found.run_id, key)
+    return place[0] if place is not None else ""
 
 
 def plan_pruning(
@@ -46,13 +56,25 @@ def plan_pruning(
         best=policy.best if best is None else best,
         best_by=policy.best_by if best_by is None else best_by,
     )
-    pruning = plan(found.catalog, policy, committed_step=found.committed_step, pinned=found.protected, now_s=found.now_s)
-    return PrunePlan(found, pruning, found.why_kept(policy))
+    released = tuple(unneeded_records(found.bucket, found.run_id, is_stored=found.is_stored, now_s=found.now_s))
+    places = {parse_branch_key(found.run_id, key) for key in released}
+    branches = tuple(manifest for manifest in found.catalog.branches if (manifest.run, manifest.step) not in places)
+    catalog = replace(found.catalog, branches=branches)
+    pruning = plan(catalog, policy, committed_step=found.committed_step, pinned=found.protected, now_s=found.now_s)
+    return PrunePlan(found, pruning, found.why_kept(policy), released)
 
 
 def prune(planned: PrunePlan) -> None:
-    """Delete the manifests one by one, because their order matters, and then the chunks in parallel."""
+    """Delete the manifests one by one, because their order matters, and then the chunks in parallel. A run that was started from content of
+    another one releases it with the manifest that refers to it."""
     doomed: list[str] = []
+    bucket, found = planned.found.bucket, planned.found
+    for key in planned.released:
+        remove_record(bucket, found.run_id, key)
     # That chunks are kept is in the plan, and not to be logged again.
-    carry_out(planned.found.bucket, replace(planned.pruning, blobs_kept=""), remove=doomed.append)
-    in_parallel(planned.found.bucket.delete, doomed)
+    carry_out(bucket, replace(planned.pruning, blobs_kept=""), remove=doomed.append)
+    gone = {kept.key for kept in planned.pruning.checkpoints}
+    for manifest in found.catalog.manifests:
+        if manifest.key in gone and manifest.blobs_of:
+            bucket.delete(branch_key(manifest.blobs_of, found.run_id, manifest.step))
+    in_parallel(bucket.delete, doomed)

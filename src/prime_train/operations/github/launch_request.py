@@ -27,14 +27,16 @@ class LaunchRequest:
     base: str = ""
 
 
-def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: bool) -> LaunchRequest:
-    """Return the launch request of the event. Raises UsageError if the event may not launch anything, or is about another commit than the
-    one checked out."""
+def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: bool, start_from: str = "") -> LaunchRequest:
+    """Return the launch request of the event. `start_from`: the checkpoint to start from, empty for none. Raises UsageError if the event
+    may not launch anything, or is about another commit than the one checked out."""
     event, commit = trigger.event, checked_out(trigger)
     pull = _allowed(trigger, event, github) if isinstance(event, PullRequest) else _pull_of(github, commit)
     parts = [trigger.repository, str(config), commit]
     if again or isinstance(event, Dispatch):
         parts += [_of_dispatch(trigger, again=again)]
+    if start_from:
+        parts += [f"from {start_from}"]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return LaunchRequest(config, commit, pull, key, *_branches(event, github, pull))
 

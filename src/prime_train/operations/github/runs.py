@@ -30,20 +30,21 @@ _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 def launch_once(
     home: Home, what: Checked, origin: Origin, *, again: bool, deployment: Callable[[str], int | None]
 ) -> tuple[str, Run | None]:
-    """Queue a checked run, unless an earlier request with the same key did, or an active run has the same config at the same commit. Return
-    the id of the new or existing run, and the run itself if it is new.
+    """Queue a checked run, unless an earlier request with the same key did, or an active run has the same config at the same commit and was
+    started from the same checkpoint, if any. Return the id of the new or existing run, and the run itself if it is new.
 
     `again`: an active run with the same config does not count. `deployment` is called with the id of a new run, and returns the id of its
     deployment at `origin`. Raises Unfit if the working tree cannot be packed, and ExternalError if the store or the bucket fails.
     """
     store = home.store()
-    before = None if again else _same(store, origin, what.spec.name)
+    before = None if again else _same(store, origin, what)
     if before is not None:
         return before.run_id, None
     run_id = run_id_of(what.spec.name, origin.key)
     if store.load(run_id) is not None:
         return run_id, None
-    return run_id, launch_as(home, run_id, what.spec, what.plan, origin=replace(origin, deployment=deployment(run_id)))
+    origin = replace(origin, deployment=deployment(run_id))
+    return run_id, launch_as(home, run_id, what.spec, what.plan, origin=origin, start=what.start)
 
 
 def runs_of(home: Home, repository: str) -> list[Run]:
@@ -161,12 +162,13 @@ def _loaded(store: Store, runs: Sequence[Run]) -> list[RunRecord]:
     return [record for run in runs if (record := store.load(run.run_id)) is not None]
 
 
-def _same(store: Store, wanted: Origin, name: str) -> Run | None:
-    """Return the active run of the same config at the same commit, or None. This keeps a repeated button press from paying for a second
-    run."""
+def _same(store: Store, wanted: Origin, what: Checked) -> Run | None:
+    """Return the active run of the same config at the same commit, started from the same checkpoint, or None. This keeps a repeated button
+    press from paying for a second run."""
+    branch = what.start.branch if what.start is not None else None
     for run in store.list_runs():
         origin = run.origin
-        if origin is None or run.is_over or run.spec.name != name:
+        if origin is None or run.is_over or run.spec.name != what.spec.name or run.branch != branch:
             continue
         if (origin.repository, origin.commit, origin.config) == (wanted.repository, wanted.commit, wanted.config):
             return run

@@ -13,6 +13,7 @@ from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.trainer_conventions.environment_by_version import Row, machine, possible
 from prime_train.core.verdict import PodsObserved
 from prime_train.operations.launching.launch import Plan
+from prime_train.operations.launching.launch_config import Checked
 from prime_train.trainers import trainer_for
 
 NEXT_MAX = 5
@@ -27,9 +28,12 @@ def ranking(home: Home, spec: RunSpec) -> Ranking:
     return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand)
 
 
-def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]]:
+def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     """Yield the report as rows of a name and a text."""
+    spec, made = what.spec, what.plan
     yield from _decided(spec, ranked)
+    if what.start is not None:
+        yield "starts from", what.start.text
     yield "code", _code(spec, made)
     yield "commit", _commit(made)
     for row in environment_rows(spec, ranked):
@@ -38,8 +42,9 @@ def rows(spec: RunSpec, made: Plan, ranked: Ranking) -> Iterator[tuple[str, str]
     yield "", "nothing was launched"
 
 
-def record(spec: RunSpec, made: Plan, ranked: Ranking) -> dict[str, object]:
+def record(what: Checked, ranked: Ranking) -> dict[str, object]:
     """Return the offers for JSON output: those that fit in the order in which they would be tried, and the others with the reason."""
+    spec, made = what.spec, what.plan
     return {
         "offers": [{**asdict(offer), "variant": variant_title(offer, spec.hardware)} for offer in ranked.best],
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
@@ -47,6 +52,7 @@ def record(spec: RunSpec, made: Plan, ranked: Ranking) -> dict[str, object]:
             {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
             for row in environment_rows(spec, ranked)
         ],
+        "starts_from": [asdict(one) for one in what.start.branch.lineage] if what.start is not None else [],
         "commit": made.commit,
         "files": len(made.snapshot.files) if made.snapshot is not None else None,
         "size_bytes": made.snapshot.size if made.snapshot is not None else None,

@@ -16,6 +16,7 @@ from prime_train.core.finding import Finding, has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.run import Origin, Run
 from prime_train.core.spec import RunSpec
+from prime_train.operations.launching.start import Start, started
 from prime_train.trainers import trainer_for
 
 SUFFIX_CHARS = 5
@@ -50,17 +51,20 @@ def plan(spec: RunSpec, *, file: str = "") -> Plan:
     return made
 
 
-def launch(home: Home, spec: RunSpec, made: Plan) -> Run:
-    """Store a run as queued and return it. The code snapshot is uploaded before the run becomes visible. Raises Unfit if the folder cannot
-    be packed, UsageError if no free id is found, and ExternalError if the store or the bucket fails."""
+def launch(home: Home, spec: RunSpec, made: Plan, *, start: Start | None = None) -> Run:
+    """Store a run as queued and return it. The code snapshot is uploaded before the run becomes visible. `start`: the checkpoint of another
+    run that it starts from. Raises Unfit if the folder cannot be packed, UsageError if no free id is found or the checkpoint has been
+    deleted, and ExternalError if the store or the bucket fails."""
     for _ in range(TRIES_MAX):
-        run = launch_as(home, new_id(spec.name), spec, made)
+        run = launch_as(home, new_id(spec.name), spec, made, start=start)
         if run is not None:
             return run
     raise UsageError(f"no free id was found for {spec.name}", code=Exit.EXTERNAL_FAILED)
 
 
-def launch_as(home: Home, run_id: str, spec: RunSpec, made: Plan, *, origin: Origin | None = None) -> Run | None:
+def launch_as(
+    home: Home, run_id: str, spec: RunSpec, made: Plan, *, origin: Origin | None = None, start: Start | None = None
+) -> Run | None:
     """Launch as `launch` does, under the given id. Return None and change nothing if a run with this id exists."""
     store = home.store()
     if store.load(run_id) is not None:
@@ -71,6 +75,8 @@ def launch_as(home: Home, run_id: str, spec: RunSpec, made: Plan, *, origin: Ori
         home.make_bucket()
     if made.snapshot is not None:
         run = replace(run, code_sha256=put_code(home, made.snapshot, code_key(run_id)))
+    if start is not None:
+        run = started(home, run, start)
     return run if store.create(run) else None
 
 

@@ -16,18 +16,20 @@ from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
+from prime_train.operations.launching.start import Start, check_start, start_of
 
 
 @dataclass(frozen=True)
 class Checked:
     """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file; `text`: the config itself,
-    with the values that replaced its own."""
+    with the values that replaced its own; `start`: the checkpoint of another run that the run starts from, None for step 0."""
 
     spec: RunSpec
     plan: Plan
     findings: tuple[Finding, ...]
     sources: dict[str, str]
     text: str
+    start: Start | None = None
 
 
 class InvalidConfig(Unfit):
@@ -44,12 +46,19 @@ def settings_of(values: Mapping[str, object], label: str) -> list[Setting]:
     return [setting_of(key, value, label) for key, value in values.items()]
 
 
-def checked(home: Home, config: Path | CommandConfig, *, name: str | None = None, settings: Sequence[Setting] = ()) -> Checked:
+def checked(
+    home: Home,
+    config: Path | CommandConfig,
+    *,
+    name: str | None = None,
+    settings: Sequence[Setting] = (),
+    start_from: str | None = None,
+) -> Checked:
     """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's; `settings`: values that
-    replace the config's.
+    replace the config's; `start_from`: RUN or RUN@STEP, a checkpoint of another run to start from.
 
-    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid, and ExternalError if an external
-    service fails.
+    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid or the run cannot start from that
+    checkpoint, and ExternalError if an external service fails.
     """
     read = read_config(config, settings=settings) if isinstance(config, Path) else read_text(config.text, config.label, settings=settings)
     if read.spec is None or read.root is None:
@@ -62,8 +71,11 @@ def checked(home: Home, config: Path | CommandConfig, *, name: str | None = None
         made = plan(spec, file=read.file)
     except Unfit as error:
         raise InvalidConfig((*found, *error.findings), sources) from error
+    start = start_of(home, start_from) if start_from is not None else None
+    if start is not None:
+        check_start(start, spec)
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
-    return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)))
+    return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)), start)
 
 
 def save_config(what: Checked, path: Path) -> None:
@@ -79,8 +91,8 @@ def save_config(what: Checked, path: Path) -> None:
 def launch_checked(home: Home, what: Checked) -> Run:
     """Queue a checked run and return it.
 
-    Raises InvalidConfig if the working tree cannot be packed, UsageError if the process that serves this home uses another bucket, and
-    ExternalError if the store or the bucket fails.
+    Raises InvalidConfig if the working tree cannot be packed, UsageError if the process that serves this home uses another bucket or the
+    checkpoint to start from has been deleted, and ExternalError if the store or the bucket fails.
     """
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
@@ -89,6 +101,6 @@ def launch_checked(home: Home, what: Checked) -> Run:
         )
         raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
     try:
-        return launch(home, what.spec, what.plan)
+        return launch(home, what.spec, what.plan, start=what.start)
     except Unfit as error:
         raise InvalidConfig((*what.findings, *error.findings), what.sources) from error

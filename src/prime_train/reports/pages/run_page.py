@@ -142,7 +142,8 @@ def _notes(page: RunPage) -> str:
 def _steps(page: RunPage, now: RunFigures) -> str:
     if not any(attempt.first_step_s is not None for attempt in now.run.attempts):
         return none("No step has been completed yet.")
-    commits = [Point(float(one.saved_s), one.step, one.attempt) for one in page.seen.checkpoints]
+    # The checkpoint that the run was started from was saved by another run, maybe long before.
+    commits = [Point(float(one.saved_s), one.step, one.attempt) for one in page.seen.checkpoints if one.attempt]
     points = [*_seen(now), *commits]
     broad, narrow = (
         timeline_svg(now.run, page.history, points, commits, titled=False, ledger=False, now_s=page.now_s, width=width)
@@ -181,11 +182,11 @@ def _checkpoints(page: RunPage, now: RunFigures) -> str:
     rows = [
         row(
             f"{one.step:,}",
-            f"{sections.attempt_dot(one.attempt)}{one.attempt}",
+            f"{sections.attempt_dot(one.attempt)}{one.attempt}" if one.attempt else "-",
             f"{one.files:,}",
             size(one.size_bytes),
             f"{span(page.now_s - one.saved_s)} ago",
-            "durable" if one.step <= now.durable_step else "not committed",
+            "of another run" if not one.attempt else "durable" if one.step <= now.durable_step else "not committed",
             numbers=(0, 2, 3, 4),
             unbroken=(1, 5),
         )
@@ -220,6 +221,8 @@ def _history(page: RunPage) -> str:
 def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     now = one.figures
     yield "config", one.name
+    if now.run.branch is not None:
+        yield "started from", now.run.branch.text
     if one.tags:
         yield "tags", ", ".join(one.tags)
     if one.pod:

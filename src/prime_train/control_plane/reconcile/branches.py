@@ -1,0 +1,56 @@
+"""The records of branches: who still uses content of a run, and which records are no longer needed.
+
+A record is written before its branch exists, so a young one always counts. Later it is needed as long as the branch has the manifest that
+refers to the content; the branch's own retention deletes that manifest like any other.
+"""
+
+from collections.abc import Callable, Iterator
+
+from prime_train.core.keys import branch_key, branch_prefix, manifest_key, parse_branch_key, spec_key
+from prime_train.core.manifest import BLOB_GRACE_S, Manifest, branch_manifest
+from prime_train.core.run import Branch
+from prime_train.ports import Bucket
+
+ABANDONED_S = 7 * 86_400
+"""Seconds after which a branch that no store and no object shows to have been launched counts as the remains of an interrupted launch."""
+
+
+def used_by_branches(bucket: Bucket, run_id: str) -> tuple[list[Manifest], bool]:
+    """Return the manifests of the branches that use content of the run, and whether each record could be read. Read it after the run's own
+    manifests: `checkpoints.prune` says why."""
+    keys = [stat.key for stat in bucket.list(branch_prefix(run_id)) if parse_branch_key(run_id, stat.key)]
+    contents = {key: content for key in keys if (content := bucket.get(key)) is not None}
+    manifests = [branch_manifest(run_id, key, content.data) for key, content in contents.items()]
+    return [manifest for manifest in manifests if manifest is not None], None not in manifests
+
+
+def unneeded_records(bucket: Bucket, run_id: str, *, is_stored: Callable[[str], bool], now_s: int) -> Iterator[str]:
+    """Yield the keys of the records of branches of this run that need its content no longer. `is_stored`: whether the store has a run with
+    this id."""
+    for stat in list(bucket.list(branch_prefix(run_id))):
+        place = parse_branch_key(run_id, stat.key)
+        if place is None or stat.written_s + BLOB_GRACE_S > now_s:
+            continue
+        branch, step = place
+        is_dropped = bucket.stat(manifest_key(branch, step, 0)) is None
+        is_old = stat.written_s + ABANDONED_S <= now_s
+        if is_dropped or (is_old and not is_stored(branch) and bucket.stat(spec_key(branch)) is None):
+            yield stat.key
+
+
+def remove_record(bucket: Bucket, run_id: str, key: str) -> None:
+    """Delete a record of a branch of `run_id`, and first the branch's manifest, so that it never refers to content that is not kept."""
+    place = parse_branch_key(run_id, key)
+    if place is not None:
+        bucket.delete(manifest_key(*place, 0))
+        bucket.delete(key)
+
+
+def release(bucket: Bucket, run_id: str, branch: Branch) -> bool:
+    """Delete the record of this branch if its retention has deleted the manifest that refers to the content. Return whether it did."""
+    step = branch.source.step
+    key = branch_key(branch.blobs_of, run_id, step)
+    if bucket.stat(manifest_key(run_id, step, 0)) is not None or bucket.stat(key) is None:
+        return False
+    bucket.delete(key)
+    return True
