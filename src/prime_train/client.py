@@ -29,11 +29,13 @@ from prime_train.control_plane.wiring.home import HOME, Home
 from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking
+from prime_train.core.results.comparison import Comparison
 from prime_train.core.run import HistoryEvent
 from prime_train.operations.archived_runs import archive
 from prime_train.operations.bundle.write import WrittenBundle, write_bundle
 from prime_train.operations.checkpoints.lookup import Row as Checkpoint
 from prime_train.operations.checkpoints.lookup import look, rows_of
+from prime_train.operations.compare import compare
 from prime_train.operations.configs.validate import validate
 from prime_train.operations.cost import CostRequest, estimate_cost
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoint",
     "Client",
+    "Comparison",
     "CostReport",
     "EventFiles",
     "ExternalError",
@@ -405,6 +408,11 @@ class Run:
     def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
         """Return what happened to the run and why. `warn` is called with each source that could not be read."""
         return diagnose(self._home, self.id, warn)
+
+    def compare(self, base: str = "") -> Comparison:
+        """Return the run's results compared with those of the run `base`, by default of the newest run on the base branch. Raises
+        UsageError if one of them has no results."""
+        return compare(self._home, self.id, base)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return the run's checkpoints in the bucket, newest first. Sizes are bytes."""

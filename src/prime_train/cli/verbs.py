@@ -19,6 +19,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb("diagnose", "prime_train.cli.diagnose:diagnose", "Explain what happened to a run, and why."),
         Verb("page", "prime_train.cli.page:page", "Write a run's page as a single HTML file."),
         Verb("profile", "prime_train.cli.profile:profile", "Show what the time of a step is spent on."),
+        Verb("compare", "prime_train.cli.compare:compare", "Compare a run's results with those of another run."),
         Verb(
             "outputs",
             "prime_train.cli.outputs:outputs",

@@ -48,8 +48,36 @@ def lines_of(comparison: Comparison, now_s: int) -> list[str]:
     """Return the comparison as Markdown lines."""
     lines = [source(comparison, now_s, code), ""]
     lines += table(HEAD, rows_of(comparison, code))
-    reasons = [f"{code(one.requirement.text)}: {plain(one.why)}" for one in comparison.requirements if one.why]
-    return lines + [line for reason in reasons for line in ("", f"{reason}.")]
+    reasons = reasons_of(comparison, code, plain)
+    return lines + [line for reason in reasons for line in ("", reason)]
+
+
+def reasons_of(comparison: Comparison, named: Callable[[str], str] = str, told: Callable[[str], str] = str) -> list[str]:
+    """Return, for each requirement without two numbers to compare, why that is so. `named` formats the requirements, `told` the reasons."""
+    return [f"{named(one.requirement.text)}: {told(one.why)}." for one in comparison.requirements if one.why]
+
+
+def row_of(comparison: Comparison, now_s: int) -> dict[str, object]:
+    """Return the comparison as plain values for JSON."""
+    base = comparison.base
+    return {
+        "run": _side(comparison.this),
+        "base": _side(base) | {"age_s": max(0, now_s - base.ended_s)} if base is not None else None,
+        "seeds": list(comparison.seeds),
+        "numbers": [
+            {"name": one.name, "base": one.base, "this": one.this, "difference": one.difference, "error": one.error}
+            for one in comparison.numbers
+        ],
+        "requirements": [
+            {"text": one.requirement.text, "outcome": one.outcome.value, "limit": one.limit, "why": one.why}
+            for one in comparison.requirements
+        ],
+        "outcome": comparison.outcome.value if comparison.outcome is not None else None,
+    }
+
+
+def _side(results: RunResults) -> dict[str, object]:
+    return {"run": results.run, "step": results.step, "commit": results.commit, "ended_s": results.ended_s, "seed": results.seed}
 
 
 def source(comparison: Comparison, now_s: int, named: Callable[[str], str] = str) -> str:

@@ -26,6 +26,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "diagnose": (("explain what happened, and why", "prime-train diagnose demo"),),
     "page": (("write a run's page as one HTML file", "prime-train page demo"),),
     "profile": (("show what the time of a step is spent on", "prime-train profile demo"),),
+    "compare": (
+        ("with the newest run on the base branch", "prime-train compare demo"),
+        ("with another run", "prime-train compare demo qwen-sft-x4k2p"),
+    ),
     "outputs list": (("list the newest outputs, logs and metrics", "prime-train outputs demo"),),
     "outputs get": (
         ("download all of them", "prime-train outputs demo get results"),

@@ -139,6 +139,14 @@ def _of_each(fields: Mapping[str, str], before: str = "[]") -> dict[str, str]:
     return {f"{before}.{name}": text for name, text in fields.items()}
 
 
+_RESULTS = {
+    "run": "id of the run",
+    "step": "furthest step that was trained",
+    "commit": "commit of the working tree; empty: unknown",
+    "ended_s": "time of the end",
+    "seed": "seed; null: the config names none",
+}
+
 JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "run": _STATUS,
     "run --dry-run": {
@@ -169,6 +177,22 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "history[].text": "what happened, in words",
         "log.name": "location of the log; empty: there is none",
         "log.lines[]": "its lines, as the machine wrote them",
+    },
+    "compare": {
+        **_of_each(_RESULTS, "run"),
+        **_of_each(_RESULTS, "base"),
+        "base.age_s": "seconds since its end",
+        "seeds[]": "seeds of the pairs of runs whose means are compared; empty: one run against one run",
+        "numbers[].name": "name of the number",
+        "numbers[].base": "of the base run; null: none, or not finite",
+        "numbers[].this": "of the run; null: none, or not finite",
+        "numbers[].difference": "the run's minus the base run's",
+        "numbers[].error": "standard error of the difference; null: one run against one run",
+        "requirements[].text": "line under require in the config",
+        "requirements[].outcome": "met, not met or not known yet",
+        "requirements[].limit": "what the number was compared with",
+        "requirements[].why": "why there were no two numbers to compare",
+        "outcome": "worst outcome of the requirements; null: none are required",
     },
     "outputs list": _of_each(
         {
