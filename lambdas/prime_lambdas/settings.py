@@ -27,7 +27,7 @@ class Settings(NamedTuple):
     region: str
     watcher: str = ""
     public_url: str = ""
-    provider: str = ""
+    providers: tuple[str, ...] = ()
     pod_role: str = ""
     run_secrets: tuple[str, ...] = run_secrets.DEFAULT
     endpoint: str | None = None
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
             region=options.get("region") or environment["AWS_REGION"],
             watcher=environment.get(WATCHER, ""),
             public_url=environment.get(PUBLIC_URL, "").rstrip("/"),
-            provider=environment.get(PROVIDER, ""),
+            providers=tuple(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()),
             pod_role=environment.get(POD_ROLE, ""),
             run_secrets=_listed(environment),
             endpoint=options.get("endpoint") or environment.get("AWS_ENDPOINT_URL"),

@@ -126,8 +126,8 @@ def _run_sweep(context: Context, tally: Tally) -> bool:
     result = sweep(context)
     tally.steps += result.steps
     tally.errors += result.provider_error is not None
-    funds = context.account.funds() if context.account is not None else None
-    tally.usd_per_hour = funds.burn_usd_per_hour if funds is not None else tally.usd_per_hour
+    wallets = [funds for funds in (account.funds() for account in context.accounts) if funds is not None]
+    tally.usd_per_hour = sum(funds.burn_usd_per_hour for funds in wallets) if wallets else tally.usd_per_hour
     return bool(result.looked_at) or bool(context.store.lease_statuses())
 
 

@@ -26,7 +26,7 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         bucket_url=settings.bucket_url,
         bucket_keys=settings.place | of_bucket(values),
         issue_credentials=_issuer(settings, clock) if settings.pod_role else None,
-        provider=settings.provider,
+        providers=settings.providers,
         public_url=settings.public_url or f"https://{host}",
         watches=True,
     )

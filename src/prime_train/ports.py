@@ -37,6 +37,7 @@ __all__ = [
     "NoFunds",
     "NoTracker",
     "Notifier",
+    "PartlyListed",
     "PermanentError",
     "Pods",
     "RunRecord",
@@ -201,6 +202,14 @@ class Bucket(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete the object; does nothing if there is none."""
+
+
+class PartlyListed(TemporaryError):
+    """Some of several providers could not list their pods. `listed` are the pods of the others; `failed` says why, by provider."""
+
+    def __init__(self, listed: "Sequence[Pod]", failed: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {why}" for name, why in failed.items()))
+        self.listed, self.failed = listed, failed
 
 
 class Pods(Protocol):

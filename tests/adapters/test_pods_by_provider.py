@@ -10,7 +10,7 @@ from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PartlyListed, PermanentError, TemporaryError
 
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 HERE, THERE = HardwareSpec(provider="local"), HardwareSpec(provider="prime")
@@ -21,6 +21,9 @@ def offers(provider: str) -> tuple[Offer, ...]:
 
 
 class Down(MemoryPods):
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        raise TemporaryError("503")
+
     def list(self) -> Sequence[Pod]:
         raise TemporaryError("503")
 
@@ -28,7 +31,7 @@ class Down(MemoryPods):
 @pytest.fixture(name="both")
 def _both() -> tuple[MemoryPods, MemoryPods, PodsByProvider]:
     local, prime = MemoryPods(offers=offers("local")), MemoryPods(offers=offers("prime"))
-    return local, prime, PodsByProvider({"local": local, "prime": prime}, "prime")
+    return local, prime, PodsByProvider({"local": local, "prime": prime}, ("prime",))
 
 
 def test_a_run_is_offered_what_its_provider_has_or_else_the_default_one(both: tuple[MemoryPods, MemoryPods, PodsByProvider]) -> None:
@@ -57,21 +60,41 @@ def test_each_pod_is_with_its_provider_and_found_by_one_id(both: tuple[MemoryPod
     assert len(local.list()) == 1
 
 
-def test_one_that_cannot_be_queried_makes_the_complete_list_unknown() -> None:
-    pods = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, "local")
-    with pytest.raises(TemporaryError, match="503"):
+def test_one_that_cannot_be_queried_makes_its_own_pods_unknown_and_those_of_the_others_are_listed() -> None:
+    pods = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, ("local",))
+    here = pods.create("pt-tiny-1-e1", offers("local")[0], HERE)
+    with pytest.raises(PartlyListed, match="prime: 503") as raised:
         pods.list()
+    assert ([pod.pod_id for pod in raised.value.listed], raised.value.failed) == ([here.pod_id], {"prime": "503"})
+
+
+def test_one_alone_that_cannot_be_queried_leaves_nothing_known() -> None:
+    pods = PodsByProvider({"prime": Down()}, ("prime",))
+    with pytest.raises(TemporaryError, match="503") as raised:
+        pods.list()
+    assert not isinstance(raised.value, PartlyListed)
+    with pytest.raises(TemporaryError, match="503"):
+        pods.offers(HardwareSpec())
+
+
+def test_a_run_that_may_go_to_several_is_offered_what_all_of_them_have_and_one_that_fails_leaves_only_its_own_out() -> None:
+    both = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": MemoryPods(offers=offers("prime"))}, ("prime", "local"))
+    assert [offer.provider for offer in both.offers(HardwareSpec())] == ["prime", "local"]
+    half = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, ("prime", "local"))
+    assert [offer.provider for offer in half.offers(HardwareSpec())] == ["local"]
+    with pytest.raises(PermanentError, match="provider other is not set up here"):
+        PodsByProvider({}, ("other",)).offers(HardwareSpec())
 
 
 def test_a_provider_that_is_not_set_up_is_named_with_what_to_do() -> None:
-    pods = PodsByProvider({"local": MemoryPods()}, "local")
+    pods = PodsByProvider({"local": MemoryPods()}, ("local",))
     with pytest.raises(PermanentError, match="set PRIME_API_KEY"):
         pods.offers(THERE)
 
 
 @pytest.mark.parametrize("verb", ["get", "terminate"])
 def test_of_a_pod_whose_provider_is_not_set_up_nothing_is_reported(verb: str) -> None:
-    pods = PodsByProvider({"local": MemoryPods()}, "local")
+    pods = PodsByProvider({"local": MemoryPods()}, ("local",))
     with pytest.raises(ExternalError) as raised:
         getattr(pods, verb)("prime/abc")
     assert isinstance(raised.value, TemporaryError)

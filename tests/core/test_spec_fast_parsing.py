@@ -35,7 +35,7 @@ ASKED = {
     "PrimeRlSpec": {"_overrides_are_not_ours"},
     "CodeSpec": {"_one_source"},
     "ProgressSpec": {"_pattern_goes_with_regex"},
-    "HardwareSpec": {"_every_variant_can_be_chosen", "_fits_one_node"},
+    "HardwareSpec": {"_every_variant_can_be_chosen", "_fits_one_node", "_providers_can_be_rented_from"},
     "CheckpointSpec": {"_pattern_has_step"},
     "HealthSpec": {"_in_order"},
     "SuccessSpec": {"_names_a_criterion"},

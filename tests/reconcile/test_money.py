@@ -42,7 +42,7 @@ class Paying:
 
 def paid() -> tuple[Outside, Paying]:
     w, account = Outside(), Paying()
-    w.world = replace(w.world, account=account)
+    w.world = replace(w.world, accounts=(account,))
     return w, account
 
 

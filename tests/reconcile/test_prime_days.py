@@ -189,8 +189,8 @@ def test_what_prime_bills_is_what_the_ledger_says_in_the_end(days: Days) -> None
     assert isinstance(here, PrimePods)
     clock = days.fake.world.clock.now_s
     account = PrimeAccount(client, MARK, here.burn_usd_per_hour, clock=clock, wall=clock)
-    pods = PodsByProvider({"prime": here}, "prime")
-    days.world = replace(days.world, account=AccountOfOne(account), pods=pods)
+    pods = PodsByProvider({"prime": here}, ("prime",))
+    days.world = replace(days.world, accounts=(AccountOfOne(account),), pods=pods)
     days.fake.plan = Plan(usd_per_hour=0.64)
     days.pass_by(3600)
     (pod,) = days.fake.alive

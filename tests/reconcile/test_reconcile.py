@@ -245,17 +245,28 @@ def test_a_run_that_was_cancelled_while_its_machine_was_being_created_keeps_none
     assert w.is_at_rest()
 
 
-@pytest.mark.parametrize(("error", "cause"), [(NoCapacity("none"), Cause.NO_CAPACITY), (PermanentError("no"), Cause.LAUNCH_REFUSED)])
-def test_a_create_call_that_was_refused_for_certain_tries_another_offer_after_a_back_off(error: Exception, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("error", "cause", "pause_s"),
+    [(NoCapacity("none"), Cause.NO_CAPACITY, d.QUICK_RETRY_S), (PermanentError("no"), Cause.LAUNCH_REFUSED, d.BACKOFF_FIRST_S)],
+)
+def test_a_create_call_that_was_refused_for_certain_tries_another_offer_after_a_pause(error: Exception, cause: Cause, pause_s: int) -> None:
     w = Outside()
     w.fail["create"] = error
     w.settle()
     assert (w.run().state, w.run().cause, w.run().excluded) == (S.QUEUED, cause, ("memory-spot",))
     w.fail.clear()
-    w.after(14).settle()
+    w.after(pause_s - 1).settle()
     assert w.living() == []
     w.after(1).settle()
     assert w.run().attempts[-1].offer.offer_id == "memory-spot-b"
+
+
+def test_offers_that_are_sold_out_one_after_the_other_are_not_asked_for_without_end() -> None:
+    w = Outside()
+    w.fail["create"] = NoCapacity("none")
+    w.sweeps(3600, every_s=5)
+    pauses = [later.launched_s - earlier.launched_s for earlier, later in pairwise(w.run().attempts)]
+    assert (pauses[: d.QUICK_TRIES_MAX], pauses[-1]) == ([d.QUICK_RETRY_S] * d.QUICK_TRIES_MAX, d.BACKOFF_S_MAX)
 
 
 def test_without_capacity_a_run_waits_and_is_launched_when_there_is_some() -> None:

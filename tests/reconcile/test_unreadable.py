@@ -157,7 +157,7 @@ def test_of_a_run_that_cannot_be_read_just_now_people_are_notified_when_it_can()
 def test_what_other_machines_have_cost_is_booked_all_the_same() -> None:
     w, store = two()
     account = Paying()
-    w.world = replace(w.world, account=account)
+    w.world = replace(w.world, accounts=(account,))
     w.sweep()
     ids = {pod.name: pod.pod_id for pod in w.pods.real.list()}
     account.bill = [Bill(ids[name], name, 0.5) for name in (f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e1")]
@@ -234,7 +234,7 @@ def test_alerts_are_sent_whatever_else_fails(what: str) -> None:
         case "canary":
             w.world = replace(w.world, canary=broken)
         case "account":
-            w.world = replace(w.world, account=broken)
+            w.world = replace(w.world, accounts=(broken,))
         case _:
             w.world = replace(w.world, tracker=broken)
     assert w.reported.alerts == []

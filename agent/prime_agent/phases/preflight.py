@@ -10,7 +10,7 @@ from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phases.phase import PhaseError
 from prime_train.core.causes import Cause
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.spec import HardwareSpec, RunSpec
 
 OPEN_FILES_MIN = 65_536
@@ -70,7 +70,7 @@ def wanted_files(hardware: HardwareSpec) -> int:
     """Return the required open-file limit; 0 for no requirement, as on a person's own machine."""
     if hardware.open_files_min is not None:
         return hardware.open_files_min
-    return 0 if is_own_machine(hardware.provider) else OPEN_FILES_MIN
+    return 0 if is_own_machine(allowed_providers(hardware)) else OPEN_FILES_MIN
 
 
 def _open_files(wanted: int) -> str | None:

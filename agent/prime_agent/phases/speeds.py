@@ -18,7 +18,7 @@ from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.restore import CheckpointDamaged, read_manifest
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import Bucket, ExternalError
 
@@ -57,14 +57,14 @@ def wanted_write_mb_per_s(hardware: HardwareSpec) -> int:
     """Return the speed that the disk needs; 0 for no requirement, as on a person's own machine."""
     if hardware.disk_mb_per_s_min is not None:
         return hardware.disk_mb_per_s_min
-    return 0 if is_own_machine(hardware.provider) or hardware.disk_gib < DISK_GIB_MEASURED else DISK_MB_PER_S
+    return 0 if is_own_machine(allowed_providers(hardware)) or hardware.disk_gib < DISK_GIB_MEASURED else DISK_MB_PER_S
 
 
 def wanted_download_mb_per_s(hardware: HardwareSpec) -> int:
     """Return the speed at which a checkpoint must arrive; 0 for no requirement, as on a person's own machine."""
     if hardware.download_mb_per_s_min is not None:
         return hardware.download_mb_per_s_min
-    return 0 if is_own_machine(hardware.provider) else DOWNLOAD_MB_PER_S
+    return 0 if is_own_machine(allowed_providers(hardware)) else DOWNLOAD_MB_PER_S
 
 
 def slow_disk(hardware: HardwareSpec, folder: Path) -> str:

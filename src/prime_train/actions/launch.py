@@ -18,6 +18,7 @@ from prime_train.control_plane.wiring.github_auth import client
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Origin
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import usd
@@ -88,8 +89,8 @@ def _launch(job: Job, home: Home, github: GitHub, request: LaunchRequest, what: 
     watched = partial(printer, home, job.repository)
     launched = launch_from(home, github, request, what, origin, again=again, watched=watched, warn=job.warning)
     if launched.waits_for_watcher:
-        provider = launched.record.run.spec.hardware.provider
-        job.notice(f"{provider} cannot be queried from here: the control plane's watcher rents the machine")
+        providers = " or ".join(allowed_providers(launched.record.run.spec.hardware))
+        job.notice(f"{providers} cannot be queried from here: the control plane's watcher rents the machine")
     return _answer(job, home, launched.record, is_new=launched.is_new)
 
 
@@ -107,7 +108,7 @@ def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
     spec = what.spec
     ranked = offers_from_here(home, spec)
     if ranked is None:
-        reason = f"The offers of {spec.hardware.provider} cannot be queried from here: give the step its API key."
+        reason = f"The offers of {' or '.join(allowed_providers(spec.hardware))} cannot be queried from here: give the step its API key."
         return _not_launched(job, spec, reason)
     print_rows(dry_run.rows(what, ranked))
     best = ranked.best[0] if ranked.best else None

@@ -3,38 +3,56 @@
 Pod ids are unique across providers: the id of a pod that is not local begins with its provider's name and a slash.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.registry.providers import LOCAL, advice_for
+from prime_train.core.registry.providers import LOCAL, advice_for, allowed_providers
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import Account, PermanentError, Pods, TemporaryError
+from prime_train.ports import Account, ExternalError, PartlyListed, PermanentError, Pods, TemporaryError
+
+log = logging.getLogger(__name__)
 
 
 class PodsByProvider:
-    """Several providers as one `Pods`. `providers` are keyed by `Offer.provider`; `default` is used if a run names none."""
+    """Several providers as one `Pods`. `providers` are keyed by `Offer.provider`; `defaults` are used if a run names none."""
 
-    def __init__(self, providers: Mapping[str, Pods], default: str) -> None:
-        self._providers, self._default = dict(providers), default
+    def __init__(self, providers: Mapping[str, Pods], defaults: Sequence[str]) -> None:
+        self._providers, self._defaults = dict(providers), tuple(defaults)
 
     @property
     def names(self) -> frozenset[str]:
         return frozenset(self._providers)
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Return the offers of the provider that the run names, or of the default one. Raises PermanentError if it is not set up here."""
-        return self._of(hardware.provider or self._default).offers(hardware)
+        """Return the offers of all providers that the run names, or of the default ones. A provider that does not answer, or is not set up
+        here, only leaves its own offers out. Raises what the first one raised if none answers."""
+        return offers_of({name: partial(self._offers, name) for name in allowed_providers(hardware) or self._defaults}, hardware)
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         return _with_id(offer.provider, self._of(offer.provider).create(name, offer, hardware))
 
     def list(self) -> Sequence[Pod]:
-        """Return the pods of all providers. Raises if one of them cannot be listed, because a partial list would look complete."""
-        return [_with_id(name, pod) for name, pods in self._providers.items() for pod in pods.list()]
+        """Return the pods of all providers. Raises PartlyListed if some could not be listed, because a partial list would look complete,
+        and what the only one raised if there is only one."""
+        listed: list[Pod] = []
+        failed: dict[str, ExternalError] = {}
+        for name, pods in self._providers.items():
+            try:
+                listed += [_with_id(name, pod) for pod in pods.list()]
+            except ExternalError as error:
+                failed[name] = error
+        if failed and len(self._providers) == 1:
+            raise next(iter(failed.values()))
+        if failed:
+            raise PartlyListed(tuple(listed), {name: str(error) for name, error in failed.items()})
+        return listed
 
     def get(self, pod_id: str) -> Pod | None:
         name, own_id = provider_of(pod_id)
@@ -49,6 +67,9 @@ class PodsByProvider:
         name, own_id = provider_of(pod_id)
         self._seen(name).terminate(own_id)
 
+    def _offers(self, name: str, hardware: HardwareSpec) -> Sequence[Offer]:
+        return self._of(name).offers(hardware)
+
     def _of(self, name: str) -> Pods:
         if name not in self._providers:
             raise PermanentError(f"provider {name} is not set up here; {advice_for(name)}")
@@ -59,6 +80,26 @@ class PodsByProvider:
         if name not in self._providers:
             raise TemporaryError(f"provider {name} cannot be queried from here; {advice_for(name)}")
         return self._providers[name]
+
+
+def offers_of(providers: Mapping[str, Callable[[HardwareSpec], Sequence[Offer]]], hardware: HardwareSpec) -> list[Offer]:
+    """Return the offers of several providers, queried side by side. One that fails leaves its own out, with a warning in the log; raises
+    what the first one raised if all fail."""
+    if len(providers) == 1:
+        return [offer for offers in providers.values() for offer in offers(hardware)]
+    with ThreadPoolExecutor(max(1, len(providers))) as pool:
+        asked = {name: pool.submit(offers, hardware) for name, offers in providers.items()}
+    found: list[Offer] = []
+    failed: list[ExternalError] = []
+    for name, answer in asked.items():
+        try:
+            found += answer.result()
+        except ExternalError as error:
+            log.warning("the offers of %s are left out: %s", name, error)
+            failed.append(error)
+    if failed and len(failed) == len(providers):
+        raise failed[0]
+    return found
 
 
 class AccountOfOne:

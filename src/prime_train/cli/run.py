@@ -20,6 +20,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding
+from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.text.commands import worded
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.checks import why_not_rented
@@ -109,7 +110,7 @@ def run(
         return _unfit(error.findings, error.sources)
     if as_json or quiet:
         return _print_briefly(home, started.run_id, as_json=as_json)
-    typer.echo(f"{started.run_id} is queued for a machine of provider {started.spec.hardware.provider}")
+    typer.echo(f"{started.run_id} is queued for a machine of provider {' or '.join(allowed_providers(started.spec.hardware))}")
     if what.start is not None:
         typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
     if follow:

@@ -7,7 +7,7 @@ import typer
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.logs import log_to_stderr
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, default_provider
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, default_providers
 from prime_train.dashboard import served_here
 from prime_train.operations.serve import checked_public_url
 from prime_train.operations.serve import serve as serve_home
@@ -33,7 +33,7 @@ def serve(
     """
     home = Home.of({**os.environ, PUBLIC_URL: checked_public_url(public_url)} if public_url else os.environ)
     log_to_stderr()
-    renting = default_provider(home.environment)
+    renting = " or ".join(default_providers(home.environment))
 
     def announce(url: str) -> None:
         typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")

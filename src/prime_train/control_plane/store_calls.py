@@ -39,7 +39,7 @@ class StoreMethod:
 class About:
     """The description of a control plane for its operator; `bucket_url` without keys."""
 
-    provider: str
+    providers: tuple[str, ...]
     bucket_url: str
     public_url: str
     watches: bool = False

@@ -121,13 +121,15 @@ def rank(
     *,
     excluded: Collection[str] = (),
     avoided: Collection[str] = (),
+    closed: Collection[str] = (),
     on_demand: bool = False,
 ) -> Ranking:
     """Return the offers ranked by GPU kind in the user's order, then spot before on-demand, then by price.
 
-    `excluded` offers (ids of machines that failed) come last but are kept: if nothing else is left, an offer that failed once is better
-    than none. `avoided` offers (recently preempted) come after others of the same GPU kind and market only, because a more expensive market
-    is not worth avoiding one preemption. With `on_demand`, spot offers are left out unless the run allows nothing else.
+    `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines at present) come last but are
+    kept: if nothing else is left, an offer that failed once is better than none. `avoided` offers (recently preempted) come after others of
+    the same GPU kind and market only, because a more expensive market is not worth avoiding one preemption. With `on_demand`, spot offers
+    are left out unless the run allows nothing else.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and hardware.spot is not Spot.ONLY:
@@ -136,6 +138,7 @@ def rank(
     best = sorted(
         (offer for offer, why in reasons if why is None),
         key=lambda o: (
+            o.provider in closed,
             o.offer_id in excluded,
             kinds.get(o.gpu, 0),
             not o.spot,

@@ -315,7 +315,9 @@ class HardwareSpec(Part):
     """The machine to rent."""
 
     provider: Annotated[str, NameIn(PROVIDERS)] | None = None
-    """The provider of the machine; `local` is this machine. By default the control plane's default provider."""
+    """The only provider of machines; `local` is this machine. By default those that the control plane rents from."""
+    providers: tuple[Annotated[str, NameIn(PROVIDERS)], ...] = ()
+    """Several providers to rent from: all their offers are ranked together."""
     gpus: tuple[str, ...] = ()
     """GPU kinds in order of preference; empty: any machine, with or without a GPU."""
     count: int = Field(default=1, ge=1, le=16)
@@ -334,6 +336,17 @@ class HardwareSpec(Part):
     download_mb_per_s_min: int | None = Field(default=None, ge=0, le=100_000)
     """MB/s at which the checkpoint to resume from must arrive from the bucket; 0: any. By default 10 on rented machines, for checkpoints
     of 256 MiB or more."""
+
+    @model_validator(mode="after")
+    def _providers_can_be_rented_from(self) -> Self:
+        if self.provider is not None and self.providers:
+            raise ValueError("providers: provider names one already; delete one of the two keys")
+        if len(set(self.providers)) < len(self.providers):
+            raise ValueError(f"providers: {', '.join(self.providers)} names one provider twice")
+        own = [name for name in self.providers if not PROVIDERS[name].is_rented]
+        if own:
+            raise ValueError(f"providers: {own[0]} rents nothing; to train there and nowhere else, write provider: {own[0]}")
+        return self
 
     @model_validator(mode="after")
     def _fits_one_node(self) -> Self:

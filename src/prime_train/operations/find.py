@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import provider_to_rent_from
+from prime_train.control_plane.wiring.providers import providers_to_rent_from
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.offers import Offer, variant_of
-from prime_train.core.registry.providers import is_rented
+from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.memory.phases import GIB, Logits, Method, Training, trained_params
@@ -78,9 +78,9 @@ class FoundMachines:
 
 
 def find_machines(home: Home, request: FindRequest) -> FoundMachines:
-    """Return the choice among the provider's current offers. Nothing is rented.
+    """Return the choice among the current offers of all providers. Nothing is rented.
 
-    Raises UsageError if the config cannot be read or the model is not known, and ExternalError if the provider does not answer.
+    Raises UsageError if the config cannot be read or the model is not known, and ExternalError if no provider answers.
     """
     loaded = loaded_config(request.config, home.environment) if request.config is not None else None
     judged, spec = (loaded.judged, loaded.spec) if loaded is not None else ((), None)
@@ -90,9 +90,9 @@ def find_machines(home: Home, request: FindRequest) -> FoundMachines:
     jobs = [_job(request, subject) for _, subject in judged] or [_job(request, None)]
     constraints = _constraints(request, jobs, spec.hardware if spec is not None else None)
     # All machines match this, so that each rejected one is listed with its reason.
-    named = spec.hardware.provider if spec is not None and is_rented(spec.hardware.provider) else None
-    provider = provider_to_rent_from(home.environment, named)
-    hardware = HardwareSpec(provider=provider, disk_gib=constraints.disk_gib)
+    named = allowed_providers(spec.hardware) if spec is not None else ()
+    providers = providers_to_rent_from(home.environment, named if is_rented(named) else ())
+    hardware = HardwareSpec(providers=providers, disk_gib=constraints.disk_gib)
     variants = tuple(title for title, _ in judged if title)
 
     def variant_for(offer: Offer) -> Variant | None:

@@ -12,6 +12,7 @@ from prime_train.control_plane.wiring.agent_installs import context_with_install
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
+from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import DesiredState, Run, RunState
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Watched
@@ -100,8 +101,8 @@ def watch(home: Home, watched: Watched, ended: Event, *, interval_s: float) -> N
 
 
 def is_called_here(home: Home, spec: RunSpec) -> bool:
-    """Return whether the run's provider can be called from here."""
-    return spec.hardware.provider in home.pods().names
+    """Return whether the run's providers can be called from here."""
+    return set(allowed_providers(spec.hardware)) <= home.pods().names
 
 
 def webhook_url(home: Home) -> str:
@@ -122,4 +123,4 @@ def _is_on_the_move(run: Run, providers: Container[str] | None) -> bool:
     """Return whether the run's machine is being set up or terminated, or a stop was requested. A requested stop counts because the sweep
     may have lost its write to a heartbeat, and then has not begun to stop the run yet."""
     moves = run.state in ON_THE_MOVE or (run.desired is not DesiredState.RUN and not run.is_over)
-    return moves and (providers is None or run.spec.hardware.provider in providers)
+    return moves and (providers is None or all(name in providers for name in allowed_providers(run.spec.hardware)))

@@ -9,7 +9,7 @@ from prime_train.core.access.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.config_tree import Listing, Mapping, Path, Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
-from prime_train.core.registry.providers import is_rented
+from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
@@ -104,7 +104,7 @@ def _not_linear(subject: Subject) -> Iterator[Violation]:
 
 def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or spec.wandb is None or not is_rented(spec.hardware.provider):
+    if spec is None or spec.wandb is None or not is_rented(allowed_providers(spec.hardware)):
         return
     mode = spec.environment.get("WANDB_MODE", "")
     if any("wandb login" in command for command in spec.setup):
@@ -115,7 +115,7 @@ def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
 
 def _no_hub_token(subject: Subject) -> Iterator[Violation]:
     spec, trainer = subject.spec, subject.trainer
-    if spec is None or trainer is None or not is_rented(spec.hardware.provider):
+    if spec is None or trainer is None or not is_rented(allowed_providers(spec.hardware)):
         return
     path = next((path for path in (("model", "name"), ("actor", "path"), ("model_name_or_path",)) if trainer.text(*path)), None)
     if path is None or not _GATED.match(str(trainer.text(*path))):

@@ -87,8 +87,7 @@ def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(shell: 
 
 
 def test_its_wallet_is_the_one_that_is_watched(shell: Shell) -> None:
-    account = Home.of(shell.env).providers().account
-    assert account is not None
+    (account,) = Home.of(shell.env).providers().accounts
     funds = account.funds()
     assert funds is not None
     assert (account.provider, funds.balance_usd) == (new_provider.NAME, new_provider.BALANCE_USD)

@@ -10,7 +10,7 @@ import pytest
 
 from prime_train.control_plane.reconcile import sweep
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import default_provider, is_set_up
+from prime_train.control_plane.wiring.providers import default_providers, is_set_up
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from prime_train.core.verdict import Pod, PodStatus
@@ -38,21 +38,23 @@ def key(fake: FakePrime) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("environment", "provider", "prime"),
+    ("environment", "providers", "prime"),
     [
         ({}, "local", False),
         ({"PRIME_API_KEY": "k"}, "prime", True),
         ({"PRIME_API_KEY": "k", "PRIME_TRAIN_PROVIDER": "local"}, "local", True),
         ({"PRIME_TRAIN_PROVIDER": "prime"}, "prime", True),
+        ({"PRIME_TRAIN_PROVIDER": " prime, prime"}, "prime", True),
     ],
 )
-def test_a_key_is_what_it_takes_and_the_choice_can_be_reported(environment: dict[str, str], provider: str, prime: bool) -> None:
-    assert (default_provider(environment), is_set_up("prime", environment)) == (provider, prime)
+def test_a_key_is_what_it_takes_and_the_choice_can_be_reported(environment: dict[str, str], providers: str, prime: bool) -> None:
+    assert (default_providers(environment), is_set_up("prime", environment)) == ((providers,), prime)
 
 
 def test_a_provider_nobody_knows_is_refused() -> None:
-    with pytest.raises(UsageError, match="'aws'"):
-        default_provider({"PRIME_TRAIN_PROVIDER": "aws"})
+    for named in ("aws", "prime,aws", "prime,local"):
+        with pytest.raises(UsageError, match=f"'{named}'"):
+            default_providers({"PRIME_TRAIN_PROVIDER": named})
 
 
 def test_having_logged_in_once_rents_nothing(tmp_path: Path) -> None:

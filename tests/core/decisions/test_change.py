@@ -228,7 +228,7 @@ def test_a_launch_that_was_refused_ends_its_attempt_at_no_cost() -> None:
     assert change.run.state is S.QUEUED
     assert ledger.totals(change.run, NOW_S + 5000).paid_s == 0
     assert change.run.excluded == ("cheap",)
-    assert change.run.not_before_s == NOW_S + 9 + 15
+    assert change.run.not_before_s == NOW_S + 9 + d.QUICK_RETRY_S
     assert change.lease is not None
     assert not change.lease.open
 
@@ -438,7 +438,8 @@ def test_what_counts_backs_off_and_is_left_out_is_the_causes_row_in_the_policy_t
     after = recovered(cause, run)
     assert after.strikes == ((cause,) if policy.retry is Retry.COUNTED else ())
     assert after.excluded == (("local-spot",) if policy.exclude_offer else ())
-    assert (after.backoffs, after.not_before_s) == ((3, NOW_S + 60) if policy.backs_off else (2, NOW_S))
+    waits = (2, NOW_S + d.QUICK_RETRY_S) if cause is Cause.NO_CAPACITY else (3, NOW_S + 60) if policy.backs_off else (2, NOW_S)
+    assert (after.backoffs, after.not_before_s) == waits
 
 
 def test_preemption_does_not_count() -> None:

@@ -12,7 +12,7 @@ from prime_train.cli.aws import plan as aws_plan
 from prime_train.cli.aws.stack import Region, StackName, selected
 from prime_train.cli.confirm import Yes, confirm
 from prime_train.core.advice import Call, Operation, Option, Setting
-from prime_train.core.registry.providers import PROVIDERS, is_rented
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.text.commands import command, worded
 from prime_train.core.text.formatting import alternatives
 from prime_train.operations.aws import settings
@@ -29,7 +29,11 @@ def deploy(
     yes: Yes = False,
     secret: Annotated[list[str] | None, typer.Option("--secret", help="Environment variable whose value is stored in the secret.")] = None,
     provider: Annotated[
-        str | None, typer.Option(help=f"Provider to rent machines from: {alternatives(filter(is_rented, PROVIDERS))}.", show_default=False)
+        str | None,
+        typer.Option(
+            help=f"Provider to rent machines from: {alternatives(name for name, row in PROVIDERS.items() if row.is_rented)}.",
+            show_default=False,
+        ),
     ] = None,
     public_url: Annotated[
         str | None, typer.Option("--public-url", help="Public URL that machines call, if not the function's own.", show_default=False)

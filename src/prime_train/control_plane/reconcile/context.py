@@ -41,7 +41,8 @@ class Context:
     """Providers whose pods this control plane can list; None: all."""
     shared: Container[str] = frozenset()
     """Providers at which pods with this control plane's mark may belong to another control plane."""
-    account: Account | None = None
+    accounts: tuple[Account, ...] = ()
+    """The paying accounts to watch, at most one of each provider."""
     is_guest: bool = False
     """Whether other watchers serve the control plane; they get the runs whose provider is not visible from here."""
     delivers: bool = True
@@ -130,9 +131,12 @@ class Snapshot:
     """Facts gathered once in a sweep for all runs: the provider's list, and what may be concluded from missing heartbeats."""
 
     listed: Sequence[Pod] | str
-    """The pods, or the reason why the provider could not be read."""
+    """The pods, or the reason why no provider could be read."""
+    unlisted: Mapping[str, str] = field(default_factory=dict)
+    """Providers whose pods are missing in `listed`, with the reason."""
     hearing: Hearing = field(default_factory=Hearing)
-    funds: Funds | None = None
+    funds: Mapping[str, Funds] = field(default_factory=dict)
+    """The wallets that could be read, by provider."""
     listed_s: int | None = None
     """When the list was requested; None means that it is still current."""
     listened_s: int | None = None

@@ -1,6 +1,7 @@
 """Carries out decisions: first the save, then the actions outside."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from prime_train.control_plane.reconcile.attempt_records import catch_up, write_record
@@ -13,6 +14,7 @@ from prime_train.core import decide as d
 from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
+from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
 from prime_train.core.manifest import ResumePoint, choose_resume, missing_blobs
 from prime_train.core.offers import Offer, rank
@@ -22,9 +24,9 @@ from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, RunRecord, TemporaryError
 
 
-def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: int) -> bool:
+def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: int, *, wallets: Mapping[str, Funds] | None = None) -> bool:
     """Save the decision, then make the calls that it requires to the provider, the bucket and people. Return False, with nothing done, if
-    the save failed."""
+    the save failed. `wallets`: those that could be read, by provider."""
     caught, unread = None, False
     if _may_be_behind(record.run, decision):
         try:
@@ -40,8 +42,8 @@ def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: 
             return _choose_resume(context, record, now_s)
         case d.CleanUp():
             return clean_up(context, record, now_s)
-        case d.Launch(on_demand):
-            return _launch(context, record, on_demand=on_demand, now_s=now_s)
+        case d.Launch():
+            return _launch(context, record, decision, now_s, wallets or {})
         case _:
             pass
     saved = c.change(record.run, record.lease, decision, now_s)
@@ -166,24 +168,25 @@ def _waits(record: RunRecord, note: d.Notify, now_s: int) -> Change:
     return Change(replace(record.run, version=record.run.version + 1, next_check_s=now_s + d.check_s(record.run)))
 
 
-def _launch(context: Context, record: RunRecord, *, on_demand: bool, now_s: int) -> bool:
+def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int, wallets: Mapping[str, Funds]) -> bool:
     """Choose an offer, save the intent, record it, create the pod, save the result. After a crash between these steps, the pod is found by
     its name and never created again; and no machine ever runs whose attempt has no record."""
     run = record.run
     try:
         context.bucket.put(spec_key(run.run_id), _spec_json(run))
         ranking = rank(
-            context.pods.offers(run.spec.hardware),
+            d.affordable(run, context.pods.offers(run.spec.hardware), wallets),
             run.spec.hardware,
             excluded=run.excluded,
             avoided=d.avoided_offers(run, now_s),
-            on_demand=on_demand,
+            closed=d.closed_providers(run, now_s),
+            on_demand=decision.on_demand,
         )
         why_not = _why_no_start(context.bucket, run) if ranking.best and run.starts_elsewhere else ""
     except ExternalError as error:
         return context.store.save(c.no_offer(run, f"bucket or offers could not be reached: {error}", now_s))
     if not ranking.best:
-        why = "; ".join(f"{row.offer.offer_id} {row.why}" for row in ranking.left_out[:5]) or "the provider has no machine for rent"
+        why = "; ".join(f"{row.offer.offer_id} {row.why}" for row in ranking.left_out[:5]) or "no provider has a machine for rent"
         return context.store.save(c.no_offer(run, why, now_s))
     if why_not:
         note = d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "the checkpoint that the run starts from is incomplete", why_not)

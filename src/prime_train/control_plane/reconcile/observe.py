@@ -2,7 +2,7 @@
 run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot
@@ -13,7 +13,7 @@ from prime_train.core.breaker import Hearing, listen
 from prime_train.core.funds import Funds
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.core.verdict import Evidence, Pod, PodsObserved, PodStatus, PodsUnknown, PodsView
-from prime_train.ports import ExternalError, RunRecord, Store, TemporaryError
+from prime_train.ports import ExternalError, PartlyListed, RunRecord, Store, TemporaryError
 
 SNAPSHOT_S_MAX = 120
 """Seconds for which gathered facts may be used for decisions; after that they must be gathered again."""
@@ -21,24 +21,31 @@ SAVES_MAX = 20
 
 
 def look(context: Context, now_s: int | None = None) -> Snapshot:
-    """Return the provider's list and the wallet. `now_s`: the time at which they were read, by the clock that also times decisions; None:
+    """Return the providers' lists and the wallets. `now_s`: the time at which they were read, by the clock that also times decisions; None:
     they are used at once, so that their age does not matter. What may be concluded from missing heartbeats is not included: see `see`."""
+    unlisted: Mapping[str, str] = {}
     try:
         listed: Sequence[Pod] | str = context.pods.list()
+    except PartlyListed as error:
+        listed, unlisted = error.listed, error.failed
     except ExternalError as error:
         listed = f"the provider's list failed: {error}"
-    return Snapshot(listed, funds=_funds(context), listed_s=now_s)  # after the list, which tells what the pods cost
+    # The wallets after the list, which tells what the pods cost.
+    return Snapshot(listed, unlisted=unlisted, funds=_funds(context), listed_s=now_s)
 
 
-def _funds(context: Context) -> Funds | None:
-    """Return the wallet; None if there is none or it cannot be read, in which case nothing is concluded."""
-    if context.account is None:
-        return None
-    try:
-        return context.account.funds()
-    except ExternalError as error:
-        context.watched("", "FundsUnknown", f"{context.account.provider}: {error}")
-        return None
+def _funds(context: Context) -> dict[str, Funds]:
+    """Return the wallets by provider, without those that cannot be read, about which nothing is concluded."""
+    found: dict[str, Funds] = {}
+    for account in context.accounts:
+        try:
+            funds = account.funds()
+        except ExternalError as error:
+            context.watched("", "FundsUnknown", f"{account.provider}: {error}")
+            continue
+        if funds is not None:
+            found[funds.provider] = funds
+    return found
 
 
 def see(context: Context, now_s: int) -> Snapshot:
@@ -124,9 +131,9 @@ def _receiving(record: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | N
 def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) -> PodsView:
     if isinstance(snapshot.listed, str):
         return PodsUnknown(snapshot.listed)
-    unseen = _unseen(context, record.run)
+    unseen = _unseen(context, record.run, snapshot)
     if unseen:
-        return PodsUnknown(f"this control plane has no access to provider {unseen}")
+        return PodsUnknown(unseen)
     known = {pod.pod_id: pod for pod in snapshot.pods_by_run.get(record.run.run_id, ())}
     gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
     mine = _mine(record.run)
@@ -148,11 +155,14 @@ def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int
     return PodsObserved(tuple(known.values()), frozenset(gone), snapshot.listed_s)
 
 
-def _unseen(context: Context, run: Run) -> str:
-    """Return a provider that may have pods of the run but cannot be read here, so that its list proves nothing; empty if there is none."""
-    if context.providers is None:
-        return ""
-    return next((a.offer.provider for a in run.attempts if a.ended_s is None and a.offer.provider not in context.providers), "")
+def _unseen(context: Context, run: Run, snapshot: Snapshot) -> str:
+    """Return why a provider that may have pods of the run was not read, so that the list proves nothing; empty if all were."""
+    for name in dict.fromkeys(a.offer.provider for a in run.attempts if a.ended_s is None):
+        if context.providers is not None and name not in context.providers:
+            return f"this control plane has no access to provider {name}"
+        if name in snapshot.unlisted:
+            return f"the provider's list failed: {name}: {snapshot.unlisted[name]}"
+    return ""
 
 
 def _mine(run: Run) -> str | None:

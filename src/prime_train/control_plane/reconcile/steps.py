@@ -1,6 +1,6 @@
 """Reconciles one run by one step, or until nothing is left to do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot, Step
@@ -8,6 +8,7 @@ from prime_train.control_plane.reconcile.execute import carry_out
 from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
 from prime_train.core import decide as d
 from prime_train.core.funds import Funds
+from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import ACTIVE_STATES, Run
 from prime_train.core.verdict import Verdict, judge, with_tracker_report
 
@@ -36,23 +37,26 @@ def reconcile(
         verdict = judge(record.run, evidence, now_s)
     lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
     decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(record.run, snapshot.funds))
-    saved = carry_out(context, record, decision, now_s)
+    saved = carry_out(context, record, decision, now_s, wallets=snapshot.funds)
     if saved and not isinstance(decision, d.Wait):
         context.watched(run_id, type(decision).__name__, describe(decision))
     return Step(decision, saved)
 
 
 def _is_seen(context: Context, run: Run) -> bool:
-    """Return whether the provider of this run can be read from here."""
-    provider = run.spec.hardware.provider
-    return context.providers is None or provider is None or provider in context.providers
+    """Return whether all providers of this run can be read from here."""
+    return context.providers is None or all(name in context.providers for name in allowed_providers(run.spec.hardware))
 
 
-def _paying(run: Run, funds: Funds | None) -> Funds | None:
-    """Return the wallet if it is the one that pays for this run, else None."""
+def _paying(run: Run, funds: Mapping[str, Funds]) -> Funds | None:
+    """Return the wallet that pays for this run; before a machine is rented, the fullest one of those that could. None if it cannot be
+    read, or if one that could pay cannot be."""
     active_attempt = run.current_attempt if run.state in ACTIVE_STATES else None
-    provider = active_attempt.offer.provider if active_attempt is not None else run.spec.hardware.provider
-    return funds if funds is not None and funds.provider == provider else None
+    if active_attempt is not None:
+        return funds.get(active_attempt.offer.provider)
+    paying = [funds.get(name) for name in allowed_providers(run.spec.hardware)]
+    known = [wallet for wallet in paying if wallet is not None]
+    return max(known, key=Funds.left_s) if known and len(known) == len(paying) else None
 
 
 def describe(decision: d.Decision) -> str:

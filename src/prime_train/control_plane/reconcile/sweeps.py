@@ -72,20 +72,22 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
         _book(context, now_s, failures)
     follow(context, due, now_s, failures)
     mark(context, now_s, failures)
-    return SweepResult(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else None)
+    unread = "; ".join(f"the provider's list failed: {name}: {why}" for name, why in snapshot.unlisted.items())
+    return SweepResult(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else unread or None)
 
 
 def _with_burn(context: Context, snapshot: Snapshot, run_id: str, now_s: int, failures: Failures) -> Snapshot:
     """Return the snapshot with the wallet that the next run has to reckon with: its cost includes the machine that this run has just
     rented."""
-    record = failures.load(context.store, run_id) if snapshot.funds is not None else None
+    record = failures.load(context.store, run_id) if snapshot.funds else None
     attempt = record.run.current_attempt if record is not None else None
-    if snapshot.funds is None or attempt is None or attempt.launched_s < now_s or attempt.ended_s is not None:
+    if attempt is None or attempt.launched_s < now_s or attempt.ended_s is not None:
         return snapshot
-    if attempt.offer.provider != snapshot.funds.provider:
+    paying = snapshot.funds.get(attempt.offer.provider)
+    if paying is None:
         return snapshot
-    burn = snapshot.funds.burn_usd_per_hour + attempt.offer.usd_per_hour
-    return replace(snapshot, funds=replace(snapshot.funds, burn_usd_per_hour=burn))
+    burning = replace(paying, burn_usd_per_hour=paying.burn_usd_per_hour + attempt.offer.usd_per_hour)
+    return replace(snapshot, funds={**snapshot.funds, paying.provider: burning})
 
 
 def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: Failures) -> list[str]:
@@ -125,14 +127,17 @@ def _take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
 
 
 def _book(context: Context, now_s: int, failures: Failures) -> None:
-    """Replace estimated costs by the provider's bills. A save that fails is repeated when the bill is listed again."""
-    if context.account is None:
-        return
-    try:
-        bills = context.account.bills()
-    except ExternalError as error:
-        context.watched("", "BillsUnknown", f"{context.account.provider}: {error}")
-        return
+    """Replace estimated costs by the providers' bills. A save that fails is repeated when the bill is listed again."""
+    for account in context.accounts:
+        try:
+            bills = account.bills()
+        except ExternalError as error:
+            context.watched("", "BillsUnknown", f"{account.provider}: {error}")
+            continue
+        _book_all(context, bills, now_s, failures)
+
+
+def _book_all(context: Context, bills: Sequence[Bill], now_s: int, failures: Failures) -> None:
     for bill in bills:
         named = parse_pod_name(bill.name)
         record = failures.load(context.store, named[0]) if named is not None else None

@@ -20,9 +20,9 @@ class IssueCredentials(Protocol):
 
 class WebhookContext(Keyring):
     """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
-    bucket. `provider`, `public_url`, `watches` and `run_secrets` are reported to the operator: the provider it rents from, the URL that
-    machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen. `issue_credentials`: issues
-    temporary keys for pods, unless `bucket_keys` has permanent ones."""
+    bucket. `providers`, `public_url`, `watches` and `run_secrets` are reported to the operator: the providers of runs whose configs name
+    none, the URL that machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen.
+    `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones."""
 
     def __init__(
         self,
@@ -34,14 +34,14 @@ class WebhookContext(Keyring):
         bucket_mark: str = "",
         bucket_keys: Secrets | None = None,
         issue_credentials: IssueCredentials | None = None,
-        provider: str = "",
+        providers: tuple[str, ...] = (),
         public_url: str = "",
         watches: bool = False,
         run_secrets: tuple[str, ...] = DEFAULT,
     ) -> None:
         super().__init__(masters)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
-        self.provider, self.public_url, self.watches, self.run_secrets = provider, public_url, watches, run_secrets
+        self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
         self._paces: dict[str, int] = {}
 

@@ -85,7 +85,7 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
 
     if name == store_calls.ABOUT:
         about = store_calls.About(
-            webhook.provider, webhook.bucket_url, webhook.public_url, webhook.watches, __version__, webhook.run_secrets
+            webhook.providers, webhook.bucket_url, webhook.public_url, webhook.watches, __version__, webhook.run_secrets
         )
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
     if name == store_calls.OPENING:

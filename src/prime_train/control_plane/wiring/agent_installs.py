@@ -22,7 +22,7 @@ def context_with_installer(home: Home, webhook_url: str, *, watched: Watched | N
     """Return the context of `Home.context`, and the background installer that puts agents on the machines it rents."""
     providers = home.providers(webhook_url)
     context = home.context(webhook_url, watched=watched)
-    return replace(context, pods=providers.pods, account=providers.account), providers.pushes
+    return replace(context, pods=providers.pods, accounts=providers.accounts), providers.pushes
 
 
 def report_failed(context: Context, pushes: "BackgroundPusher") -> None:

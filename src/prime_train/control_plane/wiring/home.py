@@ -24,7 +24,7 @@ from prime_train.control_plane.wiring.credentials import borrowed, has_own
 from prime_train.control_plane.wiring.master_key import key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_provider
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
 from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -56,13 +56,13 @@ def wall_s() -> int:
 
 @dataclass(frozen=True)
 class Serving:
-    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that rented machines call; `provider`:
-    the default provider of runs; `bucket_url`: where it looks for checkpoints."""
+    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that rented machines call; `providers`:
+    the providers of runs whose configs name none; `bucket_url`: where it looks for checkpoints."""
 
     url: str
     pid: int
     public_url: str
-    provider: str
+    providers: tuple[str, ...]
     bucket_url: str
 
 
@@ -239,7 +239,7 @@ class Home:
             bucket_mark=self.bucket_mark,
             bucket_keys=keys,
             issue_credentials=issue_credentials,
-            provider=default_provider(self.environment),
+            providers=default_providers(self.environment),
             public_url=public_url,
             watches=watches,
         )
@@ -278,7 +278,7 @@ class Home:
             secrets=None if self.elsewhere else self.secrets,
             providers=pods.names,
             shared=frozenset(name for name, row in PROVIDERS.items() if row.is_rented),
-            account=providers.account,
+            accounts=providers.accounts,
             is_guest=bool(self.elsewhere),
             delivers=not (self.elsewhere and self.about.watches),
         )
@@ -322,14 +322,15 @@ class Home:
         """Return the content of serve.json, whose writer may have ended; of a remote control plane its own description; or None."""
         if self.elsewhere:
             about = self.about
-            return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.provider or LOCAL, about.bucket_url)
+            return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.providers or (LOCAL,), about.bucket_url)
         if self.table_url and self.environment.get(PUBLIC_URL):
             url = self.environment[PUBLIC_URL].rstrip("/")
-            return Serving(url, 0, url, default_provider(self.environment), self.bucket_url)
+            return Serving(url, 0, url, default_providers(self.environment), self.bucket_url)
         try:
             content = json.loads(self.serve_file.read_text())
-            provider, bucket_url = str(content.get("provider") or LOCAL), str(content.get("bucket_url") or self.bucket_url)
-            return Serving(str(content["url"]), int(content["pid"]), str(content.get("public_url") or content["url"]), provider, bucket_url)
+            providers = tuple(map(str, content.get("providers") or (LOCAL,)))
+            public_url, bucket_url = str(content.get("public_url") or content["url"]), str(content.get("bucket_url") or self.bucket_url)
+            return Serving(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -337,7 +338,7 @@ class Home:
         """Write serve.json. It stays after the process ends, so that the next one serves on the same port."""
         draft = self.root / f".serve-{os.getpid()}.json"
 
-        settings = {"public_url": self.public_url(url), "provider": default_provider(self.environment), "bucket_url": self.bucket_url}
+        settings = {"public_url": self.public_url(url), "providers": default_providers(self.environment), "bucket_url": self.bucket_url}
         draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
         draft.replace(self.serve_file)
 

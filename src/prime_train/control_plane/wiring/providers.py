@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
+from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, offers_of, provider_of
 from prime_train.core.errors import UsageError
 from prime_train.core.offers import Offer
-from prime_train.core.registry.providers import LOCAL, PROVIDERS
+from prime_train.core.registry.providers import LOCAL, PROVIDERS, allowed_providers, is_rented
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from prime_train.adapters.ssh import LoginKey
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
+"""The variable that names the providers of runs whose configs name none, separated by commas."""
 STORE = "PRIME_TRAIN_STORE"
 """The variable for the place of the store: unset, in the home; dynamodb://table; or the address of a remote control plane."""
 PUBLIC_URL = "PRIME_TRAIN_URL"
@@ -52,10 +53,6 @@ class Providers:
     waits: bool = False
     store: Callable[[], Store] | None = None
 
-    @property
-    def default(self) -> str:
-        return default_provider(self.environment)
-
     def of(self, name: str) -> Provider:
         """Return the provider with this name in the registry; the same object at each call."""
         if name not in self._loaded:
@@ -64,7 +61,7 @@ class Providers:
 
     @property
     def pods(self) -> PodsByProvider:
-        return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, self.default)
+        return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, default_providers(self.environment))
 
     @property
     def local(self) -> "LocalPods":
@@ -72,12 +69,10 @@ class Providers:
         return cast("LocalPods", self.of(LOCAL).pods())
 
     @property
-    def account(self) -> Account | None:
-        """Return the account to watch: the default provider's, or if that has none, the first one of another provider that is set up."""
-        names = sorted(names_set_up(self.environment), key=lambda name: name != self.default)
-        accounts = (self.of(name).account() for name in names)
-        found = next((account for account in accounts if account is not None), None)
-        return AccountOfOne(found) if found is not None else None
+    def accounts(self) -> tuple[Account, ...]:
+        """Return the accounts to watch, of all providers that are set up and have one."""
+        found = (self.of(name).account() for name in names_set_up(self.environment))
+        return tuple(AccountOfOne(account) for account in found if account is not None)
 
     def ssh_access(self, pod_id: str, run_id: str, attempt: int) -> SshAccess | None:
         """Return how to log in; None: the pod has no SSH, is gone, or does not report yet how to reach it."""
@@ -158,7 +153,7 @@ def is_set_up(name: str, environment: Mapping[str, str]) -> bool:
     row = PROVIDERS[name]
     if not row.is_rented:
         return not environment.get(STORE)
-    return environment.get(PROVIDER) == name or _has_credentials(name, environment)
+    return name in _named(environment) or _has_credentials(name, environment)
 
 
 def names_set_up(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -171,22 +166,28 @@ def rents(environment: Mapping[str, str]) -> bool:
     return any(PROVIDERS[name].is_rented for name in names_set_up(environment))
 
 
-def default_provider(environment: Mapping[str, str]) -> str:
-    """Return the name of the default provider. Raises UsageError for an unknown name."""
-    named = environment.get(PROVIDER, "")
-    if named and named not in PROVIDERS:
-        raise UsageError(f"{PROVIDER} is {named!r}", fix=f"set it to {' or '.join(PROVIDERS)}, or unset it")
-    return named or next((name for name in PROVIDERS if _has_credentials(name, environment)), LOCAL)
+def default_providers(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the providers of runs whose configs name none: those that PRIME_TRAIN_PROVIDER names, otherwise all whose credentials are
+    there, otherwise this machine. Raises UsageError for an unknown name."""
+    named = _named(environment)
+    unknown = [name for name in named if name not in PROVIDERS]
+    if unknown or (LOCAL in named and len(named) > 1):
+        text = environment[PROVIDER]
+        fix = f"set it to {' or '.join(PROVIDERS)}, or to several that rent out machines, separated by commas, or unset it"
+        raise UsageError(f"{PROVIDER} is {text!r}", fix=fix)
+    return named or tuple(name for name in PROVIDERS if _has_credentials(name, environment)) or (LOCAL,)
 
 
-def provider_to_rent_from(environment: Mapping[str, str], named: str | None = None) -> str:
-    """Return the provider `named`, or else the one from which machines would be rented: the default provider if it rents out machines,
-    otherwise the first that is set up, otherwise the first in the registry."""
+def providers_to_rent_from(environment: Mapping[str, str], named: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the providers `named`, or else those from which machines would be rented: the default ones if they rent out machines,
+    otherwise all that are set up, otherwise the first in the registry."""
     if named:
-        return named
-    renting = [name for name, row in PROVIDERS.items() if row.is_rented]
-    default = default_provider(environment)
-    return default if default in renting else next((name for name in renting if is_set_up(name, environment)), renting[0])
+        return tuple(named)
+    default = default_providers(environment)
+    if is_rented(default):
+        return default
+    renting = tuple(name for name, row in PROVIDERS.items() if row.is_rented)
+    return tuple(name for name in renting if is_set_up(name, environment)) or renting[:1]
 
 
 def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -194,19 +195,26 @@ def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
     complete."""
     if any(_has_credentials(name, environment) for name in PROVIDERS):
         return ()
-    return tuple(name for name in PROVIDERS[provider_to_rent_from(environment)].credentials if not environment.get(name))
+    first = providers_to_rent_from(environment)[0]
+    return tuple(name for name in PROVIDERS[first].credentials if not environment.get(name))
 
 
 def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer]:
-    """Return the offers of the provider that `hardware` names or, if it names none, of the provider to rent from. Nothing is read from a
-    home or written to one."""
-    return load(provider_to_rent_from(environment, hardware.provider), _reading(environment)).offers(hardware)
+    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from. A provider that fails leaves
+    only its own out; raises ExternalError if all fail. Nothing is read from a home or written to one."""
+    context = _reading(environment)
+    names = providers_to_rent_from(environment, allowed_providers(hardware))
+    return offers_of({name: load(name, context).offers for name in names}, hardware)
 
 
 def all_rented(environment: Mapping[str, str]) -> list[Pod]:
     """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
     renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]
     return [pod for name in renting for pod in load(name, _reading(environment)).all_pods()]
+
+
+def _named(environment: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()))
 
 
 def _has_credentials(name: str, environment: Mapping[str, str]) -> bool:

@@ -97,14 +97,16 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     if policy.exclude_offer and offer:
         excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
     preempted = (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:] if decision.cause is Cause.PREEMPTED else run.preempted_s
-    backoffs = run.backoffs + 1 if policy.backs_off else run.backoffs
+    quick = decision.cause is Cause.NO_CAPACITY and d.refusals_in_a_row(fenced) <= d.QUICK_TRIES_MAX
+    backoffs = run.backoffs + 1 if policy.backs_off and not quick else run.backoffs
+    pause_s = d.QUICK_RETRY_S if quick else d.backoff_s(backoffs) if policy.backs_off else 0
     after = replace(
         fenced,
         strikes=strikes,
         excluded=excluded,
         preempted_s=preempted,
         backoffs=backoffs,
-        not_before_s=now_s + d.backoff_s(backoffs) if policy.backs_off else now_s,
+        not_before_s=now_s + pause_s,
         next_check_s=now_s,
     )
     text = f"{policy.title}: {decision.detail}"

@@ -22,14 +22,25 @@ from prime_train.core.decide.next_check import (
     BACKOFF_FIRST_S,
     BACKOFF_S_MAX,
     CHECK_S,
+    QUICK_RETRY_S,
+    QUICK_TRIES_MAX,
     back_off_until_s,
     backoff_s,
     check_s,
     healthy_until_s,
+    refusals_in_a_row,
 )
 from prime_train.core.decide.next_decision import decide
 from prime_train.core.decide.orphans import ORPHAN_RETRY_S, current_attempt, name_of, orphan_pods
-from prime_train.core.decide.queued import BEHIND_SHARE_MAX, PREEMPTIONS_AN_HOUR_MAX, avoided_offers, in_common, wants_on_demand
+from prime_train.core.decide.queued import (
+    BEHIND_SHARE_MAX,
+    PREEMPTIONS_AN_HOUR_MAX,
+    affordable,
+    avoided_offers,
+    closed_providers,
+    in_common,
+    wants_on_demand,
+)
 from prime_train.core.decide.uploading import upload_limit_usd
 from prime_train.core.decision import (
     Adopt,
@@ -65,6 +76,8 @@ __all__ = [
     "ORPHAN_RETRY_S",
     "PREEMPTIONS_AN_HOUR_MAX",
     "PREEMPTION_DRAIN_S",
+    "QUICK_RETRY_S",
+    "QUICK_TRIES_MAX",
     "WARN_SHARE",
     "Adopt",
     "AllClear",
@@ -86,11 +99,13 @@ __all__ = [
     "Settle",
     "Terminate",
     "Wait",
+    "affordable",
     "avoided_offers",
     "back_off_until_s",
     "backoff_s",
     "budget_moment_s",
     "check_s",
+    "closed_providers",
     "current_attempt",
     "decide",
     "drain_reserve_usd",
@@ -98,6 +113,7 @@ __all__ = [
     "in_common",
     "name_of",
     "orphan_pods",
+    "refusals_in_a_row",
     "upload_limit_usd",
     "wants_on_demand",
 ]

@@ -1,5 +1,8 @@
 """Computes the time of the next check."""
 
+from itertools import takewhile
+
+from prime_train.core.causes import Cause
 from prime_train.core.decide.money import budget_moment_s
 from prime_train.core.decide.orphans import unsettled
 from prime_train.core.run import Run
@@ -8,6 +11,10 @@ CHECK_S = 15
 """Longest time in seconds between two checks while a change is expected that no heartbeat will report."""
 BACKOFF_FIRST_S = 15
 """Seconds to wait after the first infrastructure failure; each further failure in a row doubles them."""
+QUICK_RETRY_S = 5
+"""Seconds to wait before another offer is requested after one that was sold out in the meantime."""
+QUICK_TRIES_MAX = 6
+"""Number of sold-out offers in a row up to which another one is requested so soon."""
 BACKOFF_S_MAX = 600
 """Longest wait in seconds after consecutive infrastructure failures."""
 
@@ -25,6 +32,11 @@ def back_off_until_s(run: Run, not_before_s: int, now_s: int) -> int:
 def backoff_s(failures: int) -> int:
     """Return the seconds to wait after this many consecutive infrastructure failures: 15 s, doubling up to 10 min."""
     return min(BACKOFF_S_MAX, BACKOFF_FIRST_S << min(10, max(0, failures - 1)))
+
+
+def refusals_in_a_row(run: Run) -> int:
+    """Return the number of the run's last attempts that ended because their machine was no longer for rent."""
+    return sum(1 for _ in takewhile(lambda attempt: attempt.cause is Cause.NO_CAPACITY, reversed(run.attempts)))
 
 
 def healthy_until_s(run: Run, heartbeat_s: int | None, deadline_s: int | None, now_s: int) -> int:

@@ -1,6 +1,6 @@
 """Decisions for a run that waits for a machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from prime_train.core.access import run_secrets
 from prime_train.core.alert_kinds import AlertKind
@@ -11,6 +11,7 @@ from prime_train.core.decide.next_check import BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decide.outcomes import unknown
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
+from prime_train.core.offers import Offer
 from prime_train.core.run import DesiredState, Run, RunState
 from prime_train.core.verdict import PodsUnknown, PodsView, Unknown
 
@@ -47,11 +48,29 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
             "restart the control plane with them; no machine is rented before"
         )
         return Hold(AlertKind.SECRETS, "secrets are missing", why)
-    if funds is not None and funds.left_s(_likely_usd_per_hour(run)) < max(LAUNCH_S, 2 * (RESERVE_S + run.spec.health.drain_s)):
+    if funds is not None and not _covers(funds, run, _likely_usd_per_hour(run)):
         return Hold(
             AlertKind.FUNDS, "the wallet is nearly empty", f"{in_wallet(funds)}; no machine is rented until there is credit for an hour"
         )
     return Launch(on_demand=wants_on_demand(run, now_s))
+
+
+def affordable(run: Run, offers: Sequence[Offer], wallets: Mapping[str, Funds]) -> Sequence[Offer]:
+    """Return the offers that their providers' wallets cover, as far as these are known; all if none is covered."""
+    covered = [o for o in offers if o.provider not in wallets or _covers(wallets[o.provider], run, o.usd_per_hour)]
+    return covered or offers
+
+
+def _covers(wallet: Funds, run: Run, usd_per_hour: float) -> bool:
+    """Return whether the wallet covers another machine of this price for the run."""
+    return wallet.left_s(usd_per_hour) >= max(LAUNCH_S, 2 * (RESERVE_S + run.spec.health.drain_s))
+
+
+def closed_providers(run: Run, now_s: int) -> frozenset[str]:
+    """Return the providers that refused a machine within the last minutes for a reason that all their offers share: no credit, or as many
+    machines as the account may have. Others are asked before them."""
+    recent = (a for a in run.attempts if a.cause in (Cause.NO_FUNDS, Cause.LIMIT_REACHED) and (a.fenced_s or 0) > now_s - BACKOFF_S_MAX)
+    return frozenset(a.offer.provider for a in recent)
 
 
 def _likely_usd_per_hour(run: Run) -> float:

@@ -177,7 +177,9 @@ def _has_only(text: str, *known: str) -> bool:
 
 
 def _hardware(hardware: Part) -> bool:
-    return not hardware.gpus or hardware.count in (1, 2, 4, 8, 16)
+    if hardware.providers and (hardware.provider is not None or len(set(hardware.providers)) < len(hardware.providers)):
+        return False
+    return all(PROVIDERS[name].is_rented for name in hardware.providers) and (not hardware.gpus or hardware.count in (1, 2, 4, 8, 16))
 
 
 def _checkpoints(checkpoints: Part) -> bool:

@@ -69,6 +69,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "HardwareSpec": {
         "provider": (("null", ("provider",)), None),
+        "providers": (("list", ("provider",)), ()),
         "gpus": (("list", ("text", "", 0)), ()),
         "count": (("integer", 1, None, 16), 1),
         "variants": (("other",), ()),

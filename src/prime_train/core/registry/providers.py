@@ -1,5 +1,8 @@
 """The providers of machines: one row each, and one package below `prime_train.adapters` that implements it."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from prime_train.core.registry.definitions import ProviderKind
 
 LOCAL = "local"
@@ -17,14 +20,29 @@ PROVIDERS: dict[str, ProviderKind] = {
 }
 
 
-def is_rented(provider: str | None) -> bool:
-    """Return whether a config names a provider that rents out machines."""
-    return provider is not None and PROVIDERS[provider].is_rented
+class NamesProviders(Protocol):
+    """The part of a config that may name providers."""
+
+    @property
+    def provider(self) -> str | None: ...
+
+    @property
+    def providers(self) -> tuple[str, ...]: ...
 
 
-def is_own_machine(provider: str | None) -> bool:
+def allowed_providers(hardware: NamesProviders) -> tuple[str, ...]:
+    """Return the providers that a config allows to rent from; empty if it leaves that to the control plane."""
+    return (hardware.provider,) if hardware.provider is not None else hardware.providers
+
+
+def is_rented(providers: Sequence[str]) -> bool:
+    """Return whether a config names providers, and they rent out machines."""
+    return bool(providers) and all(PROVIDERS[name].is_rented for name in providers)
+
+
+def is_own_machine(providers: Sequence[str]) -> bool:
     """Return whether a config names a provider whose machines are not rented."""
-    return provider is not None and not PROVIDERS[provider].is_rented
+    return bool(providers) and not is_rented(providers)
 
 
 def credentials() -> frozenset[str]:

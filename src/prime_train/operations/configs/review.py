@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from prime_train.configs.changes import Change, of_config, of_trainer
 from prime_train.configs.loaded import LoadedConfig
-from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, provider_to_rent_from
+from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, providers_to_rent_from
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking, rank, variant_of
-from prime_train.core.registry.providers import PROVIDERS
+from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.cost import machine_at_most
 from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers
@@ -80,10 +80,10 @@ def reviewable(read: Sequence[LoadedConfig], found: Sequence[Finding]) -> list[L
 
 
 def offers_for(environment: Mapping[str, str], spec: RunSpec) -> Ranking | None:
-    """Return the ranked offers for the spec, or None if its provider rents out no machines, or is not set up here. Raises ExternalError if
-    the provider does not answer."""
-    provider = provider_to_rent_from(environment, spec.hardware.provider)
-    if not PROVIDERS[provider].is_rented or not is_set_up(provider, environment):
+    """Return the ranked offers for the spec, or None if its providers rent out no machines, or none is set up here. Raises ExternalError if
+    no provider answers."""
+    names = providers_to_rent_from(environment, allowed_providers(spec.hardware))
+    if not is_rented(names) or not any(is_set_up(name, environment) for name in names):
         return None
     return rank(offers_to_rent(environment, spec.hardware), spec.hardware)
 

@@ -11,7 +11,7 @@ from prime_train.configs.run_config import of_config
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity, has_errors
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.reports.errors import is_debugging
 from prime_train.rules import Subject, apply_ignores, findings_with_ignored, rules_for
 
@@ -136,6 +136,6 @@ def _without_rent(subject: Subject) -> Subject:
     rented.
     """
     spec = subject.spec
-    if spec is None or not is_own_machine(spec.hardware.provider) or not spec.hardware.gpus:
+    if spec is None or not is_own_machine(allowed_providers(spec.hardware)) or not spec.hardware.gpus:
         return subject
     return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))

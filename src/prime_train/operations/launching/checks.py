@@ -11,7 +11,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
 from prime_train.core.finding import Finding
 from prime_train.core.offers import rank
-from prime_train.core.registry.providers import PROVIDERS, is_own_machine, is_rented
+from prime_train.core.registry.providers import PROVIDERS, allowed_providers, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.rules.spec_rules import named_files, only_installs
@@ -31,17 +31,19 @@ def found_for(read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...]
 def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
     """Return findings for problems of this machine that would make every attempt fail, if the run uses the provider `local`. Empty if the
     control plane is elsewhere, because its machine is not known."""
-    if not is_own_machine(spec.hardware.provider) or home.elsewhere:
+    if not is_own_machine(allowed_providers(spec.hardware)) or home.elsewhere:
         return ()
     return (*_too_few_files(read, spec, home), *_no_offer(read, spec, home))
 
 
 def why_not_rented(home: Home, spec: RunSpec) -> str:
     """Return why no machine can be rented for the run by the control plane as it is now; empty if one can, or if it is not known yet."""
-    provider, serving = spec.hardware.provider, home.last_serving()
-    if provider is None or not is_rented(provider) or serving is None or not is_set_up(provider, home.environment):
+    names, serving = allowed_providers(spec.hardware), home.last_serving()
+    if not is_rented(names) or serving is None or not all(is_set_up(name, home.environment) for name in names):
         return ""
-    return home.providers(serving.public_url).of(provider).unreachable_reason()
+    providers = home.providers(serving.public_url)
+    reasons = [providers.of(name).unreachable_reason() for name in names]
+    return reasons[0] if all(reasons) else ""
 
 
 def _too_few_files(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:

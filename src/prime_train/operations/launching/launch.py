@@ -9,11 +9,12 @@ from pathlib import Path
 from prime_train.adapters.code_archive import CodeSnapshot, checkout_of, commit_of, is_commit, pack, same_repository, survey
 from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import PROVIDER, default_provider, rents
+from prime_train.control_plane.wiring.providers import PROVIDER, default_providers, rents
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.keys import code_key
+from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Origin, Run
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launching.start import Start, started
@@ -81,16 +82,18 @@ def launch_as(
 
 
 def on_provider(spec: RunSpec, home: Home) -> RunSpec:
-    """Return the spec with its provider set, because the control plane's default may change later.
+    """Return the spec with its providers set, because the control plane's default may change later.
 
     The default is that of the process which serves the home, because its environment has the provider's key and this one may not. If the
     control plane is elsewhere and this environment has the key, this process rents, and its own default counts.
     """
     is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and rents(home.environment))
+    if allowed_providers(spec.hardware):
+        return spec
     serving = None if is_ours else home.serving()
-    default = serving.provider if serving is not None else default_provider(home.environment)
-    hardware = spec.hardware.model_copy(update={"provider": spec.hardware.provider or default})
-    return spec.model_copy(update={"hardware": hardware})
+    defaults = serving.providers if serving is not None else default_providers(home.environment)
+    chosen = {"provider": defaults[0]} if len(defaults) == 1 else {"providers": defaults}
+    return spec.model_copy(update={"hardware": spec.hardware.model_copy(update=chosen)})
 
 
 def renamed(config: Config, name: str) -> RunSpec:

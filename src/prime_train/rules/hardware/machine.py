@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.registry.providers import is_own_machine, is_rented
+from prime_train.core.registry.providers import allowed_providers, is_own_machine, is_rented
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.nearest import nearest
 from prime_train.estimate import gpus
@@ -25,7 +25,7 @@ def _of_family(kind: str) -> str:
 
 
 def _unknown_kind(subject: Subject) -> Iterator[Violation]:
-    if subject.spec is None or is_own_machine(subject.spec.hardware.provider):
+    if subject.spec is None or is_own_machine(allowed_providers(subject.spec.hardware)):
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
         if kind in gpus.RENTED:
@@ -45,7 +45,7 @@ def _unknown_kind(subject: Subject) -> Iterator[Violation]:
 
 def _without_memory(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for kinds without the memory size, as providers list GPUs by the full name."""
-    if subject.spec is None or not is_rented(subject.spec.hardware.provider):
+    if subject.spec is None or not is_rented(allowed_providers(subject.spec.hardware)):
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
         if kind in gpus.RENTED or gpus.facts(kind) is None or gpus.named_gb(kind):
@@ -79,7 +79,7 @@ def _idle_gpus(subject: Subject) -> Iterator[Violation]:
 def _small_disk(subject: Subject) -> Iterator[Violation]:
     plan, spec, config = plan_of(subject), subject.spec, subject.config
     # Without disk_gib, machines come with their usual disk; the size of a local machine's disk is not known.
-    if plan is None or spec is None or config is None or config.at(*_DISK) is None or is_own_machine(spec.hardware.provider):
+    if plan is None or spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
         return
     model, saved, kept = disk_bytes(plan, subject)
     needed = model + saved * kept
@@ -94,7 +94,7 @@ def _small_disk(subject: Subject) -> Iterator[Violation]:
 
 def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
-    if spec is None or config is None or config.at(*_DISK) is None or is_own_machine(spec.hardware.provider):
+    if spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
         return
     most = spec.checkpoints.max_disk_gib
     if most is not None and most > spec.hardware.disk_gib:

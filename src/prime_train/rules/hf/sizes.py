@@ -7,7 +7,7 @@ host memory need less; if a config mentions them, or refers to a file for them, 
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.estimate import gpus
 from prime_train.rules.command_line import flags
 from prime_train.rules.rule import Document, Rule, Subject, Violation
@@ -26,7 +26,11 @@ def _disk(subject: Subject) -> Iterator[Violation]:
     config, spec, params = subject.trainer, subject.spec, _params(subject)
     if config is None or spec is None or params is None or subject.config is None:
         return
-    if subject.config.at(*_DISK) is None or is_own_machine(spec.hardware.provider) or config.value("save_strategy") in (False, "no"):
+    if (
+        subject.config.at(*_DISK) is None
+        or is_own_machine(allowed_providers(spec.hardware))
+        or config.value("save_strategy") in (False, "no")
+    ):
         return
     each = MODEL_BYTES if config.value("save_only_model") is True else STATE_BYTES
     limit = config.number("save_total_limit")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Violation
@@ -45,7 +45,7 @@ def _any_machine(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if GPUs are assigned but no kind is named: hardware.count is then ignored, and the cheapest machine of all is
     rented. A local machine is not rented."""
     train, spec = settings.train_gpus, settings.spec
-    if train is None or spec is None or spec.hardware.gpus or is_own_machine(spec.hardware.provider):
+    if train is None or spec is None or spec.hardware.gpus or is_own_machine(allowed_providers(spec.hardware)):
         return
     assigned = train + (settings.infer_gpus or 0)
     message = (

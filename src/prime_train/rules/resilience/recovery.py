@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prime_train.core.finding import Severity
-from prime_train.core.registry.providers import is_own_machine
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.rules.command_line import COMMAND_CHARS_MAX
 from prime_train.rules.rule import Rule, Subject, Violation
@@ -141,7 +141,7 @@ def _unsaid(subject: Subject) -> Iterator[Violation]:
 
 def _on_spot(spec: "RunSpec") -> bool:
     """Return whether the run rents spot machines. A user's own machine is not preempted, and without a GPU or a provider none is rented."""
-    return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and not is_own_machine(spec.hardware.provider)
+    return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and not is_own_machine(allowed_providers(spec.hardware))
 
 
 RULES = (

@@ -1,0 +1,148 @@
+"""A run that several providers may carry: which one is asked, what happens if it cannot, and what one says about the pods of others."""
+
+from dataclasses import dataclass, field, replace
+
+from prime_train.adapters.pods_by_provider import PodsByProvider
+from prime_train.adapters.pods_memory import MemoryPods
+from prime_train.core.causes import Cause
+from prime_train.core.funds import Bill, Funds
+from prime_train.core.offers import Offer
+from prime_train.core.run import RunState
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.ports import NoCapacity, NoFunds, TemporaryError
+from tests import builders as b
+from tests.reconcile.ports import Outside
+
+
+class Market(MemoryPods):
+    """One provider of several. `error` is raised by its create call, `down` by its list and offers."""
+
+    error: Exception | None = None
+    down: Exception | None = None
+
+    def offers(self, hardware: HardwareSpec) -> list[Offer]:
+        self._fail()
+        return list(super().offers(hardware))
+
+    def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
+        if self.error is not None:
+            raise self.error
+        return super().create(name, offer, hardware)
+
+    def list(self) -> "list[Pod]":
+        self._fail()
+        return list_of(super().list())
+
+    def _fail(self) -> None:
+        if self.down is not None:
+            raise self.down
+
+
+list_of = list
+
+
+@dataclass
+class Wallet:
+    provider: str
+    balance_usd: float
+    sent: list[Bill] = field(default_factory=list)
+
+    def funds(self) -> Funds:
+        return Funds(self.provider, self.balance_usd, 0.0)
+
+    def bills(self) -> list[Bill]:
+        return self.sent
+
+
+def two_markets() -> tuple[Outside, Market, Market]:
+    """Return an environment with the providers prime, which is cheaper, and other."""
+    w = Outside()
+    prime = Market(offers=[Offer("prime", "p-1", 0.5, spot=True, disk_gib=1000)], clock=lambda: w.now_s)
+    other = Market(offers=[Offer("other", "o-1", 0.9, spot=True, disk_gib=1000)], clock=lambda: w.now_s)
+    w.world = replace(w.world, pods=PodsByProvider({"prime": prime, "other": other}, ("prime", "other")))
+    return w, prime, other
+
+
+def history(w: Outside) -> str:
+    return "\n".join(line.text for line in w.store.history(b.RUN_ID))
+
+
+def test_where_the_cheapest_has_no_stock_the_run_trains_elsewhere_within_ten_seconds_and_the_history_tells_why() -> None:
+    w, prime, other = two_markets()
+    prime.error = NoCapacity("no such machine is left")
+    w.settle()
+    assert (w.run().cause, len(other.list())) == (Cause.NO_CAPACITY, 0)
+    w.after(10).settle()
+    assert [pod.name for pod in other.list()] == [f"pt-{b.RUN_ID}-e2"]
+    assert "p-1" not in w.run().attempts[-1].offer.offer_id
+    assert "no such machine is left" in history(w)
+    assert "from other" in history(w)
+
+
+def test_a_provider_that_does_not_answer_keeps_no_run_from_the_offers_of_others() -> None:
+    w, prime, other = two_markets()
+    prime.down = TemporaryError("503")
+    w.settle()
+    assert (len(prime._rented), len(other.list())) == (0, 1)
+
+
+def test_a_machine_whose_provider_does_not_answer_is_not_replaced_while_one_of_another_is() -> None:
+    w, prime, other = two_markets()
+    w.trains()
+    w.add("second")
+    prime.error = NoCapacity("sold out")
+    w.settle("second")
+    w.after(10).trains("second")
+    assert [len(prime.list()), len(other.list())] == [1, 1]
+    prime.down = TemporaryError("503")
+    for pod in other.list():
+        other.preempt(pod.pod_id)
+    w.after(60).sweep()
+    assert w.run("second").attempts[1].cause is Cause.PREEMPTED
+    w.sweeps(1800)
+    assert (w.run().attempt, w.run().state) == (1, RunState.TRAINING), "its machine may well be alive"
+
+
+def test_an_orphan_at_a_provider_that_answers_is_terminated_although_another_does_not() -> None:
+    w, prime, other = two_markets()
+    other.create("pt-unknown-e1", other.offers(b.spec().hardware)[0], b.spec().hardware)
+    prime.down = TemporaryError("503")
+    w.sweep()
+    assert [pod.name for pod in other.list()] == [f"pt-{b.RUN_ID}-e1"], "the run's own machine, and no other"
+
+
+def test_an_empty_wallet_sends_the_run_to_the_provider_whose_wallet_is_not() -> None:
+    w, prime, other = two_markets()
+    w.world = replace(w.world, accounts=(Wallet("prime", 0.05), Wallet("other", 80.0)))
+    w.settle()
+    assert [len(prime.list()), len(other.list())] == [0, 1]
+
+
+def test_a_provider_that_refuses_for_lack_of_credit_is_asked_again_only_after_the_others() -> None:
+    w, prime, other = two_markets()
+    prime.error = NoFunds("no credit")
+    w.settle()
+    w.after(15).settle()
+    assert [attempt.offer.provider for attempt in w.run().attempts] == ["prime", "other"]
+    assert len(other.list()) == 1
+
+
+def test_bills_of_all_providers_are_entered() -> None:
+    w, prime, other = two_markets()
+    wallets = Wallet("prime", 50.0), Wallet("other", 50.0)
+    w.world = replace(w.world, accounts=wallets)
+    w.trains()
+    for pod in prime.list():
+        prime.preempt(pod.pod_id)
+    prime.error = NoCapacity("sold out")
+    w.sweeps(60)
+    w.trains()
+    for pod in other.list():
+        other.preempt(pod.pod_id)
+    w.sweeps(60)
+    ended = [attempt for attempt in w.run().attempts if attempt.pod_id and attempt.ended_s is not None]
+    for wallet, attempt in zip(wallets, ended, strict=True):
+        wallet.sent.append(Bill(attempt.pod_id or "", f"pt-{b.RUN_ID}-e{attempt.number}", 7.0, attempt.launched_s, w.now_s))
+    w.sweep()
+    assert [a.billed_usd for a in w.run().attempts if a.pod_id and a.ended_s is not None] == [7.0, 7.0]
