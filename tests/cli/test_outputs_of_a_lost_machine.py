@@ -14,7 +14,8 @@ pathlib.Path("results").mkdir()
 for step in range(1, 10**6):
     with open("progress.jsonl", "a") as file:
         print(json.dumps({"step": step, "loss": 1 / step}), file=file)
-    pathlib.Path("results/state.json").write_text(json.dumps({"step": step}))
+    pathlib.Path("state.part").write_text(json.dumps({"step": step}))
+    pathlib.Path("state.part").replace("results/state.json")  # what is rewritten in place may be uploaded when it is empty
     print(f"this is step {step}", flush=True)
     time.sleep(0.05)
 """

@@ -79,7 +79,7 @@ class TrainerKind:
 
 @dataclass(frozen=True)
 class ProviderKind:
-    """A provider of machines; its key in the registry is the value of `hardware.provider`."""
+    """A provider of machines; its key in the registry is what `hardware.provider` and `hardware.providers` contain."""
 
     implementation: str
     """The class that implements the port of providers, as `package.module:Class`; it is created with a `ProviderContext`."""
