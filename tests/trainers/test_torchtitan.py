@@ -153,3 +153,9 @@ def test_a_start_at_step_1_stops_a_resumed_training_before_its_first_step() -> N
 def test_how_it_ended_is_read_from_its_output(said: str, code: int, cause: Cause) -> None:
     made = titan()
     assert classify([said], trainer_for(made).log_rules(made), code=code, resumed=True)[0] is cause
+
+
+def test_a_checkpointer_that_cannot_load_is_a_config_that_is_refused() -> None:
+    made = titan()
+    said = "NotImplementedError: TorchCheckpointingManager does not implement load() yet."
+    assert classify([said], trainer_for(made).log_rules(made), code=1)[0] is Cause.BAD_CONFIG

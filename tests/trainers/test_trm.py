@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from prime_train.core.causes import Cause
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers import FileInfo, Scattered, trainer_for
+from prime_train.trainers.exit_classifier import fired
 from prime_train.trainers.progress import Progress
 from prime_train.trainers.stale_outputs import Move
 from tests.builders import spec
@@ -38,12 +40,28 @@ def test_even_a_single_process_is_started_by_torchrun(workers: int) -> None:
         ("+checkpoint_path=out", "checkpoint_path itself"),
         ("++run_name=x", "run_name itself"),
         ("checkpoint_every_eval=False", "saves only at the end"),
+        ("min_eval_interval=10", "below the 10 iterations"),
+        ("epochs=5000 eval_interval=null min_eval_interval=1", "below the 1 iterations"),
     ],
 )
 def test_a_setting_with_which_no_weights_are_found_is_an_error_before_the_launch(setting: str, said: str) -> None:
     made = trm(f"{PRETRAIN} {setting}")
     (conflict,) = TRAINERS["trm"].conflicts(made)
     assert said in conflict
+
+
+@pytest.mark.parametrize(
+    "setting", ["checkpoint_every_eval=true", "min_eval_interval=9", "epochs=5 eval_interval=10", "--config-name mine min_eval_interval=50"]
+)
+def test_settings_with_which_it_saves_are_no_error(setting: str) -> None:
+    assert not TRAINERS["trm"].conflicts(trm(f"{PRETRAIN} {setting}"))
+
+
+def test_a_training_without_data_for_its_evaluation_is_stopped_before_it_fails_at_the_first() -> None:
+    made = trm()
+    found = fired("NO EVAL DATA FOUND", [rule for rule in trainer_for(made).log_rules(made) if rule.stop], resumed=False)
+    assert found is not None
+    assert found.cause is Cause.BAD_CONFIG
 
 
 def test_resume_arguments_without_the_weights_are_an_error_before_the_launch() -> None:

@@ -62,7 +62,7 @@ def _iterations(command: str, chosen: dict[str, str]) -> int | None:
     if interval.lower() in ("null", "none"):
         return 1
     every = _number(interval)
-    return epochs // every if epochs and every else None
+    return (epochs // every or None) if epochs and every else None
 
 
 def _number(text: str) -> int | None:
