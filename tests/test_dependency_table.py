@@ -112,7 +112,7 @@ TABLE = {
         (CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),
     DEMO: Row((), ("numpy",)),
-    "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS)),
+    "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS), ("resvg_py",)),
     "prime_train.configs": Row((CORE, ESTIMATE, RULES, REPORTS), ("pydantic", "yaml")),
     "prime_train.control_plane": Row(),
     "prime_train.control_plane.wiring": Row((CORE, PORTS, CONFIGS, CONTROL_PLANE, ADAPTERS, ELAPSED), computed=True),

@@ -451,10 +451,14 @@ class Run:
         """Write the metrics of each attempt, or of one, as TensorBoard event files into `folder`. Raises UsageError if there are none."""
         return write_event_files(outputs_of(self._home, self.id), Path(folder), attempt=attempt)
 
-    def write_bundle(self, file: str | Path, *, with_weights: bool = False, replace: bool = False) -> WrittenBundle:
+    def write_bundle(
+        self, file: str | Path, *, with_weights: bool = False, weights_in_bucket: bool = False, replace: bool = False
+    ) -> WrittenBundle:
         """Write one archive that reproduces and explains the run, and return what is in it. `with_weights`: with the files of the newest
         complete checkpoint. Raises UsageError if `file` exists, unless `replace` is set, or a file of the checkpoint is damaged."""
-        return write_bundle(self._home, self.id, Path(file), with_weights=with_weights, replace=replace)
+        return write_bundle(
+            self._home, self.id, Path(file), with_weights=with_weights, weights_in_bucket=weights_in_bucket, replace=replace
+        )
 
     def page(self) -> str:
         """Return the run's page as one self-contained HTML document: chart, figures, attempts, costs, log, checkpoints and diagnosis. Text

@@ -1,9 +1,11 @@
 """A bundle of a run with several attempts, and of checkpoints with files of every kind."""
 
 import csv
+import io
 import json
 import os
 import subprocess
+import sys
 import tarfile
 from contextlib import closing
 from dataclasses import replace
@@ -15,13 +17,17 @@ from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_train.control_plane.wiring.home import HOME, Home
 from prime_train.core.keys import code_key
 from prime_train.core.manifest import CHUNK_BYTES
+from prime_train.core.results.numbers import RunResults, Source, parse_run_results
+from prime_train.core.results.numbers import number as result
 from prime_train.core.run import Run, RunState
 from prime_train.operations.bundle.verify import verify_bundle
 from prime_train.operations.bundle.write import WrittenBundle, write_bundle
+from prime_train.reports.charts.png import _family as png_family
 from prime_train.trainers import Progress
 from tests import builders as b
 from tests.agent.checkpoints.saving import save, ship, uploader
 from tests.agent.outputs.leaving_outputs import identity_of, text_stream
+from tests.checkpoints.torch_files import Kept, safetensors_in, torch_file
 
 
 @pytest.fixture
@@ -88,3 +94,98 @@ def test_the_files_of_an_ended_run_are_the_same_in_every_bundle_but_for_the_page
         assert [(member.name, member.mtime, member.mode) for member in one] == [
             (member.name, member.mtime, member.mode) for member in other
         ]
+
+
+def test_the_throughput_of_each_attempt_is_told_with_the_price_of_its_tokens(home: Home, tmp_path: Path) -> None:
+    stored(home, b.run(RunState.FAILED, attempt=2))
+    for number, tokens in ((1, 1000.0), (2, 4000.0)):
+        table = tmp_path / f"attempt-{number}" / "metrics.csv"
+        with closing(MetricsCsv(table)) as metrics:
+            metrics.add([Progress(step, 3.0, None, {"tokens_per_s": tokens}) for step in (1, 2)])
+        lines = table.read_text().splitlines()
+        timed = [lines[0], *(",".join([*line.split(",")[:1], str(10.0 * at), *line.split(",")[2:]]) for at, line in enumerate(lines[1:]))]
+        table.write_text("\n".join(timed) + "\n")
+        with closing(text_stream(home.bucket(), table, attempt=number)) as streamed:
+            streamed.upload(is_last=True)
+    _, folder = written(home, tmp_path / "a.tar.gz")
+    with (folder / "throughput.csv").open(newline="") as file:
+        found = [(row["attempt"], row["first_step"], row["last_step"], row["step_s"], row["tokens_per_s"]) for row in csv.DictReader(file)]
+    assert found == [("1", "1", "2", "10.0", "1000.0"), ("2", "1", "2", "10.0", "4000.0")]
+    assert "| 1 to 2 | 10 | 4000 |" in (folder / "README.md").read_text()
+
+
+def test_results_and_seeds_are_told(home: Home, tmp_path: Path) -> None:
+    spec = b.spec(trainer={"command": "python train.py --config conf/a.yaml --data_seed=4"}, environment={"PYTHONHASHSEED": "7"})
+    stored(home, b.run(RunState.SUCCEEDED, spec=spec))
+    code = io.BytesIO()
+    texts = {"train.py": "torch.manual_seed(42)  # seed: 9\n", "conf/a.yaml": "lr: 1\nseed: 3\n", "other.yaml": "seed: 5\n"}
+    with tarfile.open(fileobj=code, mode="w:gz") as tar:
+        for name, text in texts.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    home.bucket().put(code_key(b.RUN_ID), code.getvalue())
+    numbers = (
+        result("loss", 1.5, step=20),
+        result("arc/accuracy", 0.25, Source.EVALUATION, step=10),
+        result("x", 1.0, Source.AFTER, by="eval"),
+    )
+    made = RunResults(
+        run=b.RUN_ID, attempt=1, numbers=numbers, state="succeeded", config="tiny", config_sha256="0" * 64, ended_s=b.T0_S, step=20
+    )
+    home.bucket().put(made.key, made.data)
+    _, folder = written(home, tmp_path / "a.tar.gz")
+    about = json.loads((folder / "run.json").read_text())
+    assert [(seed["name"], seed["value"], seed["where"]) for seed in about["seeds"]] == [
+        ("PYTHONHASHSEED", 7, "environment"),
+        ("data_seed", 4, "trainer.command"),
+        ("torch.manual_seed", 42, "train.py:1"),
+        ("seed", 3, "conf/a.yaml:2"),
+    ]
+    readme = (folder / "README.md").read_text()
+    assert "| arc/accuracy | 0.25 | evaluation | 10 |" in readme
+    assert "| x | 1 | after (eval) | - |" in readme
+    assert "torch.manual\\_seed = 42 (train.py:1)" in readme or "torch.manual_seed = 42 (train.py:1)" in readme
+    assert parse_run_results((folder / "results.json").read_bytes(), b.RUN_ID) == made
+
+
+def test_where_no_png_can_be_drawn_the_svg_is_there_and_the_reason_is_noted(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    png_family.cache_clear()
+    stored(home, b.run(RunState.SUCCEEDED))
+    table = tmp_path / "attempt-1" / "metrics.csv"
+    with closing(MetricsCsv(table)) as metrics:
+        metrics.add([Progress(1, 3.0), Progress(2, 2.5)])
+    with closing(text_stream(home.bucket(), table, attempt=1)) as streamed:
+        streamed.upload(is_last=True)
+    made, folder = written(home, tmp_path / "a.tar.gz")
+    assert [path.name for path in (folder / "curves").iterdir()] == ["loss.svg"]
+    assert made.notes == ("curves as PNG: resvg-py is not installed: pip install 'prime-train[charts]'",)
+
+
+@pytest.mark.parametrize("top", ["", "model"])
+def test_weights_that_torch_saved_are_handed_over_as_safetensors_too(home: Home, tmp_path: Path, top: str) -> None:
+    stored(home, b.run(RunState.SUCCEEDED))
+    model = {"embed.weight": Kept("FloatStorage", (300, 1000), os.urandom(1_200_000)), "scale": Kept("BFloat16Storage", (), b"\x80\x3f")}
+    state = {top: model, "optimizer": {"step": 5}} if top else model
+    save(tmp_path / "old" / "tree", 5, {"model.pt": torch_file(state), "optimizer.pt": torch_file(model), "COMPLETE": b"5\n"})
+    ship(uploader(home.bucket(), tmp_path / "old", files=[]))
+    made, folder = written(home, tmp_path / "a.tar.gz", with_weights=True)
+    assert made.notes == ()
+    assert [path.name for path in (folder / "weights").iterdir()] == ["model.pt.safetensors"]
+    header, numbers = safetensors_in((folder / "weights" / "model.pt.safetensors").read_bytes())
+    assert header["embed.weight"] == {"dtype": "F32", "shape": [300, 1000], "data_offsets": [0, 1_200_000]}
+    assert header["scale"] == {"dtype": "BF16", "shape": [], "data_offsets": [1_200_000, 1_200_002]}
+    assert numbers == model["embed.weight"].data + model["scale"].data
+    assert "weights/" in (folder / "README.md").read_text()
+
+
+def test_where_nothing_can_be_converted_the_files_are_handed_over_as_they_are_and_the_reason_is_noted(home: Home, tmp_path: Path) -> None:
+    stored(home, b.run(RunState.SUCCEEDED))
+    save(tmp_path / "old" / "tree", 5, {"state.pt": torch_file({"step": 5}), "COMPLETE": b"5\n"})
+    ship(uploader(home.bucket(), tmp_path / "old", files=[]))
+    made, folder = written(home, tmp_path / "a.tar.gz", with_weights=True)
+    assert not (folder / "weights").exists()
+    assert made.notes == ("state.pt as safetensors: it has no model: no mapping from names to tensors was found in it",)

@@ -23,6 +23,7 @@ class Operation(StrEnum):
     LOGS = "show the logs of"
     MEMORY = "estimate the memory"
     PAGE = "save the page of"
+    RESTORE = "restore a checkpoint of"
     RESUME = "resume"
     SAVE_CODE = "save the code of the functions in"
     SAVE_CONFIG = "save a version of"
@@ -81,6 +82,7 @@ class Setting(StrEnum):
     USD_PER_HOUR = "usd_per_hour"
     USD_PER_HOUR_MAX = "usd_per_hour_max"
     WANDB = "wandb"
+    WEIGHTS_IN_BUCKET = "weights_in_bucket"
 
 
 @dataclass(frozen=True)

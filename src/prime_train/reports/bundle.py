@@ -1,79 +1,163 @@
 """The README of a bundle: what the run is, how it ended, what was wanted of it, and how it is launched again."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.manifest import Manifest
 from prime_train.core.results.criteria import Criterion
+from prime_train.core.results.numbers import RunResults
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import size, usd
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.reports.markdown import code, plain, table
 from prime_train.reports.run_status import RunStatus
 from prime_train.reports.success import facts
+from prime_train.reports.throughput import Throughput
 
+SEEDS_SHOWN_MAX = 20
 _WHAT = {
     "run.json": "the run: status, criteria, attempts with their machines, ledger, history",
     "config.yaml": "the config with all its values, to launch the run again",
     "code.tar.gz": "the code as it was copied to the machines",
     "metrics.csv": "what the trainer reported of each step, by attempt",
+    "throughput.csv": "seconds per step, tokens per second and price of a million tokens, by attempt",
+    "results.json": "the run's results: numbers from the training, its evaluations, and the steps after it",
     "page.html": "all of it as one page, to be opened in a browser",
     "checkpoint-manifest.json": "the files of the newest complete checkpoint with their hashes",
+    "checkpoint-objects.csv": "the objects in the bucket of which the checkpoint's files are made, with their hashes",
+    "weights/": "the model's weights as safetensors, converted from the checkpoint's files",
     "curves/": "metrics over the steps, such as the loss",
     "machines/": "GPUs, driver and disk, as the machines reported them",
 }
 
 
-def readme(
-    one: RunStatus,
-    criteria: Sequence[Criterion] | None,
-    files: Sequence[str],
-    manifest: Manifest | None,
-    *,
-    config: str,
-    with_weights: bool,
-    notes: Sequence[str],
-) -> str:
-    """Return the text in Markdown. `files`: the paths of the other files in the bundle; `config`: the text of the config there; `notes`:
-    what could not be read."""
-    return "\n".join(_lines(one, criteria, files, manifest, config, notes, with_weights=with_weights)) + "\n"
+@dataclass(frozen=True)
+class Seed:
+    """`where`: the part of the config, or the file with the line."""
+
+    name: str
+    value: int
+    where: str
 
 
-def _lines(
-    one: RunStatus,
-    criteria: Sequence[Criterion] | None,
-    files: Sequence[str],
-    manifest: Manifest | None,
-    config: str,
-    notes: Sequence[str],
-    *,
-    with_weights: bool,
-) -> Iterator[str]:
+@dataclass(frozen=True)
+class CheckpointFacts:
+    """The newest complete checkpoint. `is_included`: its files are in the bundle; `bucket`: where they are referred to, otherwise empty;
+    `has_safetensors`: some of them are safetensors."""
+
+    manifest: Manifest
+    is_included: bool
+    bucket: str
+    has_safetensors: bool
+
+
+@dataclass(frozen=True)
+class BundleFacts:
+    """What the README tells beside the status. `files`: the paths of the other files in the bundle; `config`: the text of the config there;
+    `notes`: what was left out, and why."""
+
+    criteria: Sequence[Criterion] | None
+    files: tuple[str, ...]
+    checkpoint: CheckpointFacts | None
+    config: str
+    speeds: tuple[Throughput, ...]
+    seeds: tuple[Seed, ...]
+    results: RunResults | None
+    notes: tuple[str, ...]
+
+
+def readme(one: RunStatus, about: BundleFacts) -> str:
+    """Return the text in Markdown."""
+    return "\n".join(_lines(one, about)) + "\n"
+
+
+def _lines(one: RunStatus, about: BundleFacts) -> Iterator[str]:
     yield f"# {one.run}"
     yield ""
     yield f"A run of {plain(one.name)}: {one.state}{f', {plain(redacted(one.why))}' if one.why else ''}."
     yield ""
-    yield from table(("", ""), list(_facts(one, manifest)))
+    yield from table(("", ""), list(_facts(one, about)))
     yield ""
     yield "## Success"
     yield ""
-    yield from _success(one, criteria)
+    yield from _success(one, about.criteria)
     yield ""
-    yield from _relaunch(one, config)
+    yield from _results(about.results)
+    yield from _throughput(about.speeds)
+    yield from _relaunch(one, about.config)
     yield "## What is here"
     yield ""
-    yield from table(("file", ""), [(code(name), what) for name, what in _WHAT.items() if any(path.startswith(name) for path in files)])
+    rows = [(code(name), what) for name, what in _WHAT.items() if any(path.startswith(name) for path in about.files)]
+    yield from table(("file", ""), rows)
     yield ""
-    if manifest is not None:
-        where = f"in {code('checkpoint/' + manifest.folder)}" if with_weights else "not in this bundle, but in the bucket of the run"
-        yield f"The files of the checkpoint are {where}."
-        yield ""
+    if about.checkpoint is not None:
+        yield from _checkpoint(about.checkpoint)
     yield from _check(one)
-    yield from [f"Not read: {plain(redacted(note))}." for note in notes]
+    yield from [f"Left out: {plain(redacted(note))}." for note in about.notes]
 
 
-def _facts(one: RunStatus, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
+def _checkpoint(found: CheckpointFacts) -> Iterator[str]:
+    manifest = found.manifest
+    if found.is_included:
+        own = " Its weights are safetensors there." if found.has_safetensors else ""
+        yield f"The files of the checkpoint are in {code('checkpoint/' + manifest.folder)}.{own}"
+    elif found.bucket:
+        yield f"The files of the checkpoint are in the bucket {code(found.bucket)}, where the checkpoint is pinned."
+        yield f"{code('checkpoint-objects.csv')} names the objects that they are made of."
+        yield "Whoever can read that bucket can verify and restore them:"
+        yield ""
+        yield "```sh"
+        yield command(Call(Operation.VERIFY_BUNDLE, f"{manifest.run}.tar.gz", (Option(Setting.WEIGHTS_IN_BUCKET),)))
+        where = (Option(Setting.STEP, str(manifest.step)), Option(Setting.BUCKET, found.bucket))
+        yield command(Call(Operation.RESTORE, f"{manifest.run} DIR", where))
+        yield "```"
+    else:
+        yield "The files of the checkpoint are not in this bundle, but in the bucket of the run."
+    yield ""
+
+
+def _results(results: RunResults | None) -> Iterator[str]:
+    if results is None or not results.numbers:
+        return
+    yield "## Results"
+    yield ""
+    rows = []
+    for number in results.numbers:
+        value = f"{number.value:.6g}" if number.value is not None else "not finite"
+        source = f"{number.source}{f' ({number.by})' if number.by else ''}"
+        rows.append((plain(redacted(number.name)), value, plain(source), f"{number.step:,}" if number.step is not None else "-"))
+    yield from table(("result", "value", "from", "step"), rows)
+    yield ""
+
+
+def _throughput(speeds: Sequence[Throughput]) -> Iterator[str]:
+    if not speeds:
+        return
+    yield "## Throughput"
+    yield ""
+    heads = ("attempt", "machine", "steps", "seconds per step", "tokens per second", "$ per million tokens")
+    rows = [
+        (
+            str(speed.attempt),
+            plain(speed.machine),
+            f"{speed.first_step:,} to {speed.last_step:,}",
+            _number(speed.step_s),
+            _number(speed.tokens_per_s),
+            _number(speed.usd_per_million_tokens),
+        )
+        for speed in speeds
+    ]
+    yield from table(heads, rows)
+    yield ""
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _facts(one: RunStatus, about: BundleFacts) -> Iterator[tuple[str, str]]:
     yield "launched", _moment(one.created_s)
     yield "ended", _moment(one.ended_s) if one.ended_s is not None else "not yet"
     if one.figures.run.branch is not None:
@@ -86,7 +170,10 @@ def _facts(one: RunStatus, manifest: Manifest | None) -> Iterator[tuple[str, str
         gpus = f"{offer.gpu_count} x {offer.gpu}" if offer.gpu else "no GPU"
         yield "last machine", plain(f"{gpus}, {offer.provider} {offer.offer_id}, {usd(offer.usd_per_hour)} an hour")
     yield "commit", plain(one.commit) or "none"
-    if manifest is not None:
+    if about.seeds:
+        yield "seeds", plain(", ".join(f"{seed.name} = {seed.value} ({seed.where})" for seed in about.seeds[:SEEDS_SHOWN_MAX]))
+    if about.checkpoint is not None:
+        manifest = about.checkpoint.manifest
         yield (
             "newest checkpoint",
             f"step {manifest.step:,}{_attempt(manifest)}, {len(manifest.files)} files, {size(manifest.size)}",

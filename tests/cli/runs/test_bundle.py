@@ -1,5 +1,6 @@
 """`prime-train bundle`: what is handed over explains the run, is verified, and is launched again by someone who has nothing else."""
 
+import csv
 import hashlib
 import io
 import json
@@ -88,10 +89,13 @@ def test_it_explains_the_run(made: tuple[Shell, str, Path]) -> None:
         "checkpoint-manifest.json",
         "code.tar.gz",
         "config.yaml",
+        "curves/loss.png",
         "curves/loss.svg",
         "metrics.csv",
         "page.html",
+        "results.json",
         "run.json",
+        "throughput.csv",
         "SHA256SUMS",
     ]
     assert len(weights) == 4
@@ -103,8 +107,17 @@ def test_it_explains_the_run(made: tuple[Shell, str, Path]) -> None:
     assert rows[0].startswith("attempt,step,time_s,loss,reward")
     assert [row.split(",")[:2] for row in rows[1:]] == [["1", str(step)] for step in range(1, 21)]
     assert b"loss over steps" in files["curves/loss.svg"]
+    assert files["curves/loss.png"].startswith(b"\x89PNG")
+    assert files["throughput.csv"].decode().splitlines()[1].startswith("1,no GPU,0.6,1,20,")
     readme = files["README.md"].decode()
-    for words in (f"# {run_id}", "loss below 1000 | met: ", "tokens per second at least 10 | unknown: ", "prime-train run config.yaml"):
+    assert json.loads(files["results.json"])["run"] == run_id
+    for words in (
+        f"# {run_id}",
+        "| loss | ",
+        "loss below 1000 | met: ",
+        "tokens per second at least 10 | unknown: ",
+        "prime-train run config.yaml",
+    ):
         assert words in readme
 
 
@@ -150,6 +163,48 @@ def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_
     done = shell.run("bundle", b.RUN_ID, "--weights", "--replace")
     assert done.returncode == 2
     assert "has no complete checkpoint" in done.stderr
+
+
+def test_a_bundle_that_refers_to_the_bucket_pins_the_checkpoint_and_is_compared_with_it(made: tuple[Shell, str, Path]) -> None:
+    shell, run_id, _ = made
+    shell.ok("bundle", run_id, "--weights-in-bucket", "--out", "refers.tar.gz")
+    files = members(shell.here / "refers.tar.gz")
+    assert not [path for path in files if path.startswith(("checkpoint/", "weights/"))]
+    rows = list(csv.DictReader(io.StringIO(files["checkpoint-objects.csv"].decode())))
+    assert {row["blake3"] for row in rows} == {digest for _, digests in chunks_of_last_step(shell, run_id) for digest in digests}
+    for row in rows:
+        assert (shell.home / "bucket" / row["key"]).stat().st_size == int(row["stored_bytes"])
+    assert [path.name for path in (shell.home / "bucket" / "runs" / run_id / "pins").iterdir()] == ["000000000020-e1.json"]
+    readme = files["README.md"].decode()
+    assert f"prime-train bundle --verify {run_id}.tar.gz --weights-in-bucket" in readme
+    said = shell.ok("bundle", "--verify", "refers.tar.gz")
+    assert "intact" in said
+    assert "were not compared; --weights-in-bucket does that" in said
+    assert "compared" not in shell.ok("bundle", "--verify", "refers.tar.gz", "--weights-in-bucket")
+    restore = next(line for line in readme.splitlines() if line.startswith("prime-train checkpoints restore"))
+    shell.ok(*restore.replace("DIR", "restored").split()[1:])
+    assert len(list((shell.here / "restored" / "step_20").iterdir())) == 4
+
+
+def test_an_object_that_is_gone_from_the_bucket_is_named_and_a_bundle_has_the_files_or_refers_to_them(
+    made: tuple[Shell, str, Path], tmp_path: Path
+) -> None:
+    first, run_id, _ = made
+    shell = Shell(tmp_path)
+    shutil.copytree(first.home, shell.home)
+    shell.ok("bundle", run_id, "--weights-in-bucket", "--out", "refers.tar.gz")
+    (path, digests) = chunks_of_last_step(shell, run_id)[0]
+    for blob in (shell.home / "bucket" / "runs" / run_id / "blobs").iterdir():
+        if blob.name.startswith(digests[0]):
+            blob.unlink()
+    done = shell.run("bundle", "--verify", "refers.tar.gz", "--weights-in-bucket", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["objects_checked"]
+    assert (path, "in the bucket: is missing") in [(flaw["path"].rpartition("/")[2], flaw["what"]) for flaw in found["flaws"]]
+    done = shell.run("bundle", run_id, "--weights", "--weights-in-bucket", "--out", "both.tar.gz")
+    assert done.returncode == 2
+    assert "not both" in done.stderr
 
 
 # ----------------------------------------------------------------------------------------------------------- launched again

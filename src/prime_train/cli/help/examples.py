@@ -43,6 +43,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "bundle": (
         ("write all that reproduces and explains a run", "prime-train bundle demo"),
         ("with the files of its newest checkpoint", "prime-train bundle demo --weights --out demo-with-weights.tar.zst"),
+        ("with a reference to these files in the bucket instead", "prime-train bundle demo --weights-in-bucket"),
         ("check one that was handed over", "prime-train bundle --verify demo-x4k2p.tar.gz"),
     ),
     "ssh": (("open a shell on its machine", "prime-train ssh demo"),),

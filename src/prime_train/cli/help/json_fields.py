@@ -229,7 +229,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "files[]": "paths in it, below a folder named by the run",
         "step": "step of the newest complete checkpoint, whose manifest is in it; null: there is none",
         "with_weights": "whether the files of that checkpoint are in it",
-        "notes[]": "what could not be read, and why",
+        "notes[]": "what was left out, and why",
     },
     "bundle --verify": {
         "file": "the archive",
@@ -239,6 +239,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "size_bytes": "size of all these files",
         "step": "step of the checkpoint whose manifest is in it; null: there is none",
         "with_weights": "whether files of a checkpoint are in it",
+        "bucket": "bucket with the checkpoint's files to which it refers; empty: none",
+        "objects_checked": "whether these were compared, too",
         "flaws[].path": "file with which something is wrong",
         "flaws[].what": "what is wrong",
     },

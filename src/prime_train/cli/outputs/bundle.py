@@ -16,6 +16,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.text.formatting import size
 from prime_train.operations.bundle.verify import verify_bundle
 from prime_train.operations.bundle.write import write_bundle
+from prime_train.ports import Bucket
 
 FLAWS_SHOWN_MAX = 20
 
@@ -27,6 +28,13 @@ def bundle(
         typer.Option("--out", metavar="FILE", help="File to write; by default RUN.tar.gz in this folder.", show_default=False),
     ] = None,
     weights: Annotated[bool, typer.Option("--weights", help="Include the files of the newest complete checkpoint, verified.")] = False,
+    weights_in_bucket: Annotated[
+        bool,
+        typer.Option(
+            "--weights-in-bucket",
+            help="Refer to these files in the bucket by hash, and pin the checkpoint; with --verify, compare them there.",
+        ),
+    ] = False,
     replace: Replace = False,
     verify: Annotated[
         Path | None, typer.Option("--verify", metavar="FILE", help="Verify this bundle instead of writing one.", show_default=False)
@@ -42,12 +50,14 @@ def bundle(
     if verify is not None:
         if run is not None or out is not None or weights or replace:
             raise UsageError("--verify cannot be combined with a run or with options for writing", fix="keep one")
-        return _verify(verify, as_json=as_json)
+        return _verify(verify, Home.of(os.environ).bucket() if weights_in_bucket else None, as_json=as_json)
     if run is None:
         raise UsageError("no run was named", fix="name a run, or a file with --verify FILE")
-    written = write_bundle(Home.of(os.environ), run, out, with_weights=weights, replace=replace, progress=bar)
+    written = write_bundle(
+        Home.of(os.environ), run, out, with_weights=weights, weights_in_bucket=weights_in_bucket, replace=replace, progress=bar
+    )
     for note in written.notes:
-        typer.echo(f"not read: {note}", err=True)
+        typer.echo(f"left out: {note}", err=True)
     if as_json:
         print_json(asdict(written) | {"file": str(written.file)})
     else:
@@ -55,8 +65,8 @@ def bundle(
     return Exit.OK
 
 
-def _verify(file: Path, *, as_json: bool) -> int:
-    found = verify_bundle(file)
+def _verify(file: Path, bucket: Bucket | None, *, as_json: bool) -> int:
+    found = verify_bundle(file, bucket, progress=bar)
     if as_json:
         print_json(asdict(found) | {"file": str(file), "intact": found.intact})
     else:
@@ -65,4 +75,6 @@ def _verify(file: Path, *, as_json: bool) -> int:
             typer.echo(f"  {flaw.path} {flaw.what}")
         if len(found.flaws) > FLAWS_SHOWN_MAX:
             typer.echo(f"  and {len(found.flaws) - FLAWS_SHOWN_MAX} more; --json lists them")
+        if found.bucket and not found.objects_checked:
+            typer.echo(f"The checkpoint's files are in {found.bucket}, and were not compared; --weights-in-bucket does that.")
     return Exit.OK if found.intact else Exit.FINDINGS

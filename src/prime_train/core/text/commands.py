@@ -22,6 +22,7 @@ _COMMANDS = {
     Operation.LOGS: "logs",
     Operation.MEMORY: "memory",
     Operation.PAGE: "page",
+    Operation.RESTORE: "checkpoints restore",
     Operation.RESUME: "resume",
     Operation.SAVE_CODE: "deploy --save",
     Operation.SAVE_CONFIG: "config save",
@@ -78,6 +79,7 @@ _FLAGS = {
     Setting.USD_PER_HOUR: "--usd-per-hour ",
     Setting.USD_PER_HOUR_MAX: "--budget ",
     Setting.WANDB: "--wandb ",
+    Setting.WEIGHTS_IN_BUCKET: "--weights-in-bucket",
 }
 
 

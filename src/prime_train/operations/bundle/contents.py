@@ -4,36 +4,75 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from prime_train import __version__
 from prime_train.adapters.code_archive import is_commit
+from prime_train.checkpoints.chunks import places
 from prime_train.configs.parsing import read_text
 from prime_train.configs.parsing.settings import config_text
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import METRICS_STREAM, code_key, evidence_key
+from prime_train.core.keys import METRICS_STREAM, blob_key, code_key, evidence_key, results_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
+from prime_train.core.results.numbers import RunResults, parse_run_results
 from prime_train.core.run import Run
 from prime_train.core.text.redaction import redacted
-from prime_train.operations.bundle.layout import CODE, CODE_FOLDER, CONFIG, CURVES, FORMAT, MACHINES, MANIFEST, METRICS, PAGE, README, RUN
+from prime_train.operations.bundle.layout import (
+    CODE,
+    CODE_FOLDER,
+    CONFIG,
+    CURVES,
+    FORMAT,
+    MACHINES,
+    MANIFEST,
+    METRICS,
+    OBJECTS,
+    PAGE,
+    README,
+    RESULTS,
+    RUN,
+    THROUGHPUT,
+)
+from prime_train.operations.bundle.seeds import seeds_of
+from prime_train.operations.bundle.weights import Conversion
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.stored_content import lines_of
 from prime_train.operations.page import page_of, read_run_sources
 from prime_train.operations.success import criteria_of
 from prime_train.ports import ExternalError, RunRecord
-from prime_train.reports.bundle import readme
-from prime_train.reports.charts import curve_svg, curves_of
+from prime_train.reports.bundle import BundleFacts, CheckpointFacts, readme
+from prime_train.reports.charts import Curve, curve_svg, curves_of
+from prime_train.reports.charts.png import CannotDraw, png
 from prime_train.reports.pages import run_page_html
 from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.throughput import MetricLine, Throughput, throughput
 from prime_train.trainers import Progress
 
 MACHINE_FACTS = ("gpu.txt", "disk.txt")
 """Evidence that describes the machine: its GPUs with their driver, and its disk."""
+
+
+@dataclass(frozen=True)
+class BundledCheckpoint:
+    """What a bundle has of the newest complete checkpoint. `manifest`: None if there is none. `is_included`: its files are in the bundle;
+    `bucket_url`: they are referred to in this bucket, otherwise empty. `conversion`: its weights as safetensors."""
+
+    manifest: Manifest | None
+    is_included: bool = False
+    bucket_url: str = ""
+    conversion: Conversion = field(default_factory=Conversion)
+
+    @property
+    def shown(self) -> CheckpointFacts | None:
+        if self.manifest is None:
+            return None
+        has_safetensors = any(file.path.endswith(".safetensors") for file in self.manifest.files)
+        return CheckpointFacts(self.manifest, self.is_included, redacted(self.bucket_url), has_safetensors)
 
 
 @dataclass(frozen=True)
@@ -44,17 +83,8 @@ class Collected:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of the metrics. `time_s`: None if it is not known."""
-
-    attempt: int
-    time_s: float | None
-    progress: Progress
-
-
-def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Path, *, with_weights: bool) -> Collected:
-    """Write the files into `folder`. `manifest`: the newest complete checkpoint, None if there is none.
+def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder: Path) -> Collected:
+    """Write the files into `folder`.
 
     A log or metrics that cannot be read are noted. Raises UsageError if the code is not in the bucket as it was launched, and ExternalError
     if the store or the bucket fails.
@@ -68,13 +98,20 @@ def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Pa
     curves = curves_of(row.progress for row in rows)
     status = status_of(record, store.now_s())
     criteria = criteria_of(home, record)
+    speeds = tuple(throughput(run.spec, status.figures.run.attempts, rows))
+    seeds = seeds_of(run.spec, folder / CODE)
+    results = _results(home, run)
+    _write_curves(folder / CURVES, curves, notes)
+    notes += checkpoint.conversion.notes
+    manifest = checkpoint.manifest
     values = {
         "format": FORMAT,
         "prime_train": __version__,
         "run": run.run_id,
         "name": run.spec.name,
         "code": code,
-        "checkpoint": _checkpoint(manifest, with_weights=with_weights),
+        "checkpoint": _checkpoint(checkpoint),
+        "seeds": [asdict(seed) for seed in seeds],
         "success": [asdict(one) for one in criteria] if criteria is not None else None,
         "status": {name: value for name, value in status.row().items() if name != "success"},
         "attempts": [_attempt(one) for one in (asdict(attempt) for attempt in status.figures.run.attempts)],
@@ -86,14 +123,20 @@ def collect(home: Home, record: RunRecord, manifest: Manifest | None, folder: Pa
     _write(folder / RUN, redacted(json.dumps(values, indent=2)) + "\n")
     _write(folder / PAGE, run_page_html(page_of(store, record, sources)))
     _write_metrics(folder / METRICS, rows)
-    for curve in curves:
-        _write(folder / CURVES / f"{curve.slug}.svg", curve_svg(curve) + "\n")
+    if speeds:
+        _write_throughput(folder / THROUGHPUT, speeds)
+    if results is not None:
+        _write(folder / RESULTS, results.model_dump_json(indent=2) + "\n")
     for name, text in _machine_facts(home, run):
         _write(folder / MACHINES / name, text)
     if manifest is not None:
         _write(folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
+        if checkpoint.bucket_url:
+            _write_objects(folder / OBJECTS, manifest)
     others = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    _write(folder / README, readme(status, criteria, others, manifest, config=config, with_weights=with_weights, notes=notes))
+    others += [file.path for file in checkpoint.conversion.files]
+    about = BundleFacts(criteria, tuple(others), checkpoint.shown, config, speeds, seeds, results, tuple(notes))
+    _write(folder / README, readme(status, about))
     return Collected(status, tuple(notes))
 
 
@@ -136,7 +179,8 @@ def _put_code(home: Home, run: Run, path: Path) -> dict[str, str | None]:
     return {"repository": None, "commit": run.commit, "sha256": digest}
 
 
-def _checkpoint(manifest: Manifest | None, *, with_weights: bool) -> dict[str, object] | None:
+def _checkpoint(checkpoint: BundledCheckpoint) -> dict[str, object] | None:
+    manifest = checkpoint.manifest
     if manifest is None:
         return None
     return {
@@ -147,7 +191,8 @@ def _checkpoint(manifest: Manifest | None, *, with_weights: bool) -> dict[str, o
         "files": len(manifest.files),
         "size_bytes": manifest.size,
         "digest": manifest.digest,
-        "included": with_weights,
+        "included": checkpoint.is_included,
+        "bucket": redacted(checkpoint.bucket_url) or None,
     }
 
 
@@ -156,11 +201,11 @@ def _attempt(values: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if name != "identity"}
 
 
-def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[_Row]:
+def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[MetricLine]:
     """Yield the metrics that the attempts streamed, oldest first; of a run that streamed none, what can be found of the newest attempt."""
     try:
         streamed = [
-            _Row(one.number, row.time_s, _progress_of(row))
+            MetricLine(one.number, row.time_s, _progress_of(row))
             for one, name, pieces in outputs_of(home, record.run.run_id).texts()
             if name == METRICS_STREAM
             for row in metric_rows(lines_of(home.bucket(), pieces))
@@ -171,7 +216,7 @@ def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[_Row]:
         return
     yield from streamed
     if source is not None:
-        yield from (_Row(record.run.attempt, None, made) for made in progress_in(record.run, source))
+        yield from (MetricLine(record.run.attempt, None, made) for made in progress_in(record.run, source))
 
 
 def _progress_of(row: MetricRow) -> Progress:
@@ -179,7 +224,7 @@ def _progress_of(row: MetricRow) -> Progress:
     return Progress(row.step, row.values.get("loss"), row.values.get("reward"), others, frozenset(row.not_finite))
 
 
-def _write_metrics(path: Path, rows: Iterable[_Row]) -> None:
+def _write_metrics(path: Path, rows: Iterable[MetricLine]) -> None:
     rows = list(rows)
     others = list(dict.fromkeys(name for row in rows for name in row.progress.others))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
@@ -189,6 +234,43 @@ def _write_metrics(path: Path, rows: Iterable[_Row]) -> None:
             made: Mapping[str, float] = row.progress.others
             known = (row.time_s, row.progress.loss, row.progress.reward)
             table.writerow([row.attempt, row.progress.step, *known, *(made.get(name) for name in others)])
+
+
+def _write_curves(folder: Path, curves: Iterable[Curve], notes: list[str]) -> None:
+    """Write each curve as SVG, and as PNG if that is possible here."""
+    drawn = {curve.slug: curve_svg(curve) for curve in curves}
+    for name, svg in drawn.items():
+        _write(folder / f"{name}.svg", f"{svg}\n")
+    try:
+        for name, svg in drawn.items():
+            (folder / f"{name}.png").write_bytes(png(svg))
+    except CannotDraw as error:
+        notes.append(f"curves as PNG: {error}")
+
+
+def _write_throughput(path: Path, speeds: Iterable[Throughput]) -> None:
+    names = ("attempt", "machine", "usd_per_hour", "first_step", "last_step", "step_s", "tokens_per_s", "usd_per_million_tokens")
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(names)
+        table.writerows([getattr(one, name) for name in names] for one in speeds)
+
+
+def _write_objects(path: Path, manifest: Manifest) -> None:
+    """Write which object of the bucket holds which part of which file."""
+    with path.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["key", "stored_bytes", "file", "offset", "bytes", "blake3"])
+        for place in places(manifest):
+            chunk = place.chunk
+            key = blob_key(manifest.run, chunk.digest, chunk.codec)
+            table.writerow([key, chunk.stored, f"{manifest.folder}/{place.file.path}", place.offset, chunk.size, chunk.digest])
+
+
+def _results(home: Home, run: Run) -> RunResults | None:
+    """Return the results of the run; None if there are none yet, or they cannot be understood."""
+    content = home.bucket().get(results_key(run.run_id))
+    return parse_run_results(content.data, run.run_id) if content is not None else None
 
 
 def _machine_facts(home: Home, run: Run) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Verify a bundle that someone handed over: every hash, and that code, config and checkpoint belong to the run.
 
-Nothing is unpacked: the archive is read once as a stream, in bounded memory.
+Nothing is unpacked: the archive is read once as a stream, in bounded memory. Where the bundle refers to objects in a bucket, these can be
+compared, too.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from prime_train.checkpoints.archive import BROKEN, uncompressed
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
 from prime_train.checkpoints.unpacking import MEMBERS_MAX
+from prime_train.checkpoints.verify import verify as damaged
 from prime_train.configs.parsing import read_text
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
@@ -22,6 +24,8 @@ from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from prime_train.core.text.paths import same_but_for_case, violation_of_path
 from prime_train.core.text.safe import neutralized
 from prime_train.operations.bundle.layout import CODE, CONFIG, FORMAT, MANIFEST, REQUIRED, RUN, SUMS, WEIGHTS
+from prime_train.operations.checkpoints.progress import Progress, silent
+from prime_train.ports import Bucket
 
 KEPT_BYTES_MAX = 64 * 2**20
 """Upper limit of a file that is read as a whole. The manifest of the largest checkpoint has a few MB."""
@@ -40,13 +44,16 @@ class Flaw:
 
 @dataclass(frozen=True)
 class VerifiedBundle:
-    """A bundle that was read to its end. `step`: the step of its checkpoint, None if it has none; `flaws`: empty if it is intact."""
+    """A bundle that was read to its end. `step`: the step of its checkpoint, None if it has none; `bucket`: the bucket whose objects it
+    refers to, otherwise empty; `objects_checked`: these were compared, too; `flaws`: empty if it is intact."""
 
     run: str
     files: int
     size_bytes: int
     step: int | None
     with_weights: bool
+    bucket: str
+    objects_checked: bool
     flaws: tuple[Flaw, ...]
 
     @property
@@ -72,14 +79,24 @@ class _Bundle:
     manifest: Manifest | None = None
 
 
-def verify_bundle(file: Path) -> VerifiedBundle:
-    """Return what is wrong with the bundle. Raises UsageError if it cannot be read to its end, is no bundle, or has a member that must not
-    be unpacked."""
+def verify_bundle(file: Path, bucket: Bucket | None = None, *, progress: Progress = silent) -> VerifiedBundle:
+    """Return what is wrong with the bundle. `bucket`: where to compare the checkpoint's files, too.
+
+    Raises UsageError if the bundle cannot be read to its end, is no bundle, or has a member that must not be unpacked, and the bucket's
+    errors.
+    """
     bundle = _read(file)
     flaws = [*_of_sums(bundle), *_of_run(bundle), *_of_config(bundle), *_of_code(bundle), *_of_manifest(bundle), *_of_weights(bundle)]
     size = sum(one.size for one in bundle.files.values())
     step = bundle.manifest.step if bundle.manifest is not None else None
-    return VerifiedBundle(bundle.run, len(bundle.files), size, step, bool(_weights(bundle)), tuple(flaws))
+    url = str(_part(bundle.about, "checkpoint").get("bucket") or "")
+    compared = bucket is not None and bundle.manifest is not None
+    if bucket is not None and bundle.manifest is not None:
+        with progress(bundle.run, bundle.manifest.size) as report:
+            flaws += [
+                Flaw(neutralized(one.path), f"in the bucket: {one.what}") for one in damaged(bucket, bundle.manifest, progress=report)
+            ]
+    return VerifiedBundle(bundle.run, len(bundle.files), size, step, bool(_weights(bundle)), neutralized(url), compared, tuple(flaws))
 
 
 def _read(file: Path) -> _Bundle:

@@ -12,15 +12,18 @@ from typing import Protocol
 
 from prime_train.checkpoints.export import COPY_BYTES, KINDS, Content, fetched
 from prime_train.checkpoints.restore import CheckpointDamaged, Reported, RestoreFailed, check_folder
+from prime_train.checkpoints.torch_weights import NotConvertible
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.manifest import Manifest
 from prime_train.core.run import Run
-from prime_train.operations.bundle.contents import collect
+from prime_train.operations.bundle.contents import BundledCheckpoint, collect
 from prime_train.operations.bundle.layout import README, SUMS, WEIGHTS
+from prime_train.operations.bundle.weights import Conversion, Streamed, conversion
 from prime_train.operations.checkpoints.export import check_archive
 from prime_train.operations.checkpoints.lookup import Found, newest, verifying
+from prime_train.operations.checkpoints.pins import pin
 from prime_train.operations.checkpoints.progress import Progress, silent
 from prime_train.operations.run_lookup import find
 from prime_train.ports import Bucket
@@ -41,31 +44,47 @@ class WrittenBundle:
 
 
 def write_bundle(
-    home: Home, name: str, file: Path | None = None, *, with_weights: bool = False, replace: bool = False, progress: Progress = silent
+    home: Home,
+    name: str,
+    file: Path | None = None,
+    *,
+    with_weights: bool = False,
+    weights_in_bucket: bool = False,
+    replace: bool = False,
+    progress: Progress = silent,
 ) -> WrittenBundle:
     """Write the bundle of the run that `name` stands for to `file`, by default RUN.tar.gz in the current folder.
 
-    `with_weights`: with the files of the newest complete checkpoint, each verified. `replace`: `file` may exist. Raises UsageError if there
-    is no such run, the file cannot be written, or a file of the checkpoint is damaged, and ExternalError if the store or the bucket fails;
-    then no new file is left.
+    `with_weights`: with the files of the newest complete checkpoint, each verified, and its model as safetensors where that is possible.
+    `weights_in_bucket`: with a reference to these files in the bucket instead; the checkpoint is pinned. `replace`: `file` may exist.
+    Raises UsageError if there is no such run, the file cannot be written, or a file of the checkpoint is damaged, and ExternalError if the
+    store or the bucket fails; then no new file is left.
     """
+    if with_weights and weights_in_bucket:
+        raise UsageError("the files of the checkpoint can be in the bundle or in the bucket, not both", fix="choose one")
     record = find(home.store(), name)
     run = record.run
     file = file if file is not None else Path(f"{run.run_id}.tar.gz")
     check_archive(file, replace=replace)
     found = Found(run.run_id, home.bucket_url, home.bucket(), record, home.store().now_s())
     complete = found.catalog.complete()
-    manifest = newest(found) if with_weights else complete[0] if complete else None
+    manifest = newest(found) if with_weights or weights_in_bucket else complete[0] if complete else None
     draft = file.with_name(f".{file.name}.part")
     try:
         with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
-            collected = collect(home, record, manifest, Path(folder), with_weights=with_weights)
             weights = manifest if with_weights else None
+            converted = conversion(found.bucket, weights) if weights is not None else Conversion()
+            url = home.bucket_url if weights_in_bucket else ""
+            if manifest is not None and weights_in_bucket:
+                pin(found, manifest.step)
+            collected = collect(home, record, BundledCheckpoint(manifest, with_weights, url, converted), Path(folder))
             with progress(run.run_id, weights.size if weights is not None else 0) as report:
-                paths = _write(draft, file.name, _members(Path(folder), found, weights, report), run)
+                paths = _write(draft, file.name, _members(Path(folder), found, weights, converted, report), run)
         draft.replace(file)
     except CheckpointDamaged as error:
         raise UsageError(str(error), fix=verifying(found), code=Exit.FINDINGS) from error
+    except NotConvertible as error:
+        raise UsageError(f"a file of the checkpoint cannot be converted: it {error}", code=Exit.EXTERNAL_REFUSED) from error
     except RestoreFailed as error:
         raise UsageError(str(error), code=Exit.EXTERNAL_REFUSED) from error
     except OSError as error:
@@ -100,8 +119,8 @@ class _Hashed:
         return data
 
 
-def _members(folder: Path, found: Found, weights: Manifest | None, report: Reported) -> Iterator[_Member]:
-    """Yield the README first, the other files by name, and then those of the checkpoint."""
+def _members(folder: Path, found: Found, weights: Manifest | None, converted: Conversion, report: Reported) -> Iterator[_Member]:
+    """Yield the README first, the other files by name, then those of the checkpoint, and the weights from them."""
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     for path in sorted(paths, key=lambda path: (path != README, path)):
         with (folder / path).open("rb") as file:
@@ -109,6 +128,7 @@ def _members(folder: Path, found: Found, weights: Manifest | None, report: Repor
     if weights is not None:
         check_folder(weights, found.pattern)
         yield from _weights(found.bucket, weights, report)
+        yield from (_Member(one.path, one.weights.size, Streamed(one.weights.content())) for one in converted.files)
 
 
 def _weights(bucket: Bucket, manifest: Manifest, report: Reported) -> Iterator[_Member]:
