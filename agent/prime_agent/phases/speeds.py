@@ -17,7 +17,7 @@ from pathlib import Path
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.restore import CheckpointDamaged, read_manifest
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import Bucket, ExternalError
@@ -89,10 +89,11 @@ def slow_download(hardware: HardwareSpec, bucket: Bucket, run_id: str, point: Re
     if not wanted:
         return ""
     try:
-        sample = _sample(bucket, run_id, point)
+        manifest = read_manifest(bucket, run_id, point)
+        sample = _sample(manifest)
         if sum(place.chunk.stored for place in sample) < SAMPLE_BYTES and hardware.download_mb_per_s_min is None:
             return ""
-        measured = read_speed(bucket, run_id, sample)
+        measured = read_speed(bucket, manifest.holder, sample)
     except (ExternalError, CheckpointDamaged, Damaged) as error:
         _log.warning("the speed of downloads was not measured: %s", error)
         return ""
@@ -121,13 +122,14 @@ def write_speed(folder: Path, *, sample_bytes: int = SAMPLE_BYTES, limit_s: floa
     return _measured(write, limit_s)
 
 
-def read_speed(bucket: Bucket, run_id: str, sample: list[ChunkPosition], *, limit_s: float = MEASURE_S_MAX) -> Measured:
-    """Fetch the chunks of the sample as a restore does, and return how fast they arrived. Raises Damaged and the bucket's errors."""
+def read_speed(bucket: Bucket, holder: str, sample: list[ChunkPosition], *, limit_s: float = MEASURE_S_MAX) -> Measured:
+    """Fetch the chunks of the sample as a restore does, and return how fast they arrived. `holder`: the run that holds them. Raises Damaged
+    and the bucket's errors."""
 
     def read(meter: "_Meter") -> None:
         def one(place: ChunkPosition) -> None:
             if not meter.stopped:
-                fetch(bucket, run_id, place.chunk)
+                fetch(bucket, holder, place.chunk)
                 meter.add(place.chunk.stored)
 
         in_parallel(one, sample)
@@ -135,9 +137,9 @@ def read_speed(bucket: Bucket, run_id: str, sample: list[ChunkPosition], *, limi
     return _measured(read, limit_s)
 
 
-def _sample(bucket: Bucket, run_id: str, point: ResumePoint) -> list[ChunkPosition]:
+def _sample(manifest: Manifest) -> list[ChunkPosition]:
     """Return the first chunks of the checkpoint that together have the size of the sample, each content once."""
-    once = list({place.chunk.digest: place for place in places(read_manifest(bucket, run_id, point))}.values())
+    once = list({place.chunk.digest: place for place in places(manifest)}.values())
     before = accumulate((place.chunk.stored for place in once), initial=0)
     return [place for place, _ in takewhile(lambda pair: pair[1] < SAMPLE_BYTES, zip(once, before, strict=False))]
 

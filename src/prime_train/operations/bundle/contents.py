@@ -263,7 +263,7 @@ def _write_objects(path: Path, manifest: Manifest) -> None:
         table.writerow(["key", "stored_bytes", "file", "offset", "bytes", "blake3"])
         for place in places(manifest):
             chunk = place.chunk
-            key = blob_key(manifest.run, chunk.digest, chunk.codec)
+            key = blob_key(manifest.holder, chunk.digest, chunk.codec)
             table.writerow([key, chunk.stored, f"{manifest.folder}/{place.file.path}", place.offset, chunk.size, chunk.digest])
 
 

@@ -111,7 +111,7 @@ class _BucketFile(io.RawIOBase):
         if self._kept[0] != number:
             chunk = self._file.chunks[number]
             try:
-                self._kept = (number, fetch(self._bucket, self._manifest.run, chunk))
+                self._kept = (number, fetch(self._bucket, self._manifest.holder, chunk))
             except Damaged as flaw:
                 what = f"step {self._manifest.step} is damaged in the bucket: {self._file.path} {flaw}"
                 raise CheckpointDamaged(what, [chunk.digest]) from flaw

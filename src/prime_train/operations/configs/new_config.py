@@ -141,7 +141,10 @@ def checked_model(text: str) -> tuple[Model, Entry | None]:
             f"{text} is a vision-language model, but init writes configs only for text models", fix="choose a text model of its family"
         )
     if entry is not None and entry.kind is ModelKind.PUZZLE:
-        raise UsageError(f"{text} is no language model, and prime-rl does not train it", fix="write a config for kind trm: init --kind trm")
+        raise UsageError(
+            f"{text} is no language model, and prime-rl does not train it",
+            fix=Advice("write a config for it with ", Option(Setting.KIND, "trm")),
+        )
     if shape is None:
         similar = known.similar(text)
         fix = f"did you mean {', '.join(similar)}?" if similar else "write owner/name with the size in the name, such as Qwen/Qwen3-4B"
