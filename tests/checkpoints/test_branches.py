@@ -67,6 +67,10 @@ def test_a_branch_restores_the_bytes_of_its_source_also_when_the_source_has_prun
     assert [manifest.step for manifest in Reader(bucket, RUN_ID).catalog().manifests] == [30]
     assert [manifest.step for manifest in Reader(bucket, BRANCH).catalog().complete()] == [10]
     assert on_disk(restore(bucket, BRANCH, started.point, tmp_path / "machine")) == contents(10)
+    counted = Counted(bucket)
+    reader = Reader(counted, RUN_ID)
+    first, operations = reader.catalog(), counted.operations
+    assert (reader.catalog(), counted.operations - operations) == (first, 4), "four listings, and the record is not read again"
     prune(bucket)
     assert is_intact(bucket, BRANCH), "nor does a second clean-up, which no longer sees the source's own manifest"
 

@@ -65,6 +65,7 @@ class Reader:
         self._bucket = bucket
         self._run_id = run_id
         self._read: dict[Stat, Manifest | None] = {}
+        self._branches: dict[Stat, Manifest] = {}
 
     def catalog(self) -> Catalog:
         """Return the current catalog. Raises the bucket's errors. Blobs are listed before manifests: a blob that was written in between
@@ -81,7 +82,7 @@ class Reader:
         shared = {
             key: blob for holder in sorted({m.holder for m in manifests} - {self._run_id}) for key, blob in self._blobs(holder).items()
         }
-        branches, unread_branches = read_branches(self._bucket, self._run_id)
+        branches, unread_branches = read_branches(self._bucket, self._run_id, self._branches)
         return Catalog(self._run_id, manifests, blobs, pinned, (*unread, *unread_branches), shared, branches)
 
     def _blobs(self, run_id: str) -> dict[str, Blob]:
@@ -94,13 +95,24 @@ class Reader:
         return self._read[stat]
 
 
-def read_branches(bucket: Bucket, run_id: str) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
+def read_branches(bucket: Bucket, run_id: str, known: dict[Stat, Manifest] | None = None) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
     """Return the manifests of the branches that use content of the run, and the keys of those that cannot be read. A branch exists from the
-    moment this is recorded, so whoever deletes blobs reads this after the manifests were deleted, and before the first blob is."""
-    keys = [stat.key for stat in bucket.list(branch_prefix(run_id)) if parse_branch_key(run_id, stat.key)]
-    contents = {key: content for key in keys if (content := bucket.get(key)) is not None}
-    read = {key: branch_manifest(run_id, key, content.data) for key, content in contents.items()}
-    return tuple(m for m in read.values() if m is not None), tuple(key for key, m in read.items() if m is None)
+    moment this is recorded, so whoever deletes blobs reads this after the manifests were deleted, and before the first blob is. `known`:
+    records that were read before and are read again only if they were written since."""
+    known = known if known is not None else {}
+    manifests, unread = [], []
+    for stat in bucket.list(branch_prefix(run_id)):
+        if parse_branch_key(run_id, stat.key) is None:
+            continue
+        if stat not in known and (content := bucket.get(stat.key)) is not None:
+            manifest = branch_manifest(run_id, stat.key, content.data)
+            if manifest is None:
+                unread.append(stat.key)
+                continue
+            known[stat] = manifest
+        if stat in known:
+            manifests.append(known[stat])
+    return tuple(manifests), tuple(unread)
 
 
 def read_manifest(bucket: Bucket, key: str) -> Manifest | None:

@@ -211,7 +211,7 @@ def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
     yield "```"
     yield ""
     if branch is not None:
-        yield f"The run started from {branch.text}. The command needs that checkpoint in the bucket; without it the run starts"
+        yield f"The run started from {branch.text}. The command needs that checkpoint in the bucket; without that option the run starts"
         yield "from step 0, and ends differently."
         yield ""
     needs = [f"The control plane must have {', '.join(map(code, spec.secrets))} in its environment."] if spec.secrets else []
