@@ -31,6 +31,7 @@ from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.outputs.results import ResultsUploader
 from prime_agent.outputs.text_stream import TextStream
 from prime_agent.outputs.uploader import OutputUploader, Stopped
+from prime_agent.phases.image_environment import on_path
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
 from prime_agent.redaction import SecretsToRedact, Source
@@ -98,7 +99,7 @@ class Agent:
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         env |= lineage_variables(job, env)
         self._loan = _loan(context, disk)
-        children = for_children(os.environ, job.spec.environment, job.secrets, env)
+        children = on_path(job.spec, self._place.work, for_children(os.environ, job.spec.environment, job.secrets, env))
         self._env = with_loan(children, self._loan, job.bucket_keys)
         self._secrets = SecretsToRedact(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
         self._phases = Phases(

@@ -219,7 +219,7 @@ class Bare:
 
     def up(self, *disks: str, python: str = "") -> subprocess.CompletedProcess[str]:
         script = ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh"
-        words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", python, *disks]
+        words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", python, "/nowhere", *disks]
         environment = {"HOME": str(self.home), "PATH": str(self._bin)}
         return subprocess.run(
             words, input=script.read_text(), env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
@@ -275,7 +275,7 @@ def test_the_disk_with_the_most_room_is_taken_and_kept(tmp_path: Path) -> None:
 
 def test_half_of_the_script_does_nothing(tmp_path: Path) -> None:
     lines = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text().splitlines()
-    words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", "", "~"]
+    words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", "", "/nowhere", "~"]
     subprocess.run(words, input="\n".join(lines[:-1]), env={"HOME": str(tmp_path)}, text=True, check=True)
     assert list(tmp_path.iterdir()) == []
 

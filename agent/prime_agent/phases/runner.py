@@ -17,6 +17,7 @@ from prime_agent.gpu.reading import Gpus
 from prime_agent.outputs.restore import restore_outputs
 from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
+from prime_agent.phases.image_environment import is_described, provide
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
 from prime_agent.phases.setup import set_up
@@ -181,6 +182,8 @@ class Phases:
         else:
             self._note(f"cloning {spec.trainer.code.repo}")
             clone(spec.trainer.code, job.commit, shell.cwd, shell)
+        if spec.image is not None and is_described(spec.image):
+            provide(spec.image, shell, timeout_s=spec.health.first_step_s, note=self._note)
         set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
         if spec.hardware.gpus:
             installed = installed_versions(shell)

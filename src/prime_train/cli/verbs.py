@@ -60,6 +60,20 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             ),
         ),
     ),
+    "Images": (
+        Verb(
+            "image",
+            "prime_train.cli.image:image",
+            "Build container images from configs.",
+            verbs=(
+                Verb(
+                    "image build",
+                    "prime_train.cli.image.build:build_",
+                    "Build a container image with the agent and a trainer's environment.",
+                ),
+            ),
+        ),
+    ),
     "Estimates": (
         Verb("memory", "prime_train.cli.memory:memory", "Estimate the GPU memory that a run needs."),
         Verb("cost", "prime_train.cli.cost:cost", "Estimate what a run costs, and why."),

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, cast
 
 from prime_train.configs.loaded import LoadedConfig, is_file, is_folder, mode
 from prime_train.configs.parsing import Config, TrainerConfigFile, read_trainer_config
+from prime_train.configs.parsing.files import read_source
+from prime_train.configs.parsing.nodes import ParseAborted, finding
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import Scalar, find, place_of
 from prime_train.core.config_tree.merge import merged, nested, with_nulls
+from prime_train.core.finding import Finding
+from prime_train.core.image.requirements import flaws
 from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.definitions import OwnConfig
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.text.redaction import HIDDEN
 from prime_train.rules.command_line import changes, config_named
 from prime_train.rules.detect import format_of_command, format_of_toml, format_of_yaml
 from prime_train.rules.rule import ConfigFormat, Document, Subject
@@ -36,6 +41,7 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedCon
     """Return a run's spec with the trainer config that it names, as far as that config is on this machine, and the same for each of its
     variants. `run_secrets`: the names of the secrets that the control plane hands to runs."""
     loaded = _of_one(config, run_secrets)
+    loaded = replace(loaded, findings=(*loaded.findings, *_of_requirements(config)))
     variants = config.spec.hardware.variants if config.spec is not None else ()
     if not variants:
         return loaded
@@ -47,6 +53,36 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedCon
         sources={file: text for one in (loaded, *(one for _, one in read)) for file, text in one.sources.items()},
         others=loaded.others.union(*(one.others for _, one in read)),
     )
+
+
+def _of_requirements(config: Config) -> list[Finding]:
+    """Return what keeps the requirements of the image from being installed, as far as they are on this machine."""
+    spec, root = config.spec, config.root
+    if spec is None or root is None or spec.image is None or spec.trainer.code.ref is not None:
+        return []
+    code = spec.trainer.code
+    found = []
+    for at, name in enumerate(spec.image.requirements):
+        path = _found(_trees(config.file, code.folder), name)
+        if path is not None:
+            found += requirement_findings(path)
+        elif code.repo is None:
+            place = place_of(root, ("image", "requirements", at))
+            message = f"there is no file {name} in the working tree, from which the image's requirements are read"
+            fix = "check the path, which is relative to the working tree"
+            found.append(Finding("PT025", message, config.file, place.line, place.column, fix=fix, value=name))
+    return found
+
+
+def requirement_findings(path: Path) -> list[Finding]:
+    """Return what is wrong with a file of requirements."""
+    try:
+        text = read_source(path)
+    except ParseAborted as halt:
+        return [finding(str(path), halt.draft)]
+    return [
+        Finding("PT025", flaw.message, str(path), flaw.line, fix=flaw.fix, value=HIDDEN if flaw.is_secret else "") for flaw in flaws(text)
+    ]
 
 
 def _of_variant(config: Config, number: int) -> Config:

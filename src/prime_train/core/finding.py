@@ -37,6 +37,8 @@ CODES: dict[str, str] = {
     "PT022": "a placeholder was not filled in",
     "PT023": "this machine does not meet the requirements",
     "PT024": "the newest run does not meet what the config requires of its results",
+    "PT025": "requirements of the image are missing, not pinned by hashes, or hold a secret",
+    "PT026": "the provider does not start machines from this image",
     "PT030": "the working tree cannot be packed, or lacks files that the command names",
     "PT090": "an ignore comment without a reason",
     "PT091": "an ignore comment for a finding that cannot be ignored",

@@ -30,9 +30,10 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from prime_train.core import prime_rl
 from prime_train.core.after.steps import violation_of_env, violation_of_steps
 from prime_train.core.causes import Cause
+from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
 from prime_train.core.offers import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
-from prime_train.core.registry.providers import PROVIDERS
+from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.requirements import parse_requirement
 from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Spot
@@ -57,6 +58,7 @@ _VARIANT_KEY = re.compile(
 )
 _ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 _TAG = r"^[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?$"
+_PACKAGE = r"^[a-z0-9][a-z0-9+.-]{0,99}(=[A-Za-z0-9.+:~-]{1,100})?$"
 
 
 def _inside(value: str) -> str:
@@ -89,6 +91,7 @@ Deadline = Annotated[str, BeforeValidator(lambda v: _deadline(v) if isinstance(v
 EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Tag = Annotated[str, Field(pattern=_TAG)]
 Requirement = Annotated[str, AfterValidator(lambda line: parse_requirement(line).text)]
+Package = Annotated[str, Field(pattern=_PACKAGE)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
 IntegerGib = Annotated[int, BeforeValidator(parse_integer_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
@@ -318,6 +321,9 @@ class HardwareSpec(Part):
     """The only provider of machines; `local` is this machine. By default those that the control plane rents from."""
     providers: tuple[Annotated[str, NameIn(PROVIDERS)], ...] = ()
     """Several providers to rent from: all their offers are ranked together."""
+    image: str | None = None
+    """The image that the machine starts from: one of the provider's own, such as cuda_12_6_pytorch_2_7; template:ID, a template made with
+    the provider; or registry/name@sha256:DIGEST, where the provider takes that. By default one that the control plane chooses."""
     gpus: tuple[str, ...] = ()
     """GPU kinds in order of preference; empty: any machine, with or without a GPU."""
     count: int = Field(default=1, ge=1, le=16)
@@ -346,6 +352,13 @@ class HardwareSpec(Part):
         own = [name for name in self.providers if not PROVIDERS[name].is_rented]
         if own:
             raise ValueError(f"providers: {own[0]} rents nothing; to train there and nowhere else, write provider: {own[0]}")
+        return self
+
+    @model_validator(mode="after")
+    def _image_suits_the_provider(self) -> Self:
+        violation = violation_of_image(allowed_providers(self), self.image)
+        if violation is not None:
+            raise ValueError(f"image: {violation}")
         return self
 
     @model_validator(mode="after")
@@ -545,6 +558,28 @@ class AlertSpec(Part):
     """Name of the control plane's environment variable that holds a URL for JSON alerts."""
 
 
+class ImageSpec(Part):
+    """The container image that `prime-train image build` makes: the agent and the trainer's environment. On a machine that started from
+    another image, the environment is installed instead."""
+
+    base: str = BASE_IMAGE
+    """Image to start from, with its digest; it needs Debian's or Ubuntu's packages and Python 3.11 or later with venv."""
+    packages: tuple[Package, ...] = ()
+    """Debian or Ubuntu packages to install, such as git; with a version, such as git=1:2.39.5-0+deb12u2, a build is reproducible."""
+    requirements: tuple[InsidePath, ...] = ()
+    """Files in the working tree with pinned requirements and their hashes, as `uv pip compile --generate-hashes` writes them. They are
+    installed into the virtual environment .venv of the working tree, before `setup`."""
+    root: bool = False
+    """Whether the container runs as root, which providers need that log in to containers as root."""
+
+    @field_validator("base")
+    @classmethod
+    def _is_pinned(cls, value: str) -> str:
+        if not is_reference(value):
+            raise ValueError(f"{value[:SHOWN_CHARS]!r} is not an image with its digest; write registry/name@sha256:DIGEST")
+        return value
+
+
 class WandbSpec(Part):
     project: str = Field(min_length=1)
     entity: str | None = None
@@ -582,6 +617,7 @@ class RunSpec(Part):
     trainer: TrainerSpec
     budget: BudgetSpec
     hardware: HardwareSpec = HardwareSpec()
+    image: ImageSpec | None = None
     setup: tuple[str, ...] = ()
     """Commands that prepare the working tree, in order."""
     verification: tuple[VerifySpec, ...] = ()
@@ -617,6 +653,12 @@ class RunSpec(Part):
             named = _with(self.trainer.prime_rl, run_name=self.trainer.prime_rl.run_name or self.name)
             # The model is frozen; setting a field is safe because the spec is not in use before validation ends.
             object.__setattr__(self, "trainer", self.trainer.model_copy(update={"prime_rl": named}))
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_environment(self) -> Self:
+        if self.image is not None and self.image.requirements and self.trainer.prime_rl is not None:
+            raise ValueError("image.requirements: prime-rl is installed with its own locked requirements; delete this key")
         return self
 
     @model_validator(mode="after")

@@ -100,6 +100,16 @@ def test_an_order_repeats_the_row_with_a_ceiling_for_its_price(fake: FakePrime) 
     assert pod.usd_per_hour == 1.6568
 
 
+@pytest.mark.parametrize(
+    ("image", "sent"),
+    [("prime_rl", {"image": "prime_rl"}), ("template:cm3x8", {"image": "custom_template", "customTemplateId": "cm3x8"})],
+)
+def test_a_machine_starts_from_the_image_that_the_run_names(fake: FakePrime, image: str, sent: dict[str, str]) -> None:
+    rent(pods_of(fake), HARDWARE.model_copy(update={"image": image}))
+    order = ordered(fake)["pod"]
+    assert {name: order[name] for name in ("image", "customTemplateId") if name in order} == sent
+
+
 def test_the_ceiling_is_never_above_what_the_run_allows(fake: FakePrime) -> None:
     rent(pods_of(fake), HARDWARE.model_copy(update={"usd_per_hour_max": 0.63}))
     assert ordered(fake)["pod"]["maxPrice"] == 0.63

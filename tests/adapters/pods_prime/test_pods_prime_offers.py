@@ -270,6 +270,13 @@ def test_a_row_that_names_no_images_gets_our_first() -> None:
     assert Terms(("x", "custom_template")).image(row()) == "custom_template"
 
 
+def test_the_image_that_the_run_names_is_the_only_one_that_suits() -> None:
+    assert Terms().image(row(images=["ubuntu_22_cuda_12", "prime_rl"]), "prime_rl") == "prime_rl"
+    assert the_offer(wants(image="prime_rl")).hindrance == "has none of the images prime_rl"
+    assert the_offer(wants(image="template:c1")).hindrance == ""
+    assert the_offer(wants(image="template:c1"), images=[IMAGE]).hindrance == "does not start from templates"
+
+
 # ----------------------------------------------------------------------------------------------------------------- ids and order
 
 

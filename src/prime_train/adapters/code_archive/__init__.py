@@ -8,7 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from prime_train.adapters.code_archive.git import Checkout, checkout_of, commit_of, files_of, is_commit, same_repository, without_password
+from prime_train.adapters.code_archive.git import (
+    Checkout,
+    checkout_of,
+    commit_of,
+    files_of,
+    is_commit,
+    same_repository,
+    tracked_files,
+    without_password,
+)
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.text.paths import link_stays_inside
 
@@ -22,6 +31,7 @@ __all__ = [
     "pack",
     "same_repository",
     "survey",
+    "tracked_files",
     "without_password",
 ]
 

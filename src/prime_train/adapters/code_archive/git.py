@@ -71,6 +71,13 @@ def files_of(folder: Path) -> list[str] | None:
     return sorted({os.fsdecode(name) for name in listed.split(b"\0") if name})
 
 
+def tracked_files(folder: Path) -> frozenset[str] | None:
+    """Return the paths below `folder` that git tracks; None if `folder` is not in a git checkout. Raises PermanentError if the repository
+    belongs to another user."""
+    listed = _git(folder, "ls-files", "-z", "--cached")
+    return None if listed is None else frozenset(os.fsdecode(name) for name in listed.split(b"\0") if name)
+
+
 def checkout_of(folder: Path) -> Checkout | None:
     """Return the checkout that contains `folder`; None if there is none, or it has no commit yet. Raises PermanentError if the repository
     belongs to another user."""

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 from prime_train.adapters.pods_prime import gpus
 from prime_train.adapters.pods_prime.models import Amount, Row
+from prime_train.core.image.choice import TEMPLATE
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 
 PROVIDER = "prime"
 SOLD_OUT = "unavailable"
+OF_A_TEMPLATE = "custom_template"
+"""Prime's name for the image of a machine that starts from a template of the user."""
 DISK_RESERVED_GB = {"runpod": 40}
 """Space in GB, by provider, that the provider keeps of an ordered disk for its own file system."""
 
@@ -42,10 +45,21 @@ class Terms:
     images: tuple[str, ...] = ("ubuntu_22_cuda_12", "cuda_12_6_pytorch_2_7", "cuda_12_4_pytorch_2_6", "cuda_12_4_pytorch_2_5")
     secure_only: bool = False
 
-    def image(self, row: Row) -> str | None:
-        """Return the image to order, or None if the row offers none of `images`. If a row lists no images, the first of `images` is
-        requested."""
-        return next((name for name in self.images if not row.images or name in row.images), None)
+    def image(self, row: Row, wanted: str | None = None) -> str | None:
+        """Return the image to order, or None if the row offers none that suits. `wanted`: the image that the run names; without it, one of
+        `images`. If a row lists no images, the first that suits is requested."""
+        return next((name for name in self.suitable(wanted) if not row.images or name in row.images), None)
+
+    def suitable(self, wanted: str | None) -> tuple[str, ...]:
+        """Return the names of the images that may be ordered."""
+        if wanted is None:
+            return self.images
+        return (OF_A_TEMPLATE if template_of(wanted) else wanted,)
+
+
+def template_of(image: str | None) -> str | None:
+    """Return the id of the template that the run names as its image; None if it names none."""
+    return image.removeprefix(TEMPLATE) if image is not None and image.startswith(TEMPLATE) else None
 
 
 def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
@@ -154,8 +168,10 @@ def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
         return "has an ARM64 processor, but agents and trainers are installed for x86-64"
     if row.prepaid_time:
         return f"must be paid {row.prepaid_time:g} h in advance, even if it is used for less"
-    if terms.image(row) is None:
-        return f"has none of the images {', '.join(terms.images)}"
+    if terms.image(row, hardware.image) is None:
+        if template_of(hardware.image):
+            return "does not start from templates"
+        return f"has none of the images {', '.join(terms.suitable(hardware.image))}"
     if terms.secure_only and row.security != "secure_cloud":
         return f"is {row.security or 'of no known security'}, but only secure_cloud is allowed"
     if _disk_most_gb(row) is None:

@@ -79,7 +79,8 @@ class PrimePods:
         self._owner(renting=name)
         row = self._row(offer.offer_id, hardware)
         requested, ceiling_usd = offers.requested_machine(row, hardware), self._ceiling_usd(offer.offer_id, row, hardware)
-        body = _order(self._mark.on(name), row, requested, ceiling_usd, image=self._terms.image(row), ssh_key_id=self._key_id())
+        image = (self._terms.image(row, hardware.image), offers.template_of(hardware.image))
+        body = _order(self._mark.on(name), row, requested, ceiling_usd, image=image, ssh_key_id=self._key_id())
         try:
             rented = self._client.create(body | self._client.paid_by())
         except LimitReached:
@@ -196,9 +197,10 @@ class PrimePods:
 
 
 def _order(
-    name: str, row: Row, requested: RequestedMachine, ceiling_usd: float, *, image: str | None, ssh_key_id: str
+    name: str, row: Row, requested: RequestedMachine, ceiling_usd: float, *, image: tuple[str | None, str | None], ssh_key_id: str
 ) -> dict[str, object]:
     """Return the body of the create call, which repeats one row. Empty fields are left out, because unknown or empty fields are refused.
+    `image`: the name of the image, and the id of the template if it is that of one.
 
     It contains no settings and no secrets: whether variables given here reach a login shell is not documented. Prime's automatic restart is
     off, because what it keeps is not documented either; the watcher restarts runs.
@@ -213,7 +215,8 @@ def _order(
         "vcpus": requested.vcpus,
         "memory": requested.memory_gb,
         "maxPrice": ceiling_usd,
-        "image": image,
+        "image": image[0],
+        "customTemplateId": image[1],
         "dataCenterId": row.data_center,
         "country": row.country,
         "security": row.security,

@@ -16,6 +16,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
+from prime_train.core.image.contents import digest_of
 from prime_train.ports import PermanentError
 
 DISTRIBUTION = "prime-train"
@@ -48,7 +49,12 @@ def pack() -> Parcel:
     if len(files) > FILES_MAX:
         raise PermanentError(f"{len(files)} files are too many for a wheel of prime-train; check its folders for other files")
     parts = {name: _zipped(files), PINS: _pins()}
-    return Parcel(parts, hashlib.sha256(b"".join(hashlib.sha256(data).digest() for data in parts.values())).hexdigest()[:16])
+    return Parcel(parts, digest_of(parts))
+
+
+def package_folders() -> tuple[Path, ...]:
+    """Return the folders of the packages that are sent. Raises PermanentError if they are not available as files."""
+    return tuple(map(_folder, PACKAGES))
 
 
 def _distribution() -> Distribution:

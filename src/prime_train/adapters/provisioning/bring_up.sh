@@ -1,4 +1,4 @@
-# Brings the agent up on this machine: sh -s -- look|up ATTEMPT DIGEST PYTHON DISK...
+# Brings the agent up on this machine: sh -s -- look|up ATTEMPT DIGEST PYTHON IMAGE DISK...
 #
 # It comes by standard input, over a connection that may end at any byte. So all of it is functions, and only the last line does anything:
 # half a script does nothing. Whatever it is asked may be asked again, after any part of it was done, and by two at once.
@@ -8,7 +8,8 @@
 #   ~/.prime-train/ATTEMPT/         ticket.json, pid, disk (where the agent works), agent.out (what it printed)
 #   ~/.prime-train/lock             held by who installs or starts; the agent does not inherit it
 #
-# PYTHON: one that has the agent already; empty: install it. Exit codes: 75 later perhaps, 78 never on this machine. The last line says why.
+# PYTHON: one that has the agent already; empty: install it, unless the folder IMAGE, which is part of an image that prime-train has built,
+# has just this agent, every file as it was built. Exit codes: 75 later perhaps, 78 never on this machine. The last line says why.
 
 LOCK_S_MAX=5
 START_TENTHS_MAX=300
@@ -20,8 +21,8 @@ later() { echo "$1"; exit 75; }
 never() { echo "$1"; exit 78; }
 
 main() {
-  verb=$1 attempt=$2 digest=$3 python=$4
-  shift 4
+  verb=$1 attempt=$2 digest=$3 python=$4 image=$5/agent-$3
+  shift 5
   root=$HOME/.prime-train
   folder=$root/$attempt files=$root/files-$digest venv=$root/venv-$digest
   mask=$(umask)
@@ -35,7 +36,7 @@ main() {
 look() {
   if runs; then
     echo running
-  elif [ -n "$python" ] || [ -e "$venv/whole" ]; then
+  elif [ -n "$python" ] || [ -e "$venv/whole" ] || is_in_image; then
     echo installed
   else
     echo bare
@@ -52,7 +53,9 @@ up() {
   if runs; then
     return
   fi
-  if [ -z "$python" ]; then
+  if [ -z "$python" ] && is_in_image; then
+    python=$image/venv/bin/python
+  elif [ -z "$python" ]; then
     # In a shell of its own: the agent and what it starts keep the user's environment.
     (install) || exit
     python=$venv/bin/python
@@ -70,6 +73,17 @@ runs() {
 command_of() { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null
 
 has_ended() { [ ! -e "/proc/$1" ] || grep -qs '^State:.[ZX]' "/proc/$1/status"; }
+
+# What it was installed from has the hash of what would be sent, each file has the hash of when the image was built, and there is no other.
+is_in_image() {
+  [ -s "$image/sums" ] && (
+    cd "$image" &&
+      [ "$(cd files && LC_ALL=C && export LC_ALL && sha256sum -- * | sha256sum | cut -c 1-16)" = "$digest" ] &&
+      sha256sum --check --status --strict sums &&
+      [ "$(find files venv -type f | wc -l)" -eq "$(wc -l <sums)" ] &&
+      find files venv -type l -printf '%p -> %l\n' | LC_ALL=C sort | cmp -s - links
+  )
+}
 
 install() {
   python=$venv/bin/python

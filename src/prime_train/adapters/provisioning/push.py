@@ -12,6 +12,7 @@ from pathlib import Path
 
 from prime_train.adapters.provisioning.agent_bundle import pack
 from prime_train.adapters.ssh import Address, CommandResult, KnownHosts, LoginKey, Shell, connect
+from prime_train.core.image.contents import FOLDER
 from prime_train.core.wire import Ticket
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -25,9 +26,11 @@ _LOOKED = re.compile(r"^(running|installed|bare)$", re.MULTILINE)
 @dataclass(frozen=True)
 class Recipe:
     """How the agent is installed on a machine. `python`: an interpreter there that already has the agent (an image may contain it); if
-    empty, the agent is installed. `disks`: candidate folders for the agent's work; the writable one with the most free space is used."""
+    empty, the agent is installed. `image`: the folder in which images that prime-train has built hold the agent. `disks`: candidate
+    folders for the agent's work; the writable one with the most free space is used."""
 
     python: str = ""
+    image: str = FOLDER
     disks: tuple[str, ...] = DISKS
 
 
@@ -74,7 +77,7 @@ class AgentPusher:
         self._progress("started")
 
     def _script(self, shell: Shell, verb: str, attempt: str, digest: str) -> CommandResult:
-        words = ("sh", "-s", "--", verb, attempt, digest, self._recipe.python, *self._recipe.disks)
+        words = ("sh", "-s", "--", verb, attempt, digest, self._recipe.python, self._recipe.image, *self._recipe.disks)
         return shell.run(shlex.join(words), stdin=_SCRIPT.read_bytes(), limit_s=INSTALL_S_MAX)
 
     def _send(self, shell: Shell) -> None:

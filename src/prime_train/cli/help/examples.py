@@ -46,6 +46,11 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("with a reference to these files in the bucket instead", "prime-train bundle demo --weights-in-bucket"),
         ("check one that was handed over", "prime-train bundle --verify demo-x4k2p.tar.gz"),
     ),
+    "image build": (
+        ("build the image that a config describes", "prime-train image build configs/my-run.yaml --name ghcr.io/me/my-run"),
+        ("print its Dockerfile", "prime-train image build configs/my-run.yaml --print"),
+        ("write what it is built from", "prime-train image build configs/my-run.yaml --output context"),
+    ),
     "ssh": (("open a shell on its machine", "prime-train ssh demo"),),
     "stop": (
         ("save, upload and give back the machine", "prime-train stop demo"),

@@ -244,6 +244,17 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "flaws[].path": "file with which something is wrong",
         "flaws[].what": "what is wrong",
     },
+    "image build": {
+        "image": "name of the image with its tag",
+        "builder": "program that built it",
+        "environment": "hash of the trainer's environment in it; empty: it has none",
+    },
+    "image build --output": {
+        "folder": "folder into which the build context was written",
+        "image": "name of the image with its tag",
+        "environment": "hash of the trainer's environment in it; empty: it has none",
+        "files[]": "files of the build context, the Dockerfile among them",
+    },
     "diagnose": {
         "run": "id of the run",
         **_of_each(_STATUS, "status"),

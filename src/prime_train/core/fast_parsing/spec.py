@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 from prime_train.core import prime_rl
 from prime_train.core.after.steps import violation_of_env, violation_of_steps
 from prime_train.core.fast_parsing.spec_fields import FIELDS
-from prime_train.core.registry.providers import PROVIDERS
+from prime_train.core.image.choice import is_reference, violation_of_image
+from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec_choices import Compress, Spot
 from prime_train.core.text.globs import violation_of_outputs
@@ -23,7 +24,7 @@ from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, pars
 
 if TYPE_CHECKING:
     from prime_train.core.config_tree import Plain
-    from prime_train.core.spec import RunSpec
+    from prime_train.core.spec import HardwareSpec, RunSpec
 
 _BRACES = frozenset("{}")
 _CHOICES: dict[str, type[StrEnum]] = {"Compress": Compress, "Spot": Spot}
@@ -179,7 +180,13 @@ def _has_only(text: str, *known: str) -> bool:
 def _hardware(hardware: Part) -> bool:
     if hardware.providers and (hardware.provider is not None or len(set(hardware.providers)) < len(hardware.providers)):
         return False
+    if violation_of_image(allowed_providers(cast("HardwareSpec", hardware)), hardware.image) is not None:
+        return False
     return all(PROVIDERS[name].is_rented for name in hardware.providers) and (not hardware.gpus or hardware.count in (1, 2, 4, 8, 16))
+
+
+def _image(image: Part) -> bool:
+    return is_reference(image.base)
 
 
 def _checkpoints(checkpoints: Part) -> bool:
@@ -203,6 +210,8 @@ def _run(spec: Part) -> bool:
     if set(spec.environment) & set(spec.secrets):
         return False
     part = spec.trainer.prime_rl
+    if part is not None and spec.image is not None and spec.image.requirements:
+        return False
     if part is not None:
         part.run_name = part.run_name or spec.name
         part.folder = prime_rl.run_folder(part.output, part.run_name)
@@ -239,6 +248,7 @@ _SENSE: dict[str, Callable[[Part], bool]] = {
     "PrimeRlSpec": _prime_rl,
     "TrainerSpec": _trainer,
     "HardwareSpec": _hardware,
+    "ImageSpec": _image,
     "CheckpointSpec": _checkpoints,
     "HealthSpec": _health,
     "SuccessSpec": _success,

@@ -11,6 +11,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "trainer": (("part", "TrainerSpec"),),
         "budget": (("part", "BudgetSpec"),),
         "hardware": (("part", "HardwareSpec"), {}),
+        "image": (("null", ("part", "ImageSpec")), None),
         "setup": (("list", ("text", "", 0)), ()),
         "verification": (("list", ("part", "VerifySpec")), ()),
         "smoke": (("null", ("part", "SmokeSpec")), None),
@@ -70,6 +71,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "HardwareSpec": {
         "provider": (("null", ("provider",)), None),
         "providers": (("list", ("provider",)), ()),
+        "image": (("null", ("text", "", 0)), None),
         "gpus": (("list", ("text", "", 0)), ()),
         "count": (("integer", 1, None, 16), 1),
         "variants": (("other",), ()),
@@ -79,6 +81,12 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "open_files_min": (("null", ("integer", 256, None, None)), None),
         "disk_mb_per_s_min": (("null", ("integer", 0, None, 100000)), None),
         "download_mb_per_s_min": (("null", ("integer", 0, None, 100000)), None),
+    },
+    "ImageSpec": {
+        "base": (("text", "", 0), "docker.io/library/python@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254"),
+        "packages": (("list", ("text", "^[a-z0-9][a-z0-9+.-]{0,99}(=[A-Za-z0-9.+:~-]{1,100})?$", 0)), ()),
+        "requirements": (("list", ("inside",)), ()),
+        "root": (("flag",), False),
     },
     "VerifySpec": {
         "path": (("inside",),),

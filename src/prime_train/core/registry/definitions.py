@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,6 +78,17 @@ class TrainerKind:
     """The spelling of null in the trainer's own config; empty: there is none."""
 
 
+class ImageForm(StrEnum):
+    """How a config names the image that a machine starts from."""
+
+    NAME = "name"
+    """One of the provider's own images."""
+    TEMPLATE = "template"
+    """A template that was made with the provider, by its id."""
+    REFERENCE = "reference"
+    """An image in a registry, by its digest."""
+
+
 @dataclass(frozen=True)
 class ProviderKind:
     """A provider of machines; its key in the registry is what `hardware.provider` and `hardware.providers` contain."""
@@ -93,6 +105,10 @@ class ProviderKind:
     """Advice for the user if the provider is not set up."""
     documentation: str = ""
     """The address of its documentation."""
+    image_forms: tuple[ImageForm, ...] = ()
+    """The forms of `hardware.image` that it takes."""
+    image_advice: str = "it does not start machines from an image that a config names; delete this key"
+    """Why it takes no other forms, and after a semicolon what to do instead."""
 
     @property
     def summary(self) -> str:

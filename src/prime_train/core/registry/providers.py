@@ -3,19 +3,29 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from prime_train.core.registry.definitions import ProviderKind
+from prime_train.core.registry.definitions import ImageForm, ProviderKind
 
 LOCAL = "local"
 """Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's name."""
 
 PROVIDERS: dict[str, ProviderKind] = {
-    LOCAL: ProviderKind("prime_train.adapters.pods_local.provider:LocalProvider", "this machine", is_rented=False),
+    LOCAL: ProviderKind(
+        "prime_train.adapters.pods_local.provider:LocalProvider",
+        "this machine",
+        is_rented=False,
+        image_advice="provider local trains on this machine as it is and starts it from no image; delete this key",
+    ),
     "prime": ProviderKind(
         "prime_train.adapters.pods_prime.provider:PrimeProvider",
         "Prime Intellect",
         credentials=("PRIME_API_KEY",),
         advice="set PRIME_API_KEY, or log in with `prime login` and set PRIME_TRAIN_PROVIDER=prime",
         documentation="https://docs.primeintellect.ai",
+        image_forms=(ImageForm.NAME, ImageForm.TEMPLATE),
+        image_advice=(
+            "Prime Intellect starts machines from its own images and from templates, but not from an image in a registry; "
+            "make a template of the image on its dashboard, and write template:ID with the template's id"
+        ),
     ),
 }
 

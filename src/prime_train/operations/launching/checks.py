@@ -10,6 +10,7 @@ from prime_train.configs.unset_secrets import place_of, unset_secrets
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
 from prime_train.core.finding import Finding
+from prime_train.core.image.choice import violation_of_image
 from prime_train.core.offers import rank
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
@@ -24,7 +25,13 @@ ZEROS_MAX = 16
 def found_for(read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...] = ()) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Return all findings on the spec as it would be launched, and the text of each file. The findings are those of `validate`, those on
     what is missing on this machine, and `more`."""
-    found = (*_placeholder(spec, read), *_left_behind(spec, read), *unset_secrets(spec, home.environment, read.file, read.source), *more)
+    found = (
+        *_image_not_taken(spec, read),
+        *_placeholder(spec, read),
+        *_left_behind(spec, read),
+        *unset_secrets(spec, home.environment, read.file, read.source),
+        *more,
+    )
     return check_run_config(replace(read, spec=spec), found, run_secrets=home.run_secrets)
 
 
@@ -93,6 +100,16 @@ def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
     rented = " or ".join(name for name, row in PROVIDERS.items() if row.is_rented)
     fix = f"request what this machine has, or set hardware.provider to {rented} to rent a machine"
     yield Finding("PT023", f"this machine (provider local) {why}", read.file, line, column, fix=fix)
+
+
+def _image_not_taken(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
+    """Return a finding if the provider starts no machine from the image. A config without a provider was read without this check."""
+    violation = violation_of_image(allowed_providers(spec.hardware), spec.hardware.image)
+    if violation is None:
+        return ()
+    message, _, fix = violation.rpartition("; ")
+    line, column = place_of(read.source, spec.hardware.image or "")
+    return (Finding("PT026", message, read.file, line, column, fix=fix, value=spec.hardware.image or ""),)
 
 
 def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:

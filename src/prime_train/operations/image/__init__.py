@@ -1,0 +1,1 @@
+"""Build a container image with the agent and the trainer's environment."""
