@@ -68,7 +68,7 @@ def command(builder: str, image: str, folder: Path) -> list[str]:
     if builder == "docker":
         return ["docker", "build", "--provenance=false", *common]
     # The image and its layers get this time, too; docker takes it from the argument.
-    return [builder, "build", "--format=docker", "--layers=false", f"--timestamp={EPOCH_S}", *common]
+    return [builder, "build", "--layers=false", f"--timestamp={EPOCH_S}", *common]
 
 
 def find_builder(wanted: str = "") -> str:
