@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import yaml
 
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
-from prime_train.core.keys import EVIDENCE, RUNS
+from prime_train.core.keys import EVIDENCE, METRICS_STREAM, RUNS, attempt_results_key, piece_key, results_key
 from prime_train.operations.aws.code import template
 from tests.waiting import HANG_S
 
@@ -85,6 +86,25 @@ def test_no_function_may_do_everything() -> None:
                 actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
                 assert not [action for action in actions if "*" in action]
                 assert statement["Resource"] != "*"
+
+
+def test_the_dashboard_may_read_results_and_metrics_and_the_watcher_may_write_results() -> None:
+    read = [results_key("tiny-1"), attempt_results_key("tiny-1", 1, "0" * 16), piece_key("tiny-1", 1, "0" * 16, METRICS_STREAM, 1)]
+    assert [key for key in read if not _may("Webhook", "s3:GetObject", key)] == []
+    assert not _may("Webhook", "s3:GetObject", "runs/tiny-1/blobs/weights")
+    assert [key for key in read if not _may("Watcher", "s3:GetObject", key)] == []
+    assert _may("Watcher", "s3:PutObject", results_key("tiny-1"))
+
+
+def _may(function: str, action: str, key: str) -> bool:
+    """Return whether the function's own policies allow the action on that object of the bucket."""
+    statements = [one for policy in resources()[function]["Properties"]["Policies"] for one in policy["Statement"]]
+    listed = [(_all(one["Action"]), _all(one["Resource"])) for one in statements]
+    return any(action in actions and any(fnmatchcase(f"${{Bucket.Arn}}/{key}", str(each)) for each in found) for actions, found in listed)
+
+
+def _all(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def test_the_schedule_never_repeats_a_call() -> None:
