@@ -93,6 +93,7 @@ class Agent:
                 job.deadline_in_s,
                 trained=job.trained,
                 after_done=job.after_done,
+                after_failed=job.after_failed,
             )
         )
         self._trainer = trainer_for(job.spec)
@@ -122,7 +123,7 @@ class Agent:
         self._leaving = threading.Event()
         self._uploader = self._checkpoint_uploader()
         self._outputs = self._output_uploader()
-        self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity)
+        self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)
         self._steps = self._step_commands()
         self._are_outputs_open = False
         self._streams = self._text_streams()

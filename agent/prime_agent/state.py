@@ -42,6 +42,8 @@ class Job:
     """Whether an earlier attempt has trained to the end, with the checkpoint of `resume_step`."""
     after_done: int = 0
     """Number of steps under `after` that earlier attempts have done."""
+    after_failed: str = ""
+    """The steps among these that failed, and why."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def initial(job: Job) -> AgentState:
         job,
         HeartbeatChannel(heartbeat_s=job.spec.health.heartbeat_s),
         transfers=Transfers(uploaded_step=resume_step),
-        after=AfterSteps(done=job.after_done if job.trained else 0),
+        after=AfterSteps(done=job.after_done, failed=job.after_failed) if job.trained else AfterSteps(),
         evaluations=scheduled(job.spec.after, resume_step),
         committed_step=resume_step,
     )

@@ -98,9 +98,9 @@ def test_another_machine_goes_on_with_the_first_step_that_is_not_done_and_does_n
     point = ResumePoint(step=30, attempt=1, key=manifest_key(RUN_ID, 30, 1))
     exports = {"name": "export", "run": 'cat tested/30.txt > exported.txt; test -e "$PRIME_TRAIN_CHECKPOINT/weights.npz"'}
     wanted = a_spec(first, exports, smoke={"command": "touch smoked"})
-    with attempt(tmp_path, wanted, files=FILES, resume=point, attempt=2, trained=True, after_done=1) as second:
+    with attempt(tmp_path, wanted, files=FILES, resume=point, attempt=2, trained=True, after_done=1, after_failed="a failed") as second:
         last, ended = the_exit(second)
-        assert (ended.cause, last.trained, last.after_done, last.after_failed) == (Cause.FINISHED, True, 2, "")
+        assert (ended.cause, last.trained, last.after_done, last.after_failed) == (Cause.FINISHED, True, 2, "a failed")
         assert (second.disk / "work/exported.txt").read_text() == "maths"
         assert second.log("trainer.log") == "(no trainer.log)"
         assert not (second.disk / "work/smoked").exists()

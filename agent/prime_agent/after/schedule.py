@@ -36,7 +36,7 @@ class AfterSteps:
     end: StepEnd | None = None
     """The end of the current step, whose outputs are being uploaded."""
     failed: str = ""
-    """The steps that failed in this attempt, and why."""
+    """The steps that failed, in this attempt or an earlier one, and why."""
     refused: str = ""
     """Outputs that were known to be refused when the last step was over."""
 

@@ -79,6 +79,7 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
     facts += saving.facts(one.saving) if one.saving is not None else []
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
     facts += success.facts(one.success or ())
+    facts += [("after training", one.after.text)] if one.after is not None else []
     facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
     facts += [("training", one.figures.trained)] if one.figures.trained else []
     facts += [("deadline", one.figures.deadline)] if one.figures.deadline else []

@@ -68,7 +68,7 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_PROBLEM_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "trained", "after_done", "started_from")
+LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "trained", "after_done", "after_failed", "started_from")
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 AttemptNumber = Annotated[int, Field(ge=1, le=10**9)]
@@ -303,6 +303,8 @@ class Bootstrap(Answered):
     """The trainer has ended with success in an earlier attempt, with the checkpoint `resume`: only steps under `after` are left."""
     after_done: int = 0
     """Number of steps under `after` that earlier attempts have done."""
+    after_failed: str = ""
+    """The steps among these that failed, and why."""
     started_from: str = ""
     """The checkpoints of other runs from which the run was started, newest first, such as a-456@100; empty: it was started from step 0."""
 

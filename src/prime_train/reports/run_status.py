@@ -8,6 +8,7 @@ from prime_train.core.run import Ancestor
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
+from prime_train.reports.after import StepsAfter, steps_after
 from prime_train.reports.durability import SaveStatus, save_status
 from prime_train.reports.gpus import GpusNow, gpus_now
 from prime_train.reports.open_alerts import OpenAlert, open_alerts
@@ -28,7 +29,8 @@ class RunStatus:
     """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
     `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
     before, if there are none, and where the metrics were not read, as for lists of runs. `started_from`: the checkpoint of another run from
-    which this run was started, then the one from which that run was, and so on; empty if it was started from step 0."""
+    which this run was started, then the one from which that run was, and so on; empty if it was started from step 0. `after`: the
+    steps after training; None if the config has none."""
 
     figures: RunFigures
     run: str
@@ -68,6 +70,7 @@ class RunStatus:
     saving: SaveStatus | None
     gpus: GpusNow | None
     success: tuple[Criterion, ...] | None = None
+    after: StepsAfter | None = None
 
     def row(self) -> dict[str, object]:
         """Return all values for JSON."""
@@ -154,6 +157,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         started_from=run.branch.lineage if run.branch is not None else (),
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
+        after=steps_after(run),
     )
 
 

@@ -172,6 +172,7 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         identity=call.identity,
         trained=run.trained_step is not None and run.resume is not None,
         after_done=run.after_done,
+        after_failed=run.after_failed,
         started_from=run.branch.places if run.branch is not None else "",
     )
 

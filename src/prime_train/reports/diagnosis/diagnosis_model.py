@@ -28,6 +28,7 @@ class DiagnosisKind(StrEnum):
     REPLACED = "replaced"
     REPEATED = "repeated"
     ZERO_REWARD = "zero_reward"
+    STEP_FAILED = "step_failed"
     TRACKER_LATE = "tracker_late"
     TRACKER_LOST = "tracker_lost"
     TRACKER_STALE = "tracker_stale"

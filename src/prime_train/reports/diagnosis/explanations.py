@@ -8,7 +8,7 @@ from prime_train.core.run import RunState
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
-from prime_train.reports.diagnosis.history import ended_before, repeated, zero_reward
+from prime_train.reports.diagnosis.history import ended_before, failed_steps, repeated, zero_reward
 from prime_train.reports.diagnosis.tracker import of_tracker
 from prime_train.reports.open_alerts import open_alerts
 from prime_train.reports.pull_request import stopped_by_user
@@ -17,7 +17,8 @@ from prime_train.reports.remedies import go_on, remedy
 
 def diagnosis_of(facts: Facts) -> list[Diagnosis]:
     """Return the run's state first, then all other findings."""
-    return [_state(facts), *_unserved(facts), *ended_before(facts), *repeated(facts.record.run), *zero_reward(facts), *of_tracker(facts)]
+    found = [_state(facts), *_unserved(facts), *failed_steps(facts), *ended_before(facts), *repeated(facts.record.run)]
+    return [*found, *zero_reward(facts), *of_tracker(facts)]
 
 
 def _unserved(facts: Facts) -> Iterator[Diagnosis]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.run import Attempt, Run
 from prime_train.core.text.formatting import span
@@ -99,6 +100,15 @@ def zero_reward(facts: Facts) -> Iterator[Diagnosis]:
     advice = "Look at the rollouts and at what the environment and its verifier report about them."
     because = f"{len(zero)} steps in a row, up to step {zero[0]:,}; {last}{began}"
     yield Diagnosis(DiagnosisKind.ZERO_REWARD, f"reward 0 since step {first:,}", because, advice)
+
+
+def failed_steps(facts: Facts) -> Iterator[Diagnosis]:
+    """Yield a diagnosis of steps after training that failed, although the run goes on or has succeeded."""
+    run = facts.figures.run
+    if run.after_failed:
+        because = f"{run.after_failed}. Training has succeeded all the same, and its checkpoint is in the bucket"
+        advice = Advice("Read what the step printed: ", Call(Operation.LOGS, run.run_id))
+        yield Diagnosis(DiagnosisKind.STEP_FAILED, "a step after training failed", because, advice)
 
 
 def _cause(attempt: Attempt) -> str:

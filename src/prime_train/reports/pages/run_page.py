@@ -230,6 +230,8 @@ def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     if one.gpus is not None:
         yield "GPUs", gpus.fact(one.gpus)
     yield from durability.facts(one.saving) if one.saving is not None else ()
+    if one.after is not None:
+        yield "after training", one.after.text
     if now.trained:
         yield "training", now.trained
     if now.deadline:
