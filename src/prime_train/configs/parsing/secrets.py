@@ -17,8 +17,8 @@ _SHORT = re.compile(r"(^|_)(PASSWORD|PASSWD)", re.IGNORECASE)
 _NO_SECRET = re.compile(r"[<${/.~].*|true|false|yes|no|on|off|none|[-+0-9.]*", re.IGNORECASE)
 """Values that are not secrets: special tokens such as <pad>, references, paths and switches."""
 
-_ENVIRONMENTS = frozenset(("environment", "env_vars"))
-"""Keys below which configs set environment variables: prime-train's and prime-rl's."""
+_ENVIRONMENTS = frozenset(("environment", "env_vars", "env"))
+"""Keys below which configs set environment variables: prime-train's, those of steps after training among them, and prime-rl's."""
 
 
 def spelled_out(root: Mapping, source: str) -> Iterator[FindingDraft]:

@@ -44,6 +44,10 @@ ELSEWHERE = {
 }
 """Keys of other tools, and the keys of prime-train that they correspond to."""
 
+_AFTER = {"command": "run", "cmd": "run", "script": "run", "environment": "env", "timeout": "timeout_s", "eval_every": "evaluate_every"}
+INSTEAD = {("after",): _AFTER}
+"""Keys that a section has under another name, by section."""
+
 EXAMPLES = {
     "name": "name: my-run",
     "trainer": "trainer: {command: python train.py}",
@@ -68,6 +72,9 @@ def key(section: Sequence[str], wrong: str) -> str | None:
     """Return the right key for `wrong`, with its section if that is a different one; None if there is no good guess."""
     here = keys_of(section)
     plain = wrong.lower().replace("-", "_")
+    own = INSTEAD.get(tuple(section), {}).get(plain)
+    if own is not None:
+        return own
     close = nearest(plain, here)
     if close:
         return close[0]
