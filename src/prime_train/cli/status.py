@@ -143,7 +143,7 @@ def _shown(view: _View) -> RenderableType:
         record, now_s = find(view.store, view.run), view.store.now_s()
         one = status_with_success(view.home, record, now_s)
         found = RunList((one,))
-        shown = tables.one_run(record, view.store.history(record.run.run_id), now_s, one.success)
+        shown = tables.one_run(record, view.store.history(record.run.run_id), now_s, one.success, one.results)
     else:
         found = view.statuses_now()
         if not found.runs:

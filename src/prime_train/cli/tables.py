@@ -9,12 +9,13 @@ from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.core.results.criteria import Criterion
+from prime_train.core.results.numbers import Number
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.run_figures import AttemptCost, RunFigures
 from prime_train.core.text.formatting import span, usd
 from prime_train.ports import RunRecord
+from prime_train.reports import after, gpus, success
 from prime_train.reports import durability as saving
-from prime_train.reports import gpus, success
 from prime_train.reports.run_status import RunStatus, status_of, title_of
 
 LINES_SHOWN = 8
@@ -49,10 +50,15 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
 
 
 def one_run(
-    record: RunRecord, history: Sequence[HistoryEvent], now_s: int, criteria: tuple[Criterion, ...] | None = None
+    record: RunRecord,
+    history: Sequence[HistoryEvent],
+    now_s: int,
+    criteria: tuple[Criterion, ...] | None = None,
+    results: tuple[Number, ...] | None = None,
 ) -> RenderableType:
-    """Return everything about one run: its state, attempts, ledger and latest history, and the criteria of its config, judged."""
-    one = replace(status_of(record, now_s), success=criteria)
+    """Return everything about one run: its state, attempts, ledger and latest history, the criteria of its config, judged, and
+    its results."""
+    one = replace(status_of(record, now_s), success=criteria, results=results)
     rows = Table.grid(padding=(0, 3))
     for name, value in _facts(one):
         rows.add_row(Text(name, style="bold"), value)
@@ -80,6 +86,7 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
     facts += success.facts(one.success or ())
     facts += [("after training", one.after.text)] if one.after is not None else []
+    facts += after.facts_of(one.results or ())
     facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
     facts += [("training", one.figures.trained)] if one.figures.trained else []
     facts += [("deadline", one.figures.deadline)] if one.figures.deadline else []

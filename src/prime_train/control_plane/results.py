@@ -121,13 +121,19 @@ def _gathered(bucket: Bucket, run: Run) -> RunResults | None:
     )
 
 
-def _numbers(bucket: Bucket, run: Run) -> Iterator[Number]:
+def measured_numbers(bucket: Bucket, run: Run) -> Iterator[Number]:
+    """Yield the numbers of evaluations and of steps after training so far, as `write_results` gathers them. Raises the bucket's errors."""
+    return _numbers(bucket, run, with_training=False)
+
+
+def _numbers(bucket: Bucket, run: Run, *, with_training: bool = True) -> Iterator[Number]:
     """Yield the numbers that the attempts left, each once, newest attempt first. Of an older attempt, training and evaluations count up to
     the step from which the next one went on, because what followed was lost with its machine."""
     known: set[object] = set()
     until: int | None = None
     for attempt in reversed(run.attempts[-ATTEMPTS_MAX:]):
-        for number in (*_measured(bucket, run, attempt), *_trained(bucket, run, attempt, until)):
+        trained = _trained(bucket, run, attempt, until) if with_training else ()
+        for number in (*_measured(bucket, run, attempt), *trained):
             is_lost = until is not None and number.source is not Source.AFTER and (number.step or 0) > until
             if number.place not in known and not is_lost:
                 known.add(number.place)

@@ -15,6 +15,7 @@ from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progr
 from prime_train.operations.run_logs.log_tail import last_lines
 from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
+from prime_train.operations.step_results import step_results
 from prime_train.operations.success import criteria_with
 from prime_train.ports import ExternalError, RunRecord, Store
 from prime_train.reports.charts import curves_of
@@ -64,6 +65,7 @@ def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True
         curves=curves_of(progress),
         curves_from=metrics.name,
         criteria=look("the success criteria", lambda: criteria_with(home, record.run, progress)),
+        results=look("the results", lambda: step_results(home, record.run)) or (),
         log=LogEnd(name, last_lines(text, LOG_LINES)),
         diagnoses=found.conclusions if found is not None else (),
         evidence=found.evidence[:EVIDENCE_MAX] if found is not None else (),

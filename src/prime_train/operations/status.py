@@ -3,10 +3,13 @@
 from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.results.numbers import Number
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
+from prime_train.operations.step_results import step_results
 from prime_train.operations.success import criteria_of
-from prime_train.ports import RunRecord, Store
+from prime_train.ports import ExternalError, RunRecord, Store
 from prime_train.reports.run_status import RunStatus, status_of
 
 RUNS_MAX = 100
@@ -38,8 +41,17 @@ def status(home: Home, store: Store, name: str) -> RunStatus:
 
 
 def status_with_success(home: Home, record: RunRecord, now_s: int) -> RunStatus:
-    """Return the state of one run at `now_s`, and if it is over the criteria of its config, for which its metrics are read."""
-    return replace(status_of(record, now_s), success=criteria_of(home, record))
+    """Return the state of one run at `now_s`, the results of evaluations and steps after training, and if it is over the criteria of its
+    config, for which its metrics are read."""
+    return replace(status_of(record, now_s), success=criteria_of(home, record), results=_results(home, record))
+
+
+def _results(home: Home, record: RunRecord) -> tuple[Number, ...] | None:
+    """Return the results; None if they cannot be read now, which the state of the run does not depend on."""
+    try:
+        return step_results(home, record.run)
+    except (ExternalError, UsageError):
+        return None
 
 
 def is_settled(store: Store, run_id: str) -> bool:

@@ -1,7 +1,9 @@
 """The steps after training, in words."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from prime_train.core.results.numbers import Number, Source
 from prime_train.core.run import Run
 
 
@@ -30,3 +32,16 @@ def steps_after(run: Run) -> StepsAfter | None:
         return None
     done = min(run.after_done, len(steps))
     return StepsAfter(run.trained_step is not None, done, run.after_failed, tuple(step.name for step in steps[done:]))
+
+
+def facts_of(numbers: Iterable[Number]) -> list[tuple[str, str]]:
+    """Return the names of the numbers, and each with where it comes from, such as "0.913 at step 2,000 (evaluate)"."""
+    return [(one.name, f"{_value(one)}{_step(one)} ({'evaluation' if one.source is Source.EVALUATION else one.by})") for one in numbers]
+
+
+def _value(one: Number) -> str:
+    return f"{one.value:.6g}" if one.value is not None else "not finite"
+
+
+def _step(one: Number) -> str:
+    return f" at step {one.step:,}" if one.step else ""

@@ -30,7 +30,8 @@ class RunStatus:
     `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
     before, if there are none, and where the metrics were not read, as for lists of runs. `started_from`: the checkpoint of another run from
     which this run was started, then the one from which that run was, and so on; empty if it was started from step 0. `after`: the
-    steps after training; None if the config has none."""
+    steps after training; None if the config has none. `results`: the numbers of these steps and of evaluations; None where the
+    bucket was not read."""
 
     figures: RunFigures
     run: str
@@ -71,6 +72,7 @@ class RunStatus:
     gpus: GpusNow | None
     success: tuple[Criterion, ...] | None = None
     after: StepsAfter | None = None
+    results: tuple[Number, ...] | None = None
 
     def row(self) -> dict[str, object]:
         """Return all values for JSON."""

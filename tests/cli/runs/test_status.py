@@ -1,14 +1,17 @@
 """`prime-train status` with a selection of runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.bucket import open_bucket
 from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
+from prime_train.core.keys import METRICS_EVIDENCE, NO_IDENTITY, evidence_key
+from prime_train.core.results.numbers import AttemptResults, Source, number
 from prime_train.core.run import RunState
-from tests.builders import run, spec
+from tests.builders import new_attempt, run, spec
 from tests.cli.documented import check
 from tests.cli.inside import Inside
 
@@ -117,6 +120,41 @@ def test_a_run_that_is_not_over_is_not_judged(shell: Inside) -> None:
 def test_a_section_without_a_criterion_is_refused(shell: Inside) -> None:
     shell.write("bad.yaml", "name: bad\ntrainer: {command: python t.py}\nbudget: {usd: 5}\nsuccess: {}\n")
     assert "success: names no criterion; set loss_below, reward_above or tokens_per_s_min" in shell.run("validate", "bad.yaml").stdout
+
+
+def test_the_results_of_steps_after_training_are_shown_with_the_step_that_failed_on_every_display(shell: Inside) -> None:
+    home = Home(shell.home, {})
+    steps = [{"name": "evaluate", "run": "x", "evaluate_every": 10}, {"name": "publish", "run": "y"}, {"name": "tidy", "run": "z"}]
+    failed = "publish failed: it ended with code 3: <b>no token</b>"
+    first, last = new_attempt(1, RunState.STOPPED), new_attempt(2, RunState.TRAINING, identity="b" * 16, resumed_step=20)
+    made = run(RunState.TRAINING, run_id="steps-aaaaa", spec=spec(name="steps", after=steps), attempts=(first, last), attempt=2)
+    made = replace(made, state=RunState.FINISHING, trained_step=40, after_done=2, after_failed=failed)
+    assert home.store().create(made)
+    by_attempt = {
+        (1, NO_IDENTITY): [number("f1", 0.2, Source.EVALUATION, step=20), number("lost", 9.0, Source.EVALUATION, step=30)],
+        (2, "b" * 16): [number("f1", 0.3, Source.EVALUATION, step=30), number("accuracy", 0.5, Source.AFTER, by="evaluate", step=40)],
+    }
+    bucket = open_bucket(home.bucket_url, make=True)
+    for (attempt, identity), numbers in by_attempt.items():
+        results = AttemptResults(run="steps-aaaaa", attempt=attempt, identity=identity).with_numbers(numbers)
+        bucket.put(results.key, results.data)
+    shown = shell.ok("status", "steps")
+    assert "2 of 3 done; publish failed: it ended with code 3" in shown
+    assert "left: tidy" in shown
+    assert "0.5 at step 40 (evaluate)" in shown
+    assert "0.3 at step 30 (evaluation)" in shown
+    row = json.loads(shell.ok("status", "steps", "--json"))
+    check("status", [row])
+    assert row["after"] == {"trained": True, "done": 2, "failed": failed, "left": ["tidy"]}
+    assert [(one["name"], one["value"]) for one in row["results"]] == [("accuracy", 0.5), ("f1", 0.3)]
+    told = shell.ok("diagnose", "steps")
+    assert "a step after training failed" in told
+    assert "prime-train logs steps-aaaaa" in told
+    page = shell.here / "page.html"
+    shell.ok("page", "steps", "--out", str(page))
+    html = page.read_text()
+    assert "0.5 at step 40 (evaluate)" in html
+    assert "no token&lt;/b&gt;" in html
 
 
 def test_the_tags_of_a_run_are_shown_and_a_bad_one_is_reported_with_its_line(shell: Inside) -> None:

@@ -90,6 +90,13 @@ def number(name: str, value: float, source: Source = Source.TRAINING, *, by: str
 Numbers = Annotated[tuple[Number, ...], Field(max_length=NUMBERS_MAX)]
 
 
+def final_numbers(numbers: Iterable[Number]) -> dict[str, Number]:
+    """Return the number that counts for each name: that of a step under `after`, or else of the newest evaluation, or else of the
+    training."""
+    ranked = sorted(numbers, key=lambda one: (_PRECEDENCE[one.source], -1 if one.step is None else one.step))
+    return {one.name: one for one in ranked}
+
+
 class _Results(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -107,10 +114,8 @@ class _Results(BaseModel):
 
     @property
     def final(self) -> dict[str, Number]:
-        """Return the number that counts for each name: that of a step under `after`, or else of the newest evaluation, or else of the
-        training."""
-        ranked = sorted(self.numbers, key=lambda one: (_PRECEDENCE[one.source], -1 if one.step is None else one.step))
-        return {one.name: one for one in ranked}
+        """Return the number that counts for each name."""
+        return final_numbers(self.numbers)
 
     @property
     def data(self) -> bytes:

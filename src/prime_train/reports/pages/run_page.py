@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prime_train.core.results.criteria import Criterion
+from prime_train.core.results.numbers import Number
 from prime_train.core.run import HistoryEvent
 from prime_train.core.run_figures import RunFigures
 from prime_train.core.text.commands import worded
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
-from prime_train.reports import durability, gpus, success
+from prime_train.reports import after, durability, gpus, success
+from prime_train.reports.after import StepsAfter
 from prime_train.reports.charts import Curve, Point, curve_svg, timeline_svg
 from prime_train.reports.charts.metric_curves import heading, unreported
 from prime_train.reports.charts.timeline import NARROW, WIDTH
@@ -46,13 +48,15 @@ class CheckpointSummary:
 @dataclass(frozen=True)
 class RunSources:
     """What is known of a run from sources other than the store. `checkpoints`: the newest ones, newest first. `curves_from`: the source of
-    the figures. `criteria`: those of the config, judged; None if it names none or the run is not over. `evidence`: keys in the bucket of
-    files from ended attempts. `notes`: the sources that could not be read, and why."""
+    the figures. `criteria`: those of the config, judged; None if it names none or the run is not over. `results`: the numbers of
+    evaluations and steps after training. `evidence`: keys in the bucket of files from ended attempts. `notes`: the sources that could not
+    be read, and why."""
 
     checkpoints: tuple[CheckpointSummary, ...] = ()
     curves: tuple[Curve, ...] = ()
     curves_from: str = ""
     criteria: tuple[Criterion, ...] | None = None
+    results: tuple[Number, ...] = ()
     log: LogEnd = LogEnd("", "")
     diagnoses: tuple[Diagnosis, ...] = ()
     evidence: tuple[str, ...] = ()
@@ -88,6 +92,8 @@ def _parts(page: RunPage, one: RunStatus) -> Iterator[str]:
     yield section_html("diagnosis", "Diagnosis", _diagnoses(page))
     yield section_html("steps", "Steps over time", _steps(page, now))
     yield section_html("curves", heading(), _curves(page))
+    if one.after is not None:
+        yield section_html("results", "After training", _results(page, one.after))
     yield section_html("attempts", "Attempts", sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."))
     yield section_html("ledger", "Time and money", sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."))
     yield section_html("checkpoints", "Checkpoints", _checkpoints(page, now))
@@ -176,6 +182,12 @@ def _criteria(page: RunPage) -> str:
     return table(("criterion of the config", "by the last value reported"), rows)
 
 
+def _results(page: RunPage, steps: StepsAfter) -> str:
+    rows = [row(shown(name), shown(text), unbroken=(0,)) for name, text in after.facts_of(page.seen.results)]
+    found = table(("result", "value"), rows) if rows else _pending(page, "No evaluation and no step has left a result yet.")
+    return f"<p>{shown(steps.text)}</p>{found}"
+
+
 def _checkpoints(page: RunPage, now: RunFigures) -> str:
     if not page.seen.checkpoints:
         return _pending(page, "There is no checkpoint in the bucket.")
@@ -230,8 +242,6 @@ def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     if one.gpus is not None:
         yield "GPUs", gpus.fact(one.gpus)
     yield from durability.facts(one.saving) if one.saving is not None else ()
-    if one.after is not None:
-        yield "after training", one.after.text
     if now.trained:
         yield "training", now.trained
     if now.deadline:
