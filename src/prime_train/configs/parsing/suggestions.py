@@ -45,7 +45,7 @@ ELSEWHERE = {
 """Keys of other tools, and the keys of prime-train that they correspond to."""
 
 _AFTER = {"command": "run", "cmd": "run", "script": "run", "environment": "env", "timeout": "timeout_s", "eval_every": "evaluate_every"}
-INSTEAD = {("after",): _AFTER}
+INSTEAD: dict[tuple[str, ...], dict[str, str]] = {("after",): _AFTER}
 """Keys that a section has under another name, by section."""
 
 EXAMPLES = {
