@@ -68,7 +68,8 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_PROBLEM_CHARS_MAX = 300
-LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "trained", "after_done", "after_failed", "started_from")
+_LATER_OF_STEPS = ("trained", "after_done", "after_failed")
+LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "started_from", *_LATER_OF_STEPS)
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 AttemptNumber = Annotated[int, Field(ge=1, le=10**9)]

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 
 from prime_train.core.causes import POLICY
 from prime_train.core.results.criteria import Criterion
+from prime_train.core.results.numbers import Number
 from prime_train.core.run import Ancestor
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import span
@@ -80,6 +81,7 @@ class RunStatus:
         values["restarts"] = [asdict(restart) for restart in self.restarts]
         values["alerts"] = [asdict(alert) for alert in self.alerts]
         values["started_from"] = [asdict(one) for one in self.started_from]
+        values["results"] = [one.model_dump(mode="json") for one in self.results] if self.results is not None else None
         values["success"] = [asdict(one) for one in self.success] if self.success is not None else None
         return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
 
