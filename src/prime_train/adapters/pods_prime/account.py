@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.models import Wallet
 from prime_train.adapters.pods_prime.offers import PROVIDER
-from prime_train.adapters.pods_prime.statuses import second
+from prime_train.adapters.rental_api.parsing import second
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.funds import Bill, Funds
 from prime_train.ports import ExternalError, TemporaryError

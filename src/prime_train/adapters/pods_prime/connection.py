@@ -8,16 +8,15 @@ import re
 from collections.abc import Iterator
 
 from prime_train.adapters.pods_prime.models import Rented
+from prime_train.adapters.rental_api import ssh
 from prime_train.ports import SSH_PORT, SshAddress
 
 USER = "root"
 """The user to log in as if Prime names none."""
 TEXT_CHARS_MAX = 500
 
-# Neither can begin with a dash, because both become arguments of ssh.
-_USER, _HOST = r"[A-Za-z0-9_][A-Za-z0-9_.-]*", r"\[?[A-Za-z0-9:][A-Za-z0-9.:-]*\]?"
-_AT = re.compile(f"({_USER})@({_HOST})")
-_NO_HOST = re.compile(f"({_USER})@")
+_AT = re.compile(f"({ssh.USER})@({ssh.HOST})")
+_NO_HOST = re.compile(f"({ssh.USER})@")
 
 
 def connection_of(rented: Rented) -> SshAddress | None:
@@ -37,7 +36,7 @@ def _by_address(rented: Rented) -> SshAddress | None:
     and also the port if none is mapped."""
     line = next((words for words in map(str.split, _texts(rented.ssh_connection)) if any(map(_NO_HOST.fullmatch, words))), [])
     user = next((match.group(1) for match in map(_NO_HOST.fullmatch, line) if match), USER)
-    host = next((text.strip("[]") for text in _texts(rented.ip) if re.fullmatch(_HOST, text)), None)
+    host = next((text.strip("[]") for text in _texts(rented.ip) if re.fullmatch(ssh.HOST, text)), None)
     port = _mapped_port(rented) or (_port(line) if line else None)
     return SshAddress(rented.id, user, host, port) if host and port else None
 
@@ -46,7 +45,7 @@ def _mapped_port(rented: Rented) -> int | None:
     """Return the outer port that is mapped to the SSH server, or None if there is no such mapping."""
     entries = rented.prime_port_mapping if isinstance(rented.prime_port_mapping, list) else []
     outer = (entry.get("external") for entry in entries if isinstance(entry, dict) and str(entry.get("usedBy")).upper() == "SSH")
-    return next((port for port in map(_port_number, outer) if port), None)
+    return next((port for port in map(ssh.port_number, outer) if port), None)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -68,10 +67,4 @@ def _port(words: list[str]) -> int | None:
     given = next(
         (word[2:] or "".join(words[place + 1 : place + 2]) for place, word in enumerate(words) if word.startswith("-p")), str(SSH_PORT)
     )
-    return _port_number(given)
-
-
-def _port_number(given: object) -> int | None:
-    """Return the port as a number, from text or a number; None if it is not a valid port."""
-    text = str(given)
-    return int(text) if re.fullmatch(r"[1-9][0-9]{0,4}", text) and int(text) < 2**16 else None
+    return ssh.port_number(given)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from prime_train.adapters.http import Answer, failure
+from prime_train.adapters.rental_api.reasons import REASON_CHARS_MAX, answered, quoted, short
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
-REASON_CHARS_MAX = 300
 ITEMS_MAX = 5
 
 _LIMIT = re.compile(
@@ -31,7 +31,7 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
     reason = reason_in(answer)
     if answer.status in ADVICE:
-        return PermanentError(f"{answer.what} was answered with {answer.status}: {ADVICE[answer.status]}{_quoted(reason)}")
+        return PermanentError(f"{answered(answer)}: {ADVICE[answer.status]}{quoted(reason)}")
     if 300 <= answer.status < 400:
         return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check PRIME_API_BASE_URL")
     if answer.status == 404 and not is_unknown(answer):
@@ -49,23 +49,23 @@ def create_refusal(answer: Answer) -> ExternalError:
     """
     reason = reason_in(answer)
     if answer.status == 402:
-        return NoFunds(f"{_line(answer, reason)}; {ADVICE[402]}")
+        return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
     if answer.status in ADVICE or 300 <= answer.status < 400:
         return refusal(answer)
     if answer.status >= 500:
         certain = answer.status == 503 and _is_from_prime(answer) and _CERTAIN_CAPACITY.search(reason)
-        return NoCapacity(_line(answer, reason)) if certain else refusal(answer)
+        return NoCapacity(answered(answer, reason)) if certain else refusal(answer)
     if answer.status in (400, 404, 409):
         if _LIMIT.search(reason):
-            return LimitReached(f"{_line(answer, reason)}; {LIMIT_ADVICE}")
+            return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
         if _FUNDS.search(reason):
-            return NoFunds(f"{_line(answer, reason)}; {ADVICE[402]}")
+            return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
         if _CAPACITY.search(reason):
-            return NoCapacity(_line(answer, reason))
+            return NoCapacity(answered(answer, reason))
         if _INSUFFICIENT.search(reason):
-            return PermanentError(f"{_line(answer, reason)}; {ADVICE[402]}")
+            return PermanentError(f"{answered(answer, reason)}; {ADVICE[402]}")
         if answer.status == 409:
-            return NoCapacity(_line(answer, reason))
+            return NoCapacity(answered(answer, reason))
     return refusal(answer)
 
 
@@ -79,7 +79,7 @@ def reason_in(answer: Answer) -> str:
     """Return the reason in the body, on one line and cut short; empty for a web page."""
     content = answer.content()
     text = "; ".join(_reasons(content)) if content is not None else answer.body[: 4 * REASON_CHARS_MAX].decode(errors="replace")
-    return "" if content is None and "<" in text else _short(text)
+    return "" if content is None and "<" in text else short(text)
 
 
 def _reasons(content: object) -> Iterator[str]:
@@ -106,10 +106,6 @@ def _item(item: object) -> str:
             return str(item)
 
 
-def _short(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:REASON_CHARS_MAX]
-
-
 def _is_from_prime(answer: Answer) -> bool:
     """Return whether the body has one of Prime's own shapes, which gateways do not use."""
     match answer.content():
@@ -117,11 +113,3 @@ def _is_from_prime(answer: Answer) -> bool:
             return True
         case _:
             return False
-
-
-def _line(answer: Answer, reason: str) -> str:
-    return f"{answer.what} was answered with {answer.status}{_quoted(reason)}"
-
-
-def _quoted(reason: str) -> str:
-    return f" ({reason})" if reason else ""

@@ -9,7 +9,6 @@ has not always been in effect. A pod that costs more is given back at once.
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms
 from prime_train.adapters.pods_prime.statuses import pod_of
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.prices import ceiling_usd
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -29,9 +29,6 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import ExternalError, Installer, LimitReached, NoCapacity, PermanentError, SshAddress, TemporaryError
 
-PRICE_TOLERANCE = 0.05
-"""Fraction by which a pod may cost more than its offer, but never more than the run allows: prices change between the list and the
-order."""
 SSH_KEY_NAME = "prime-train"
 
 log = logging.getLogger(__name__)
@@ -178,8 +175,7 @@ class PrimePods:
             raise PermanentError(f"{offer_id} {hindrance}")
         if most_usd is not None and usd > most_usd:
             raise NoCapacity(f"{offer_id} now costs ${usd:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}")
-        # Never 0, which has meant both "no ceiling" and "nothing may be paid".
-        return min(math.ceil(usd * (1 + PRICE_TOLERANCE) * 10**4) / 10**4, most_usd if most_usd is not None else math.inf)
+        return ceiling_usd(usd, most_usd)
 
     def _key_id(self) -> str:
         if self._public_key and not self._ssh_key_id:

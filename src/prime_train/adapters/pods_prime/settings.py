@@ -5,9 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from prime_train.adapters.http import is_loopback
+from prime_train.adapters.rental_api.credentials import checked_key, checked_url
 from prime_train.ports import PermanentError
 
 BASE_URL = "https://api.primeintellect.ai"
@@ -38,11 +37,10 @@ def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
     key = environment.get("PRIME_API_KEY") or file.get("api_key", "")
     if not key:
         raise PermanentError("there is no API key for Prime Intellect; set PRIME_API_KEY, or log in with `prime login`")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise PermanentError("the API key for Prime Intellect has invalid characters; check PRIME_API_KEY or ~/.prime/config.json")
+    checked_key(key, "Prime Intellect", "PRIME_API_KEY or ~/.prime/config.json")
     named = environment.get("PRIME_API_BASE_URL") or environment.get("PRIME_BASE_URL") or file.get("base_url", "")
     team_id = environment.get("PRIME_TEAM_ID", "").strip() or file.get("team_id", "")
-    return Settings(key, team_id, _base_url(named or BASE_URL))
+    return Settings(key, team_id, checked_url((named or BASE_URL).rstrip("/").removesuffix(API), "Prime's", "PRIME_API_BASE_URL"))
 
 
 def _in_context(name: str, folder: Path) -> dict[str, str]:
@@ -82,17 +80,3 @@ def _config(path: Path) -> dict[str, object]:
 
 def _texts(content: Mapping[str, object]) -> dict[str, str]:
     return {name: value for name, value in content.items() if isinstance(value, str)}
-
-
-def _base_url(url: str) -> str:
-    plain = url.rstrip("/").removesuffix(API).rstrip("/")
-    try:
-        parts = urlsplit(plain)
-        host = parts.hostname
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment:
-        raise PermanentError("the address of Prime's API must look like https://host; check PRIME_API_BASE_URL")
-    if parts.scheme == "http" and not is_loopback(plain):
-        raise PermanentError(f"the address of Prime's API, {plain}, would send the key unencrypted; write https")
-    return plain

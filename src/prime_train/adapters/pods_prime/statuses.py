@@ -1,9 +1,7 @@
 """Conversion of Prime's pod statuses to those of the port `Pods`."""
 
-from datetime import UTC, datetime
-
 from prime_train.adapters.pods_prime.models import Rented
-from prime_train.adapters.rental_api.parsing import USD_MAX
+from prime_train.adapters.rental_api.parsing import USD_MAX, second
 from prime_train.core.verdict import Pod, PodStatus
 
 STATUSES = {
@@ -45,13 +43,3 @@ def _usd_per_hour(rented: Rented) -> float:
     """Return the price in USD per hour, or 0 if it is not believable."""
     price = rented.price_hr or 0.0
     return round(price, 6) if 0 <= price <= USD_MAX else 0.0
-
-
-def second(text: str | None) -> int:
-    """Return the second of an ISO 8601 time, as UTC if it names no zone. Return 0 if the time is missing, invalid, or in the year 1, which
-    some providers use for a time that has not come."""
-    try:
-        at = datetime.fromisoformat(text or "")
-    except ValueError:
-        return 0
-    return max(0, int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()))

@@ -4,6 +4,7 @@ Statuses, GPU types, images and providers are open sets. They are plain text her
 the code that uses a value decides what an unknown one means. Other fields are ignored, and optional fields may be null.
 """
 
+from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
@@ -61,3 +62,13 @@ def complaint(error: ValidationError) -> str:
     """Return the field and reason of the first mistake, without the value, which may be anything."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"[:COMPLAINT_CHARS_MAX]
+
+
+def second(text: str | None) -> int:
+    """Return the second of an ISO 8601 time, as UTC if it names no zone. Return 0 if the time is missing, invalid, or in the year 1, which
+    some providers use for a time that has not come."""
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return 0
+    return max(0, int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()))

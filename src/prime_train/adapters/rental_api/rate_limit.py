@@ -40,10 +40,15 @@ class RateLimitPause:
     def heed(self, answer: Answer) -> None:
         """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every
         response."""
-        if answer.status != TOO_MANY or answer.delay_s <= 0:
+        if answer.status == TOO_MANY:
+            self.begin(answer.delay_s)
+
+    def begin(self, delay_s: float) -> None:
+        """Begin or extend the pause, for a provider that announces in another way that no request may follow for this time."""
+        if delay_s <= 0:
             return
         with self._lock:
             now_s = self._clock()
             if now_s >= self._until_s:
                 self._end_s, self._given_back = now_s + QUIET_S_MAX, 0
-            self._until_s = max(self._until_s, min(now_s + answer.delay_s, self._end_s))
+            self._until_s = max(self._until_s, min(now_s + delay_s, self._end_s))
