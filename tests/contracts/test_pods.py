@@ -20,6 +20,7 @@ from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
 from tests.builders import is_gone
 from tests.contracts.prime_account import PrimeAccount
+from tests.contracts.runpod_account import RunPodAccount
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
@@ -37,6 +38,7 @@ class Provider:
     make: Callable[[Mapping[str, int], int], Pods]
     agents: Callable[[Pods, Pod], int]
     close: Callable[[], None] = lambda: None
+    has_spot: bool = True
 
 
 def local(folder: Path) -> Provider:
@@ -73,7 +75,16 @@ def prime(folder: Path) -> Provider:
     return Provider(account.pods, agents, account.close)
 
 
-PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local, "prime": prime}
+def runpod(folder: Path) -> Provider:
+    account = RunPodAccount()
+
+    def agents(pods: Pods, pod: Pod) -> int:
+        return len(account.started[pod.pod_id])
+
+    return Provider(account.pods, agents, account.close, has_spot=False)
+
+
+PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local, "prime": prime, "runpod": runpod}
 
 
 @pytest.fixture(params=PROVIDERS, name="provider")
@@ -141,12 +152,13 @@ def test_nothing_is_listed_before_anything_was_rented(pods: Pods) -> None:
     assert list(pods.list()) == []
 
 
-def test_the_ladder_of_offers_starts_with_the_cheapest_spot_machine(pods: Pods) -> None:
+def test_the_ladder_of_offers_starts_with_the_cheapest_spot_machine(provider: Provider, pods: Pods) -> None:
     offers = pods.offers(HARDWARE)
     assert len({offer.offer_id for offer in offers}) == len(offers)
     best = rank(offers, HARDWARE).best
-    assert best[0].spot
-    assert best[0].usd_per_hour == min(offer.usd_per_hour for offer in offers if offer.spot)
+    assert best[0].spot is provider.has_spot
+    rentable = [offer for offer in offers if not offer.hindrance]
+    assert best[0].usd_per_hour == min(offer.usd_per_hour for offer in rentable if offer.spot is provider.has_spot)
     on_demand = rank(offers, HardwareSpec(disk_gib=1, spot=Spot.NEVER)).best
     assert on_demand
     assert not any(offer.spot for offer in on_demand)

@@ -5,6 +5,7 @@ GPU, dense, in bf16 with 32-bit accumulation. Nothing is assumed about a kind th
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SUFFIX = re.compile(r"_(\d{1,4})GB$")
@@ -79,6 +80,56 @@ RENTED = frozenset(_RENTED.split())
 
 WITHOUT_BF16 = frozenset({"V100", "P100", "T4", "P4", "P40", "RTX4000", "RTX5000", "RTX6000", "RTX8000"})
 """Families older than bf16, in which all training here runs."""
+
+ARM64 = ("GH200", "GB200", "GB300")
+"""GPUs that come with Grace, an ARM64 processor, for which neither the agent nor the trainers' packages are built."""
+
+_MAKERS_WORDS = re.compile(r"\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Graphics|Server Edition|Workstation Edition|AC)\b", re.IGNORECASE)
+_SOCKET = re.compile(r"\b(PCIe|SXM\d?|NVL|OAM)\b", re.IGNORECASE)
+_MEMORY = re.compile(r"\b\d{1,4}GB\b", re.IGNORECASE)
+_HBM = re.compile(r"\bHBM\d\w?\b", re.IGNORECASE)
+_SXM_OF = {"V100": "SXM2", "A100": "SXM4", "H100": "SXM5", "H200": "SXM5"}
+"""The board that the maker's name does not tell, where it tells only the memory's kind (H100 80GB HBM3) or nothing (H200)."""
+SAME_MEMORY = 0.1
+"""Fraction by which two statements of the memory of one kind may differ, because some subtract what the driver keeps."""
+
+
+@dataclass(frozen=True)
+class KindAndSocket:
+    kind: str
+    socket: str
+
+
+def from_makers_name(name: str, gb: int) -> KindAndSocket:
+    """Return the kind and socket of a GPU by the name that its driver reports, such as `NVIDIA H100 80GB HBM3`, `NVIDIA GeForce RTX 4090`
+    or `NVIDIA RTX 6000 Ada Generation`. `gb`: its memory, which names of kinds contain; 0: unknown.
+
+    A name in no table is kept without the maker's words: it still tells two kinds apart, and can be written in a config.
+    """
+    found = _SOCKET.search(name)
+    socket = found[1] if found else ""
+    words = _MEMORY.sub(" ", _SOCKET.sub(" ", _HBM.sub(" ", name.replace("-", " "))))
+    plain_words = " ".join(_MAKERS_WORDS.sub(" ", words).split())
+    own = re.sub(r"^RTX (A\d)", r"\1", plain_words).replace("PRO 6000 Blackwell", "PRO 6000B")
+    known = {plain(family(kind)): family(kind) for kind in RENTED}
+    name_of_family = known.get(plain(own), re.sub(r"[^A-Za-z0-9]+", "_", own).strip("_"))
+    if not socket or socket.upper() == "SXM":
+        socket = _SXM_OF.get(name_of_family, socket)
+    sizes = [named_gb(kind) for kind in RENTED if family(kind) == name_of_family]
+    nearest = min(sizes, key=lambda size: abs(size - gb), default=0)
+    size = nearest if gb and abs(nearest - gb) <= SAME_MEMORY * gb else gb
+    return KindAndSocket(f"{name_of_family}_{size}GB" if size else name_of_family, socket)
+
+
+def has_arm64(kind: str) -> bool:
+    """Return whether the machine's processor is ARM64, judged by its GPU."""
+    return kind.upper().startswith(ARM64)
+
+
+def first_wanted(kind: str, socket: str, wanted: Sequence[str]) -> str:
+    """Return the first of `wanted` that names this kind (see `names`), or else the kind itself."""
+    known = names(kind, socket)
+    return next((word for word in wanted if plain(word) in known), kind)
 
 
 def facts(kind: str, socket: str = "") -> Gpu | None:

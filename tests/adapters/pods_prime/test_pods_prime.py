@@ -389,7 +389,7 @@ def test_a_row_that_is_unusual_does_not_hide_the_others(caplog: pytest.LogCaptur
         offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.spot for offer in offers] == [True]
-    assert "1 of 2 machines for rent cannot be parsed and are left out: gpuCount" in caplog.text
+    assert "1 of 2 machines for rent at Prime Intellect cannot be parsed and are left out: gpuCount" in caplog.text
     assert "many" not in caplog.text
 
 

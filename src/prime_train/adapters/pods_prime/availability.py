@@ -8,12 +8,10 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from pydantic import ValidationError
-
 from prime_train.adapters.http import Answer
-from prime_train.adapters.pods_prime.client import PAGES_MAX, PrimeClient, total_of
+from prime_train.adapters.pods_prime.client import PAGES_MAX, TITLE, PrimeClient, total_of
 from prime_train.adapters.pods_prime.models import Row
-from prime_train.adapters.rental_api.parsing import complaint
+from prime_train.adapters.rental_api.parsing import readable
 from prime_train.ports import TemporaryError
 
 PATH = "/availability/gpus"
@@ -45,7 +43,7 @@ def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
             break
     if not found and _summary_names_any(client):
         raise TemporaryError("Prime's list of machines is empty, although its summary contains some", delay_s=EMPTY_PAUSE_S)
-    return _understood(found)
+    return readable(Row, found, TITLE)
 
 
 def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tuple[list[object], int]:
@@ -76,19 +74,3 @@ def _summary_names_any(client: PrimeClient) -> bool:
     sizes = [size for kind in kinds.values() if isinstance(kind, dict) for size in kind.values()]
     places = [place for size in sizes if isinstance(size, dict) for place in size.values()]
     return any(price is not None for place in places if isinstance(place, dict) for price in place.values())
-
-
-def _understood(items: list[object]) -> list[Row]:
-    """Return the rows that could be parsed, so that one invalid row does not hide the others. Raises TemporaryError if none could."""
-    good: list[Row] = []
-    invalid: list[str] = []
-    for item in items:
-        try:
-            good.append(Row.model_validate(item))
-        except ValidationError as error:
-            invalid.append(complaint(error))
-    if invalid and not good:
-        raise TemporaryError(f"none of the {len(invalid)} machines for rent can be parsed: {invalid[0]}")
-    if invalid:
-        log.warning("%d of %d machines for rent cannot be parsed and are left out: %s", len(invalid), len(items), invalid[0])
-    return good

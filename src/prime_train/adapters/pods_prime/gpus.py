@@ -9,13 +9,6 @@ CPU_NODE = "CPU_NODE"
 
 GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
 """Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's memory too."""
-ARM64 = ("GH200", "GB200", "GB300")
-"""GPUs that come with Grace, an ARM64 processor, for which neither the agent nor the trainers' packages are built."""
-
-
-def is_arm64(row: Row) -> bool:
-    """Return whether the machine's processor is ARM64, judged by its GPU."""
-    return row.gpu_type.upper().startswith(ARM64)
 
 
 def gpu_gb(row: Row) -> int:
@@ -37,5 +30,4 @@ def kind(row: Row, wanted: Sequence[str]) -> str:
     """
     if row.gpu_type == CPU_NODE:
         return ""
-    names = known.names(row.gpu_type, row.socket or "")
-    return next((word for word in wanted if known.plain(word) in names), row.gpu_type)
+    return known.first_wanted(row.gpu_type, row.socket or "", wanted)

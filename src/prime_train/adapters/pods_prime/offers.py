@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from prime_train.adapters.pods_prime import gpus
 from prime_train.adapters.pods_prime.models import Amount, Row
+from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
 from prime_train.core.image.choice import TEMPLATE
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
+from prime_train.estimate.gpus import has_arm64
 
 PROVIDER = "prime"
 SOLD_OUT = "unavailable"
@@ -164,8 +166,8 @@ def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
         return f"is priced in {row.prices.currency[:8]}, but only USD is supported"
     if not requested_machine(row, hardware).usd_per_hour:
         return "has no price"
-    if gpus.is_arm64(row):
-        return "has an ARM64 processor, but agents and trainers are installed for x86-64"
+    if has_arm64(row.gpu_type):
+        return ARM64_HINDRANCE
     if row.prepaid_time:
         return f"must be paid {row.prepaid_time:g} h in advance, even if it is used for less"
     if terms.image(row, hardware.image) is None:

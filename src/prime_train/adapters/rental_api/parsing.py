@@ -4,6 +4,8 @@ Statuses, GPU types, images and providers are open sets. They are plain text her
 the code that uses a value decides what an unknown one means. Other fields are ignored, and optional fields may be null.
 """
 
+import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
@@ -12,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFun
 from prime_train.ports import TemporaryError
 
 COMPLAINT_CHARS_MAX = 200
+
+log = logging.getLogger(__name__)
 
 
 def or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
@@ -56,6 +60,23 @@ def parsed(kind: type[P], content: object, what: str) -> P:
         return kind.model_validate(content)
     except ValidationError as error:
         raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
+
+
+def readable(kind: type[P], items: Sequence[object], title: str) -> list[P]:
+    """Return the machines for rent that can be parsed, so that one invalid entry does not hide the others. Raises TemporaryError if none
+    can. `title`: the provider."""
+    good: list[P] = []
+    invalid: list[str] = []
+    for item in items:
+        try:
+            good.append(kind.model_validate(item))
+        except ValidationError as error:
+            invalid.append(complaint(error))
+    if invalid and not good:
+        raise TemporaryError(f"none of the {len(invalid)} machines for rent can be parsed: {invalid[0]}")
+    if invalid:
+        log.warning("%d of %d machines for rent at %s cannot be parsed and are left out: %s", len(invalid), len(items), title, invalid[0])
+    return good
 
 
 def complaint(error: ValidationError) -> str:

@@ -27,6 +27,13 @@ PROVIDERS: dict[str, ProviderKind] = {
             "make a template of the image on its dashboard, and write template:ID with the template's id"
         ),
     ),
+    "runpod": ProviderKind(
+        "prime_train.adapters.pods_runpod.provider:RunPodProvider",
+        "RunPod",
+        credentials=("RUNPOD_API_KEY",),
+        advice="set RUNPOD_API_KEY",
+        documentation="https://docs.runpod.io",
+    ),
 }
 
 

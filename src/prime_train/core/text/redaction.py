@@ -12,6 +12,7 @@ LOOKS = re.compile(
     r"|gh[opsu]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}"  # GitHub
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"  # Slack
     r"|pit_[A-Za-z0-9]{16,}"  # Prime Intellect
+    r"|rpa_[A-Za-z0-9]{16,}"  # RunPod
     r"|wandb_v\d+_[A-Za-z0-9_]{16,}"  # Weights & Biases
     r"|AIza[A-Za-z0-9_-]{30,}"  # Google
     r"|glpat-[A-Za-z0-9_-]{16,}"  # GitLab

@@ -1,0 +1,112 @@
+"""Conversion of RunPod's catalogue to offers.
+
+The catalogue has the price of one GPU of each kind in each cloud, and for a number of GPUs how many pods are free in which data centre. An
+offer is one kind, number, cloud and data centre, so that a place that fails is left out without the others. The catalogue reserves
+nothing. The container's disk is charged in addition, by its size.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prime_train.adapters.pods_runpod.models import GpuType, Place
+from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.estimate import gpus
+
+PROVIDER = "runpod"
+SOLD_OUT = "NONE"
+ANYWHERE = "anywhere"
+DISK_USD_PER_GB_MONTH = 0.10
+"""Price of the container's disk, which is on RunPod's page about storage (November 2026) and not in the API."""
+HOURS_PER_MONTH = 730
+
+_GB_PER_GIB = 2**30 / 10**9
+_PARTS = 5
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one offer rents. `data_center`: None if RunPod chooses it."""
+
+    gpu: GpuType
+    count: int
+    cloud: str
+    place: Place | None
+    stock: str
+
+    @property
+    def offer_id(self) -> str:
+        """Return the id, which is the same on a later day, so that a machine that failed is recognised."""
+        place = self.place.id if self.place is not None else ANYWHERE
+        parts = (self.gpu.id, f"{self.count}x", place, self.cloud.lower(), "on-demand")
+        return ":".join(re.sub(r"[^A-Za-z0-9_]+", "-", part)[:64] for part in parts)
+
+
+def counts(hardware: HardwareSpec) -> list[int]:
+    """Return the numbers of GPUs to ask for."""
+    wanted = {variant.count for variant in hardware.variants} if hardware.variants else {hardware.count}
+    return sorted(wanted - {0})
+
+
+def machines(rows: Sequence[GpuType], count: int, cloud: str) -> list[Machine]:
+    """Return what is not sold out."""
+    found: list[Machine] = []
+    for row in rows:
+        for place in row.data_centers or ():
+            if _stock(place.availability) != SOLD_OUT:
+                found.append(Machine(row, count, cloud, place, _stock(place.availability)))
+        if not row.data_centers and _stock(row.availability) != SOLD_OUT:
+            found.append(Machine(row, count, cloud, None, _stock(row.availability)))
+    return found
+
+
+def is_offer_id(text: str) -> bool:
+    """Return whether `text` has the form of an id of `Machine`."""
+    return text.count(":") == _PARTS - 1
+
+
+def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Offer:
+    """Return the offer for a run with this hardware spec. `clouds`: those that may be rented from."""
+    memory_gb = int(machine.gpu.memory or 0)
+    named = gpus.from_makers_name(machine.gpu.id, memory_gb)
+    return Offer(
+        provider=PROVIDER,
+        offer_id=machine.offer_id,
+        usd_per_hour=usd_per_hour(machine, hardware),
+        spot=False,
+        gpu=gpus.first_wanted(named.kind, named.socket, hardware.gpus),
+        gpu_count=machine.count,
+        disk_gib=hardware.disk_gib,
+        region=machine.place.id if machine.place is not None else "",
+        gpu_gb=memory_gb,
+        hindrance=_hindrance(machine, named.kind, clouds),
+        socket=named.socket,
+        stock=machine.stock.capitalize(),
+    )
+
+
+def disk_gb(hardware: HardwareSpec) -> int:
+    return max(1, math.ceil(hardware.disk_gib * _GB_PER_GIB))
+
+
+def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
+    """Return the price of the whole machine with its disk; 0 if the catalogue has none."""
+    gpu_usd = machine.gpu.price.of(machine.cloud)
+    return round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6) if gpu_usd else 0.0
+
+
+def _stock(text: str | None) -> str:
+    return re.sub(r"[^A-Z_]", "", (text or "").upper())[:16]
+
+
+def _hindrance(machine: Machine, kind: str, clouds: Sequence[str]) -> str:
+    if machine.cloud not in clouds:
+        return f"is in the {machine.cloud.lower()} cloud, but PRIME_TRAIN_RUNPOD_CLOUD is {' and '.join(clouds).lower()}"
+    if not machine.gpu.price.of(machine.cloud):
+        return "has no price"
+    if (machine.gpu.manufacturer or "NVIDIA").upper() != "NVIDIA":
+        return "has GPUs that are not NVIDIA's, but trainers are installed for CUDA"
+    return ARM64_HINDRANCE if gpus.has_arm64(kind) else ""

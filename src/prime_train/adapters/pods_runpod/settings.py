@@ -1,0 +1,37 @@
+"""Settings for RunPod, from the variables of its own client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prime_train.adapters.rental_api.credentials import checked_key, checked_url
+from prime_train.ports import PermanentError
+
+TITLE = "RunPod"
+BASE_URL = "https://api.runpod.io"
+KEY = "RUNPOD_API_KEY"
+ADDRESS = "RUNPOD_API_BASE_URL"
+CLOUD = "PRIME_TRAIN_RUNPOD_CLOUD"
+CLOUDS = ("SECURE", "COMMUNITY")
+
+
+@dataclass(frozen=True)
+class Settings:
+    key: str = field(repr=False)
+    base_url: str = BASE_URL
+    """Address of both APIs, without `/v2` and `/graphql`."""
+    clouds: tuple[str, ...] = CLOUDS
+    """The clouds whose machines are rented."""
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings from RUNPOD_API_KEY, RUNPOD_API_BASE_URL and PRIME_TRAIN_RUNPOD_CLOUD. Raises PermanentError that names what is
+    missing or invalid, without repeating the key."""
+    key = environment.get(KEY, "").strip()
+    if not key:
+        raise PermanentError(f"there is no API key for {TITLE}; set {KEY}")
+    checked_key(key, TITLE, KEY)
+    url = (environment.get(ADDRESS, "").strip() or BASE_URL).rstrip("/").removesuffix("/v2")
+    cloud = environment.get(CLOUD, "").strip().upper()
+    if cloud and cloud not in CLOUDS:
+        raise PermanentError(f"{CLOUD} is {cloud[:32]!r}; set it to secure or community, or unset it to rent from both")
+    return Settings(key, checked_url(url, f"{TITLE}'s", ADDRESS), (cloud,) if cloud else CLOUDS)

@@ -1,0 +1,34 @@
+"""Conversion of RunPod's pod statuses to those of the port `Pods`."""
+
+from prime_train.adapters.pods_runpod.models import Rented
+from prime_train.adapters.rental_api.parsing import USD_MAX, second
+from prime_train.core.verdict import Pod, PodStatus
+
+EXITED = "EXITED"
+STATUSES = {
+    "PROVISIONING": PodStatus.PENDING,
+    "STARTING": PodStatus.PENDING,
+    "RUNNING": PodStatus.ACTIVE,
+    EXITED: PodStatus.BROKEN,
+    "ERROR": PodStatus.BROKEN,
+    "TERMINATED": PodStatus.GONE,
+}
+"""The status of the port `Pods` for each of RunPod's; any other one becomes UNKNOWN.
+
+A pod that has exited has lost its disk, and its machine may be given to others, but it is listed, and a disk that outlives its container
+is charged for, until it is terminated. See `RunPodPods.get`."""
+
+
+def pod_of(rented: Rented) -> Pod:
+    status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
+    return Pod(rented.id, rented.name or "", status, second(rented.created_at), usd_per_hour(rented))
+
+
+def has_exited(rented: Rented) -> bool:
+    return (rented.status or "").upper() == EXITED
+
+
+def usd_per_hour(rented: Rented) -> float:
+    """Return the price in USD per hour, or 0 if it is not believable."""
+    cost = rented.cost or 0.0
+    return round(cost, 6) if 0 <= cost <= USD_MAX else 0.0

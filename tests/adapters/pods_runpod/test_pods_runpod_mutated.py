@@ -1,0 +1,166 @@
+"""Answers of RunPod with one or more fields damaged: no exception but the port's, no pod that is wrongly gone, and no second rental."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from prime_train.core.offers import rank
+from prime_train.core.verdict import PodStatus
+from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError
+from tests.adapters.pods_runpod.runpod_pods import HARDWARE, NAME, TICKET, pods_of
+from tests.exhaustive import some_of
+from tests.fakes.http import Response, Rewrite
+from tests.fakes.runpod import FakeRunPod
+
+SEEDS_PER_TEST = 100
+HOSTILE: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    10**400,
+    1e308,
+    0.5,
+    "",
+    "\0",
+    "../../account/ssh-keys",
+    "-oProxyCommand=touch /tmp/x",
+    "\x1b[31mred\u202e",
+    "x" * 10_000,
+    "N N",
+    "2026-13-45T99:00:00Z",
+    [],
+    {},
+    [[]],
+    {"id": None},
+)
+STATUS = "status"
+"""Of a pod's status only words that RunPod does not know are tried: a different known one is no damage, but another answer."""
+
+
+def paths(found: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of all fields."""
+    items = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    for key, value in items:
+        yield (*before, key)
+        yield from paths(value, (*before, key))
+
+
+def mutated(body: bytes, chance: random.Random) -> bytes:
+    """Return the body with one to three damages; rarely cut off or replaced as a whole."""
+    whole = chance.random()
+    if whole < 0.04:
+        return body[: chance.randrange(len(body) + 1)]
+    if whole < 0.06:
+        return json.dumps(chance.choice(HOSTILE)).encode()
+    content = json.loads(body)
+    for _ in range(chance.randint(1, 3)):
+        places = list(paths(content))
+        if not places:
+            break
+        *way, last = chance.choice(places)
+        parent = content
+        for step in way:
+            parent = parent[step]
+        if chance.random() < 0.2:
+            del parent[last]
+        else:
+            parent[last] = chance.choice(HOSTILE)
+    return json.dumps(content).encode()
+
+
+def damage(seed: int, path: str, method: str = "GET") -> tuple[Rewrite, dict[str, Any]]:
+    chance = random.Random(seed)
+
+    def change(response: Response) -> Response:
+        return replace(response, body=mutated(response.body, chance)) if response.body else response
+
+    return Rewrite(change), {"method": method, "path": path, "times": 100}
+
+
+def outcome(action: Any) -> Any:
+    """Return the action's result, or the port's error; any other exception fails the test."""
+    try:
+        return action()
+    except ExternalError as error:
+        shown = str(error)
+        assert shown.isprintable(), shown
+        assert len(shown) < 2_000
+        return error
+
+
+def read_with_damage(fake: FakeRunPod, seed: int) -> None:
+    pods = pods_of(fake)
+    (pod,) = fake.pods
+    for path in ("^/v2/pods$", f"^/v2/pods/{pod.id}$", "catalog", "graphql"):
+        fault, where = damage(seed, path)
+        fake.fail(fault, **where)
+    listed = outcome(pods.list)
+    if not isinstance(listed, ExternalError):
+        assert all(each.pod_id == pod.id for each in listed)
+    seen = outcome(lambda: pods.get(pod.id))
+    assert seen is not None, f"seed {seed}: a running pod is unknown"
+    assert isinstance(seen, ExternalError) or seen.status is not PodStatus.GONE, f"seed {seed}: a running pod is gone"
+    outcome(lambda: pods.connection(pod.id))
+    outcome(lambda: pods.put_agent(replace(seen, pod_id=pod.id), TICKET) if not isinstance(seen, ExternalError) else None)
+    offers = outcome(lambda: pods.offers(HARDWARE))
+    if not isinstance(offers, ExternalError):
+        rank(offers, HARDWARE)
+        assert all(offer.hindrance or offer.usd_per_hour > 0 for offer in offers)
+    fake.heal()
+    assert fake.alive == [pod], f"seed {seed}: a running pod was terminated"
+
+
+def rent_with_damage(fake: FakeRunPod, seed: int) -> None:
+    pods = pods_of(fake)
+    name = f"{NAME}{seed}"
+    for path, method in (("catalog", "GET"), ("^/v2/pods$", "POST"), ("graphql", "POST")):
+        fault, where = damage(seed, path, method)
+        fake.fail(fault, **where)
+    offers = outcome(lambda: pods.offers(HARDWARE))
+    best = [] if isinstance(offers, ExternalError) else rank(offers, HARDWARE).best
+    if best:
+        done = outcome(lambda: pods.create(name, best[0], HARDWARE))
+        fake.heal()
+        named = [pod for pod in fake.alive if pod.name == name]
+        assert len(named) <= 1, f"seed {seed}: rented twice"
+        if isinstance(done, NoCapacity | NoFunds | PermanentError):
+            assert not named, f"seed {seed}: {done} although a machine was rented"
+        elif not isinstance(done, ExternalError):
+            assert [pod.id for pod in named] == [done.pod_id], f"seed {seed}: another pod than the one that was rented"
+            assert done.name == name
+        for pod in named:
+            assert name in {each.name for each in pods.list()}
+            pods.terminate(pod.id)
+    fake.heal()
+    assert not fake.alive
+
+
+# 200 answers in a quick run, 5,000 in a complete one: half of them of calls that read, half of calls that rent.
+
+
+@pytest.mark.parametrize("block", some_of(range(25), one_in=25))
+def test_damaged_answers_end_no_machine(fake: FakeRunPod, block: int) -> None:
+    fake.is_checked = False
+    pods = pods_of(fake)
+    pods.create(NAME, rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
+    for seed in range(block * SEEDS_PER_TEST, (block + 1) * SEEDS_PER_TEST):
+        read_with_damage(fake, seed)
+
+
+@pytest.mark.parametrize("block", some_of(range(25), one_in=25))
+def test_damaged_answers_rent_no_second_machine(fake: FakeRunPod, block: int) -> None:
+    fake.is_checked = False
+    for seed in range(block * SEEDS_PER_TEST, (block + 1) * SEEDS_PER_TEST):
+        rent_with_damage(fake, seed)
+
+
+def test_the_damages_bite() -> None:
+    body = json.dumps({"pods": [{"id": "a", "status": "RUNNING", "cost": 0.5, "ssh": {"direct": None}}]}).encode()
+    found = {mutated(body, random.Random(seed)) for seed in range(200)}
+    assert len(found) > 100
+    assert any(b'"id": "a"' not in each for each in found)
