@@ -105,7 +105,7 @@ def _days(fake: FakeRunPod, tmp_path: Path) -> Days:
         master=b"master",
         webhook_url="http://127.0.0.1:1",
         providers={"runpod"},
-        account=account,
+        accounts=(account,),
     )
     return Days(fake, world, pushed)
 
