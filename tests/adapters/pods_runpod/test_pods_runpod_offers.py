@@ -142,6 +142,26 @@ def test_an_order_repeats_the_offer_and_has_no_setting_but_our_public_key(fake: 
     assert not [request for request in fake.requests if "ssh-keys" in request.path]
 
 
+REFERENCE = f"ghcr.io/me/sft@sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(("image", "field"), [(REFERENCE, {"image": REFERENCE}), ("template:30zmvf89kd", {"templateId": "30zmvf89kd"})])
+def test_the_image_that_a_config_names_is_ordered(fake: FakeRunPod, image: str, field: dict[str, str]) -> None:
+    hardware = HardwareSpec(provider="runpod", gpus=("H100",), image=image)
+    rent(pods_of(fake), hardware=hardware)
+    ordered = fake.requests_to("POST", "/v2/pods")[0].json
+    assert {key: ordered[key] for key in ("image", "templateId") if key in ordered} == field
+
+
+def test_another_providers_name_for_an_image_is_no_image(fake: FakeRunPod) -> None:
+    with pytest.raises(ValueError, match="RunPod has no names for images of its own"):
+        HardwareSpec(provider="runpod", image="prime_rl")
+    hardware = HardwareSpec(gpus=("H100",), image="prime_rl")
+    assert {left.why for left in rank(pods_of(fake).offers(hardware), hardware).left_out if left.offer.gpu == "H100"} == {
+        "does not start from an image by a provider's name for it, such as prime_rl"
+    }
+
+
 def test_where_runpod_chooses_the_place_none_is_ordered(fake: FakeRunPod) -> None:
     rent(pods_of(fake))
     assert "dataCenterIds" not in fake.requests_to("POST", "/v2/pods")[0].json

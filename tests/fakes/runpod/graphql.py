@@ -57,7 +57,7 @@ def _shown(fake: "FakeRunPod", pod: "Pod") -> Json:
         "desiredStatus": status if status in ("RUNNING", "EXITED", "TERMINATED") else "CREATED",
         "costPerHr": pod.usd,
         "gpuCount": pod.order["gpu"].get("count", 1),
-        "imageName": pod.order["image"],
+        "imageName": pod.order.get("image", ""),
         "env": [f"{name}={value}" for name, value in pod.order.get("env", {}).items()],
     }
 

@@ -243,7 +243,7 @@ class FakeRunPod(DescribedFake):
             "name": self.plan.renamed or pod.name,
             "status": status.value,
             "actions": ACTIONS.get(status.value, ["terminate"]),
-            "image": order["image"],
+            "image": order.get("image", "runpod/of-the-template"),
             "args": order.get("args", ""),
             "disk": order.get("disk", 10),
             "mounts": {},

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from prime_train.adapters.pods_runpod.models import GpuType, Place
 from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.core.image.choice import form_of
 from prime_train.core.offers import Offer
+from prime_train.core.registry.definitions import ImageForm
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate import gpus
 
@@ -82,7 +84,7 @@ def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Of
         disk_gib=hardware.disk_gib,
         region=machine.place.id if machine.place is not None else "",
         gpu_gb=memory_gb,
-        hindrance=_hindrance(machine, named.kind, clouds),
+        hindrance=_hindrance(machine, named.kind, hardware, clouds),
         socket=named.socket,
         stock=machine.stock.capitalize(),
     )
@@ -102,11 +104,13 @@ def _stock(text: str | None) -> str:
     return re.sub(r"[^A-Z_]", "", (text or "").upper())[:16]
 
 
-def _hindrance(machine: Machine, kind: str, clouds: Sequence[str]) -> str:
+def _hindrance(machine: Machine, kind: str, hardware: HardwareSpec, clouds: Sequence[str]) -> str:
     if machine.cloud not in clouds:
         return f"is in the {machine.cloud.lower()} cloud, but PRIME_TRAIN_RUNPOD_CLOUD is {' and '.join(clouds).lower()}"
     if not machine.gpu.price.of(machine.cloud):
         return "has no price"
     if (machine.gpu.manufacturer or "NVIDIA").upper() != "NVIDIA":
         return "has GPUs that are not NVIDIA's, but trainers are installed for CUDA"
+    if hardware.image is not None and form_of(hardware.image) is ImageForm.NAME:
+        return f"does not start from an image by a provider's name for it, such as {hardware.image}"
     return ARM64_HINDRANCE if gpus.has_arm64(kind) else ""

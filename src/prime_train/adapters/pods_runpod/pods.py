@@ -25,8 +25,10 @@ from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.prices import ceiling_usd
 from prime_train.adapters.rental_api.reasons import short
+from prime_train.core.image.choice import TEMPLATE, form_of
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer, rank
+from prime_train.core.registry.definitions import ImageForm
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
@@ -225,11 +227,20 @@ class RunPodPods:
         raise NoCapacity(f"{dear}; pod {rented.id} was terminated")
 
 
+def _image(hardware: HardwareSpec) -> dict[str, object]:
+    """Return the field that says which image the pod starts from."""
+    if hardware.image is None:
+        return {"image": IMAGE}
+    if form_of(hardware.image) is ImageForm.TEMPLATE:
+        return {"templateId": hardware.image.removeprefix(TEMPLATE)}
+    return {"image": hardware.image}
+
+
 def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str) -> dict[str, object]:
     """Return the body of the create call. It contains no settings and no secrets: anyone who may read the account's pods sees it."""
     order: dict[str, object] = {
         "name": name,
-        "image": IMAGE,
+        **_image(hardware),
         "gpu": {"id": machine.gpu.id, "count": machine.count, "minCudaVersion": CUDA_MIN},
         "cloud": machine.cloud,
         "disk": offers.disk_gb(hardware),

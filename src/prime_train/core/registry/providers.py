@@ -33,6 +33,11 @@ PROVIDERS: dict[str, ProviderKind] = {
         credentials=("RUNPOD_API_KEY",),
         advice="set RUNPOD_API_KEY",
         documentation="https://docs.runpod.io",
+        image_forms=(ImageForm.REFERENCE, ImageForm.TEMPLATE),
+        image_advice=(
+            "RunPod has no names for images of its own; write an image in a registry, registry/name@sha256:DIGEST, or template:ID with the "
+            "id of a template"
+        ),
     ),
 }
 
