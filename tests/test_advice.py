@@ -23,15 +23,19 @@ FACES = ("src/prime_train/cli/", "src/prime_train/actions/", "src/prime_train/co
 LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {
     "agent/prime_agent/main.py": {"--disk"},  # the agent's own
+    "agent/prime_agent/phases/image_environment.py": {"--python", "--quiet"},  # uv, pip
     "src/prime_train/adapters/aws_deploy/package.py": {"--quiet"},  # pip
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
-    "src/prime_train/configs/templates/own_script.py": {"--config", "--out"},  # trainers
+    "src/prime_train/configs/templates/own_script.py": {"--config", "--out", "--output"},  # trainers
     "src/prime_train/adapters/pods_local/__init__.py": {"--disk"},  # the agent's own
     "src/prime_train/adapters/provisioning/bring_up.sh": {"--disk", "--python", "--quiet", "--version"},  # the agent's own, uv, pip, Python
     "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format", "--verify"},  # git
     "src/prime_train/adapters/prime_rl_validators/dependencies.py": {"--python"},  # uv
     "src/prime_train/core/prime_rl/__init__.py": {"--dry-run", "--run"},  # prime-rl
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer
+    "src/prime_train/operations/image/build.py": {"--format", "--tag"},  # docker
+    "src/prime_train/operations/image/dockerfile.py": {"--from", "--yes"},  # Dockerfile, apt-get
+    "src/prime_train/operations/image/steps/install.sh": {"--quiet"},  # pip
     "src/prime_train/reports/charts/svg.py": {"--again"},  # a variable of a style sheet
     "src/prime_train/trainers/prime_rl/install.py": {"--force", "--version"},  # git, uv
 }

@@ -9,8 +9,8 @@ NOTES = "WANDB_NOTES"
 
 
 def lineage_variables(job: Bootstrap, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that name the source of the run, newest first, as in `--from`: one for the trainer, and the notes in W&B if
-    `env` sets them and the config does not. Empty if the run was started from step 0.
+    """Return the variables that name the source of the run, newest first, as a launch takes it: one for the trainer, and the notes in W&B
+    if `env` sets them and the config does not. Empty if the run was started from step 0.
 
     W&B's SDK takes no values of its config from variables: the one that once named files, WANDB_CONFIG_PATHS, makes 0.31 fail.
     """

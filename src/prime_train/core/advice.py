@@ -63,6 +63,7 @@ class Setting(StrEnum):
     NAME = "name"
     OFFERS = "offers"
     ON_DEMAND = "on_demand"
+    OUTPUT = "output"
     PARAMS = "params"
     PARAMETER = "parameter"
     PORT = "port"

@@ -257,7 +257,7 @@ class Branch:
 
     @property
     def places(self) -> str:
-        """Return the lineage as `--from` takes it, the newest first: b-123@200, a-456@100"""
+        """Return the lineage as a launch takes it, the newest first: b-123@200, a-456@100"""
         return ", ".join(f"{one.run}@{one.step}" for one in self.lineage)
 
     @property

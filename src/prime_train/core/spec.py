@@ -559,7 +559,7 @@ class AlertSpec(Part):
 
 
 class ImageSpec(Part):
-    """The container image that `prime-train image build` makes: the agent and the trainer's environment. On a machine that started from
+    """The container image that is built from the config: the agent and the trainer's environment. On a machine that started from
     another image, the environment is installed instead."""
 
     base: str = BASE_IMAGE

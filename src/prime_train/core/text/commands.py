@@ -60,6 +60,7 @@ _FLAGS = {
     Setting.NAME: "--name ",
     Setting.OFFERS: "--offers",
     Setting.ON_DEMAND: "--on-demand",
+    Setting.OUTPUT: "--output ",
     Setting.PARAMS: "--params ",
     Setting.PARAMETER: "--set ",
     Setting.PORT: "--port ",

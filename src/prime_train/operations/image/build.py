@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import PermanentError, UsageError
 from prime_train.operations.image.context import BuildContext
 
@@ -18,7 +19,7 @@ PLATFORM = "linux/amd64"
 """The machines that are rented have x86-64 processors, whatever this one has."""
 BUILDERS = ("docker", "podman", "buildah")
 PROBE_S_MAX = 30.0
-ADVICE = "install one, or write the build context with --output FOLDER and build it elsewhere"
+ADVICE = Advice("install one, or write the build context and build it elsewhere: ", Option(Setting.OUTPUT, "FOLDER"))
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,100}(:[0-9]{1,5}(?=/))?(/[a-z0-9][a-z0-9._-]{0,100}){0,8}")
 

@@ -21,7 +21,7 @@ def dockerfile(image: ImageSpec) -> str:
     """Return the text of the Dockerfile."""
     packages = _packages(image)
     lines = [
-        "# Written by `prime-train image build`; the same config and the same files of the build context give the same text.",
+        "# Written by prime-train; the same config and the same files of the build context give the same text.",
         f"FROM {image.base} AS base",
         "# hadolint ignore=DL3002",
         "USER 0",
