@@ -63,6 +63,12 @@ def test_the_catalogue_is_asked_for_each_number_of_gpus_of_the_variants(fake: Fa
     assert asked == [("1", SECURE), ("1", COMMUNITY), ("8", SECURE), ("8", COMMUNITY)]
 
 
+def test_where_any_machine_fits_all_sizes_are_offered(fake: FakeRunPod) -> None:
+    offers = pods_of(fake).offers(HardwareSpec())
+    assert {offer.gpu_count for offer in offers if offer.gpu == "H100_80GB"} == {1, 2, 4, 8}
+    assert {offer.gpu_count for offer in offers if offer.gpu == "GH200_96GB"} == {1}
+
+
 def test_what_is_sold_out_or_has_no_price_is_not_offered(fake: FakeRunPod) -> None:
     fake.stock = {(H100.id, SECURE, "US-KS-2"): 0, (H100.id, COMMUNITY, ""): 0}
     assert [offer.region for offer in rank(pods_of(fake).offers(HARDWARE), HARDWARE).best] == ["EUR-IS-1"]

@@ -20,6 +20,8 @@ from prime_train.estimate import gpus
 
 PROVIDER = "runpod"
 SOLD_OUT = "NONE"
+SIZES = (1, 2, 4, 8)
+"""Numbers of GPUs in machines for rent."""
 ANYWHERE = "anywhere"
 DISK_USD_PER_GB_MONTH = 0.10
 """Price of the container's disk, which is on RunPod's page about storage (November 2026) and not in the API."""
@@ -48,9 +50,10 @@ class Machine:
 
 
 def counts(hardware: HardwareSpec) -> list[int]:
-    """Return the numbers of GPUs to ask for."""
-    wanted = {variant.count for variant in hardware.variants} if hardware.variants else {hardware.count}
-    return sorted(wanted - {0})
+    """Return the numbers of GPUs to ask for. If no kind of GPU is named, a machine of any size fits."""
+    if hardware.variants:
+        return sorted({variant.count for variant in hardware.variants} - {0})
+    return [hardware.count] if hardware.gpus else list(SIZES)
 
 
 def machines(rows: Sequence[GpuType], count: int, cloud: str) -> list[Machine]:
