@@ -167,6 +167,16 @@ def test_a_key_that_may_not_ask_for_the_balance_is_told_once_in_a_while(fake: Fa
     assert list(account_names(client_of(fake))) == []
 
 
+@pytest.mark.parametrize("answer", [Response(404, b"<html>no route</html>"), Response(410)])
+def test_without_graphql_machines_are_rented_and_found_gone_all_the_same(fake: FakeRunPod, tmp_path: Path, answer: Response) -> None:
+    fake.fail(answer, path="graphql", times=ALWAYS)
+    pods = guarded(fake, tmp_path)
+    pod = rent(pods)
+    fake.end(pod.pod_id, None)
+    assert pods.get(pod.pod_id) is None
+    assert "no GraphQL" in str(raised(RunPodAccount(client_of(fake), lambda: 0.0).funds))
+
+
 def guarded(fake: FakeRunPod, folder: Path, key: str = API_KEY) -> Any:
     client = client_of(fake, key)
     return pods_of(fake, client=client, owner=Owner(lambda: account_names(client), InFile(folder / "account"), WORDS))

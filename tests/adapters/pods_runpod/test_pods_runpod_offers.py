@@ -94,6 +94,14 @@ def test_one_row_that_cannot_be_read_hides_no_other_one(fake: FakeRunPod) -> Non
     assert isinstance(raised(lambda: pods_of(fake).offers(HARDWARE)), TemporaryError)
 
 
+def test_nothing_of_a_data_centre_s_name_is_shown_but_letters(fake: FakeRunPod) -> None:
+    fake.kinds = (replace(H100, places={SECURE: ("US\x1b[31m:KS/2",)}),)
+    offer = rank(pods_of(fake, clouds=(SECURE,)).offers(HARDWARE), HARDWARE).best[0]
+    assert (offer.region, offer.offer_id) == ("US-31m-KS-2", "NVIDIA-H100-80GB-HBM3:2x:US-31m-KS-2:secure:on-demand")
+    pods_of(fake, clouds=(SECURE,)).create(NAME, offer, HARDWARE)
+    assert fake.pods[0].place == "US\x1b[31m:KS/2"
+
+
 def test_a_kind_in_no_table_is_offered_by_its_own_name(fake: FakeRunPod) -> None:
     fake.kinds = (Kind("NVIDIA X9000", "X9000", 111, {SECURE: 1.0}),)
     hardware = HARDWARE.model_copy(update={"gpus": ("X9000",)})

@@ -15,7 +15,7 @@ from prime_train.adapters.pods_runpod.models import POD_ID, Myself, Rented
 from prime_train.adapters.pods_runpod.settings import TITLE, Settings
 from prime_train.adapters.rental_api.parsing import parsed
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
-from prime_train.adapters.rental_api.reasons import short
+from prime_train.adapters.rental_api.reasons import answered, short
 from prime_train.ports import PermanentError, TemporaryError
 
 API = "/v2"
@@ -23,6 +23,7 @@ GRAPHQL = "/graphql"
 CREATE_READ_S = 90.0
 """Read timeout in seconds of the create call. A pod whose response is lost is found by its name."""
 PODS_MAX = 10_000
+ENDED_STATUS = frozenset({404, 410})
 CUDA_MIN = "12.8"
 """The CUDA version that a machine's driver must support: that of the image, which an older driver does not start."""
 
@@ -91,8 +92,11 @@ class RunPodClient:
         return answer.is_ok
 
     def myself(self) -> Myself:
-        """Return the owner of the key. Raises PermanentError also if the key may not ask for it."""
+        """Return the owner of the key. Raises PermanentError also if the key may not ask for it, or if RunPod has ended GraphQL; machines
+        are managed without it."""
         answer = self._ask("POST", GRAPHQL, body={"query": _MYSELF})
+        if answer.status in ENDED_STATUS:
+            raise PermanentError(f"{answered(answer)}: {TITLE} has no GraphQL there any more")
         if not answer.is_ok:
             raise errors.refusal(answer)
         match answer.content():

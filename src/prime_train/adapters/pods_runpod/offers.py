@@ -44,9 +44,13 @@ class Machine:
     @property
     def offer_id(self) -> str:
         """Return the id, which is the same on a later day, so that a machine that failed is recognised."""
-        place = self.place.id if self.place is not None else ANYWHERE
-        parts = (self.gpu.id, f"{self.count}x", place, self.cloud.lower(), "on-demand")
-        return ":".join(re.sub(r"[^A-Za-z0-9_]+", "-", part)[:64] for part in parts)
+        parts = (self.gpu.id, f"{self.count}x", self.region or ANYWHERE, self.cloud.lower(), "on-demand")
+        return ":".join(map(_plain, parts))
+
+    @property
+    def region(self) -> str:
+        """Return the data centre as it is shown; empty if RunPod chooses it."""
+        return _plain(self.place.id) if self.place is not None else ""
 
 
 def counts(hardware: HardwareSpec) -> list[int]:
@@ -85,7 +89,7 @@ def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Of
         gpu=gpus.first_wanted(named.kind, named.socket, hardware.gpus),
         gpu_count=machine.count,
         disk_gib=hardware.disk_gib,
-        region=machine.place.id if machine.place is not None else "",
+        region=machine.region,
         gpu_gb=memory_gb,
         hindrance=_hindrance(machine, named.kind, hardware, clouds),
         socket=named.socket,
@@ -101,6 +105,10 @@ def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
     """Return the price of the whole machine with its disk; 0 if the catalogue has none."""
     gpu_usd = machine.gpu.price.of(machine.cloud)
     return round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6) if gpu_usd else 0.0
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]+", "-", text)[:64]
 
 
 def _stock(text: str | None) -> str:

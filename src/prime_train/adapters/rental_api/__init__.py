@@ -1,1 +1,2 @@
-"""Parts that the adapters of all rental APIs share: reading of responses, pauses that a server asks for, pod names, the key's account."""
+"""Parts that the adapters of all rental APIs share: reading of responses and of what users set, pauses that a server asks for, pod names,
+price limits, SSH addresses, texts of errors, the key's account."""
