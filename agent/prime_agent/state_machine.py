@@ -22,7 +22,7 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, heartbeat, reached, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
-from prime_train.core.after.steps import output_patterns
+from prime_train.core.after.steps import is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
@@ -460,7 +460,7 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
     if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
         return state, ()
     flush = _honest(state, state.flush)
-    if flush.exit.cause is Cause.FINISHED and state.after.done < len(state.job.spec.after):
+    if flush.exit.cause is Cause.FINISHED and state.after.done < len(state.job.spec.after) and _has_trained(state):
         order = _order_instead(state, flush)
         if order is None:
             return _begin_after(state, now_s)
@@ -468,6 +468,11 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
         state = replace(state, after=replace(state.after, trained=True))
     closed = replace(state.transfers, open=False)
     return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=now_s + EXIT_S_MAX)), ()
+
+
+def _has_trained(state: AgentState) -> bool:
+    """Return whether training is over in this attempt or was in an earlier one; a trainer that exits early has not succeeded."""
+    return state.after.trained or is_trained(state.job.spec.trainer.steps, reached(state))
 
 
 def _order_instead(state: AgentState, flush: Flush) -> JobExit | None:

@@ -78,6 +78,13 @@ def test_a_step_that_fails_is_named_and_the_others_run_all_the_same(tmp_path: Pa
         assert [log.count(f"=== {name}, try") for name in ("publish", "hang", "flaky", "odd")] == [2, 1, 2, 1]
 
 
+def test_a_trainer_that_exits_before_its_last_step_has_not_succeeded_and_no_step_is_run(tmp_path: Path) -> None:
+    with attempt(tmp_path, a_spec({"name": "publish", "run": "touch published"}, arguments="--steps 20 --save-every 10")) as here:
+        last, ended = the_exit(here)
+        assert (ended.cause, last.step, last.trained) == (Cause.FINISHED, 20, False), "the control plane knows that 30 steps were wanted"
+        assert not (here.disk / "work/published").exists()
+
+
 def test_a_required_step_that_fails_ends_the_attempt_and_no_later_step_is_run(tmp_path: Path) -> None:
     steps = ({"name": "gate", "run": "echo too bad; exit 1", "required": True}, {"name": "publish", "run": "touch published"})
     with attempt(tmp_path, a_spec(*steps)) as here:

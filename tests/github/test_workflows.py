@@ -115,7 +115,7 @@ def test_scheduled_runs_keep_off_the_round_minutes() -> None:
     for path in [*workflows(), *consumer_workflows()]:
         for entry in parsed(path)["on"].get("schedule", []):
             first, _, step = entry["cron"].split()[0].partition("/")
-            minutes = range(int(first.split("-")[0]), 60, int(step))
+            minutes = range(int(first.split("-")[0]), 60, int(step or 60))
             assert not {0, 15, 30, 45} & set(minutes), f"{named(path)}: {entry['cron']}"
 
 

@@ -9,6 +9,7 @@ trainer steps, so it is evidence for a run only while the reported step rises.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from prime_train.core.after.steps import is_trained
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
@@ -247,7 +248,7 @@ def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
         return Sick(heartbeat.exit.cause, heartbeat.exit.detail, exited=True)
     resumed = run.resume.step if run.resume else 0
     step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
-    if steps is not None and step < steps and not heartbeat.trained:
+    if not is_trained(steps, step) and not heartbeat.trained:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
     if durable < heartbeat.exit.saved_step:
         return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {heartbeat.exit.saved_step} was never committed", exited=True)

@@ -12,11 +12,11 @@ from prime_train.core.text.commands import command
 from prime_train.operations.diagnose import diagnose_with
 from prime_train.operations.machine_access import is_elsewhere
 from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
+from prime_train.operations.results.criteria import criteria_with
+from prime_train.operations.results.of_steps import step_results
 from prime_train.operations.run_logs.log_tail import last_lines
 from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
-from prime_train.operations.step_results import step_results
-from prime_train.operations.success import criteria_with
 from prime_train.ports import ExternalError, RunRecord, Store
 from prime_train.reports.charts import curves_of
 from prime_train.reports.pages import CheckpointSummary, LogEnd, RunPage, RunSources

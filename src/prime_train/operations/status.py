@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.results.numbers import Number
+from prime_train.operations.results.criteria import criteria_of
+from prime_train.operations.results.of_steps import step_results
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
-from prime_train.operations.step_results import step_results
-from prime_train.operations.success import criteria_of
 from prime_train.ports import ExternalError, RunRecord, Store
 from prime_train.reports.run_status import RunStatus, status_of
 

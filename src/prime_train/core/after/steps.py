@@ -14,6 +14,12 @@ OUR_VARIABLES = "PRIME_TRAIN_"
 CHECKPOINT_VARIABLE, STEP_VARIABLE, RESULTS_VARIABLE = (f"{OUR_VARIABLES}{name}" for name in ("CHECKPOINT", "STEP", "RESULTS"))
 
 
+def is_trained(steps: int | None, reached: int) -> bool:
+    """Return whether a trainer that exited with code 0 has trained to the end. `steps`: the last step of the config, None if it has none;
+    `reached`: the newest step over all attempts."""
+    return steps is None or reached >= steps
+
+
 def violation_of_env(names: Iterable[str]) -> str | None:
     """Return what is wrong with the names of a step's environment variables; None if nothing is."""
     ours = sorted(name for name in names if name.startswith(OUR_VARIABLES))

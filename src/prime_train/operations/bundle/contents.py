@@ -43,7 +43,7 @@ from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.stored_content import lines_of
 from prime_train.operations.page import page_of, read_run_sources
-from prime_train.operations.success import criteria_of
+from prime_train.operations.results.criteria import criteria_of
 from prime_train.ports import ExternalError, RunRecord
 from prime_train.reports.bundle import BundleFacts, CheckpointFacts, readme
 from prime_train.reports.charts import Curve, curve_svg, curves_of
