@@ -1,11 +1,12 @@
 """Two runs are compared, or the means of runs that differ in nothing but the seed; and from what a config says, its seed is read."""
 
+import math
 from typing import Any
 
 import pytest
 
 from prime_train.core.results.comparison import compared
-from prime_train.core.results.numbers import RunResults, Source, number
+from prime_train.core.results.numbers import Number, RunResults, Source, number
 from prime_train.core.results.requirements import Met, parse_requirement
 from prime_train.core.results.settings import seed_of, settings_digest
 from tests import builders as b
@@ -32,6 +33,14 @@ def test_runs_with_the_same_seeds_are_compared_by_their_means() -> None:
     assert (found.seeds, loss.this, loss.base) == ((1, 2), 3.0, 2.5)
     assert loss.error == pytest.approx(0.5)
     assert found.outcome is Met.NOT_MET
+
+
+@pytest.mark.parametrize(("numbers", "why"), [((number("loss", math.nan),), "is not finite"), ((), "has no result named loss")])
+def test_means_over_other_seeds_do_not_make_up_for_a_number_that_the_newest_run_lacks(numbers: tuple[Number, ...], why: str) -> None:
+    newest = result("n3", 0.0, 3).model_copy(update={"numbers": numbers})
+    found = compared([newest, result("n2", 1.0, 2), result("n1", 1.0, 1)], [result("b2", 3.0, 2), result("b1", 2.0, 1)], BETTER)
+    assert (found.seeds, found.outcome) == ((1, 2), Met.NOT_MET)
+    assert why in found.requirements[0].why
 
 
 @pytest.mark.parametrize("changes", [{"config_sha256": "b" * 64}, {"code_sha256": "other"}, {"commit": "other"}, {"state": "failed"}])

@@ -83,7 +83,9 @@ def compared(this: Sequence[RunResults], base: Sequence[RunResults], requirement
 
 def _judged(run: RunResults, requirement: Requirement, ours: Values, theirs: Values | None) -> JudgedRequirement:
     if run.state == SUCCEEDED:
-        return judged_requirement(requirement, ours, theirs)
+        # The means may be of other runs; they do not make up for a number that this one lacks.
+        own = run.final.get(requirement.name)
+        return judged_requirement(requirement, ours if own is not None and own.value is not None else _means([run]), theirs)
     outcome = Met.NOT_MET if run.state == FAILED else Met.PENDING
     return JudgedRequirement(requirement, outcome, why=f"the run has not succeeded ({run.state})")
 
