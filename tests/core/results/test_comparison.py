@@ -89,4 +89,9 @@ def test_settings_differ_by_what_changes_the_training_and_not_by_the_seed_or_the
 
     same = digest("t.py --seed 1 --lr 1", environment={"SEED": "1"})
     assert same == digest("t.py --seed 22 --lr 1", environment={"SEED": "2"}, name="other", budget={"usd": 99})
+    evaluated = digest("t.py", after=[{"name": "evaluate", "run": "e.py --limit 100 --seed 1"}])
+    assert evaluated == digest("t.py", after=[{"name": "evaluate", "run": "e.py --limit 100 --seed 2", "retries": 3}])
+    others = (digest("t.py"), digest("t.py", after=[{"name": "evaluate", "run": "e.py --limit 9 --seed 1"}]))
+    assert evaluated not in others, "the results of an evaluation depend on its command"
+    assert settings_digest(b.spec()) != settings_digest(b.spec(), "other-1@10")
     assert same not in (digest("t.py --seed 1 --lr 2", environment={"SEED": "1"}), digest("t.py --seed 1 --lr 1", environment={"A": "1"}))
