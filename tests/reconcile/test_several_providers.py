@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.pods_memory import MemoryPods
+from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
@@ -117,6 +118,19 @@ def test_an_empty_wallet_sends_the_run_to_the_provider_whose_wallet_is_not() -> 
     w.world = replace(w.world, accounts=(Wallet("prime", 0.05), Wallet("other", 80.0)))
     w.settle()
     assert [len(prime.list()), len(other.list())] == [0, 1]
+
+
+def test_an_empty_wallet_pays_for_no_boot_where_the_provider_with_money_has_no_machine() -> None:
+    w, prime, other = two_markets()
+    sold_out, other._offers = other._offers, {}
+    w.world = replace(w.world, accounts=(Wallet("prime", 0.05), Wallet("other", 80.0)))
+    w.sweeps(1800)
+    assert (prime._rented, w.run().attempt) == ({}, 0)
+    assert w.reported.kinds() == [AlertKind.FUNDS.value]
+    assert "$0.05 at prime" in history(w)
+    other._offers = sold_out
+    w.after(600).settle()
+    assert [len(prime._rented), len(other.list())] == [0, 1]
 
 
 def test_a_provider_that_refuses_for_lack_of_credit_is_asked_again_only_after_the_others() -> None:

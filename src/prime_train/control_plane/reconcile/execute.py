@@ -1,7 +1,7 @@
 """Carries out decisions: first the save, then the actions outside."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from prime_train.control_plane.reconcile.attempt_records import catch_up, write_record
@@ -17,7 +17,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
 from prime_train.core.manifest import ResumePoint, choose_resume, missing_blobs
-from prime_train.core.offers import Offer, rank
+from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.text.commands import command
 from prime_train.core.wire import Ticket, attempt_key
@@ -174,17 +174,15 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
     run = record.run
     try:
         context.bucket.put(spec_key(run.run_id), _spec_json(run))
-        ranking = rank(
-            d.affordable(run, context.pods.offers(run.spec.hardware), wallets),
-            run.spec.hardware,
-            excluded=run.excluded,
-            avoided=d.avoided_offers(run, now_s),
-            closed=d.closed_providers(run, now_s),
-            on_demand=decision.on_demand,
-        )
+        offers = context.pods.offers(run.spec.hardware)
+        ranking = _ranked(run, d.affordable(run, offers, wallets), decision, now_s)
         why_not = _why_no_start(context.bucket, run) if ranking.best and run.starts_elsewhere else ""
     except ExternalError as error:
         return context.store.save(c.no_offer(run, f"bucket or offers could not be reached: {error}", now_s))
+    if not ranking.best and (unpaid := _ranked(run, offers, decision, now_s).best):
+        money = "; ".join(d.in_wallet(wallets[name]) for name in dict.fromkeys(offer.provider for offer in unpaid))
+        why = f"{money}; no machine is rented until there is credit for an hour"
+        return context.store.save(c.no_offer(run, why, now_s, kind=AlertKind.FUNDS, title="the wallet is nearly empty"))
     if not ranking.best:
         why = "; ".join(f"{row.offer.offer_id} {row.why}" for row in ranking.left_out[:5]) or "no provider has a machine for rent"
         return context.store.save(c.no_offer(run, why, now_s))
@@ -203,6 +201,17 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
         return _save(context, launched, c.refused(launched.run, launched.lease, Cause.LAUNCH_LOST, why, now_s))
     _create(context, launched, ranking.best[0], now_s)
     return True
+
+
+def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int) -> Ranking:
+    return rank(
+        offers,
+        run.spec.hardware,
+        excluded=run.excluded,
+        avoided=d.avoided_offers(run, now_s),
+        closed=d.closed_providers(run, now_s),
+        on_demand=decision.on_demand,
+    )
 
 
 def _spec_json(run: Run) -> bytes:

@@ -17,7 +17,7 @@ Money is checked in every state that costs money, before anything else about the
 
 from prime_train.core.decide.active import EVIDENCE_WAIT_S
 from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
-from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd
+from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd, in_wallet
 from prime_train.core.decide.next_check import (
     BACKOFF_FIRST_S,
     BACKOFF_S_MAX,
@@ -111,6 +111,7 @@ __all__ = [
     "drain_reserve_usd",
     "healthy_until_s",
     "in_common",
+    "in_wallet",
     "name_of",
     "orphan_pods",
     "refusals_in_a_row",

@@ -56,9 +56,9 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
 
 
 def affordable(run: Run, offers: Sequence[Offer], wallets: Mapping[str, Funds]) -> Sequence[Offer]:
-    """Return the offers that their providers' wallets cover, as far as these are known; all if none is covered."""
-    covered = [o for o in offers if o.provider not in wallets or _covers(wallets[o.provider], run, o.usd_per_hour)]
-    return covered or offers
+    """Return the offers that their providers' wallets cover, as far as these are known. Another machine would soon be ordered to leave
+    again, after its boot was paid for."""
+    return [o for o in offers if o.provider not in wallets or _covers(wallets[o.provider], run, o.usd_per_hour)]
 
 
 def _covers(wallet: Funds, run: Run, usd_per_hour: float) -> bool:

@@ -20,9 +20,9 @@ def seed_of(spec: RunSpec) -> int | None:
 
 
 def settings_digest(spec: RunSpec, start: str = "") -> str:
-    """Return a hash of what determines the numbers of a run, apart from the seed: SHA-256, as hex digits. That is what the config says about
-    the training and the steps after it, and `start`, the checkpoint of another run that it started from, empty for none. Names, budgets,
-    machines and limits are left out."""
+    """Return a hash of what determines the numbers of a run, apart from the seed: SHA-256, as hex digits. That is what the config says
+    about the training and the steps after it, and `start`, the checkpoint of another run that it started from, empty for none. Names,
+    budgets, machines and limits are left out."""
     values = json.loads(spec.model_dump_json(include={"trainer", "setup"}))
     if spec.after:
         values["after"] = [[one.name, _without_seed(one.run), one.env, one.evaluate_every] for one in spec.after]
