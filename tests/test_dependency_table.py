@@ -96,6 +96,7 @@ TABLE = {
     "prime_train.adapters.pods_local": adapter("psutil"),
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
+    "prime_train.adapters.pods_lambda": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     RENTAL: adapter("pydantic"),
     "prime_train.adapters.prime_rl_validators": adapter("pydantic", "prime_rl"),

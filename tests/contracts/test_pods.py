@@ -19,6 +19,7 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
 from tests.builders import is_gone
+from tests.contracts.lambda_account import LambdaAccount
 from tests.contracts.prime_account import PrimeAccount
 from tests.contracts.runpod_account import RunPodAccount
 from tests.waiting import HANG_S, await_true
@@ -84,7 +85,22 @@ def runpod(folder: Path) -> Provider:
     return Provider(account.pods, agents, account.close, has_spot=False)
 
 
-PROVIDERS: dict[str, Callable[[Path], Provider]] = {"memory": memory, "local": local, "prime": prime, "runpod": runpod}
+def lambda_cloud(folder: Path) -> Provider:
+    account = LambdaAccount()
+
+    def agents(pods: Pods, pod: Pod) -> int:
+        return len(account.started[pod.pod_id])
+
+    return Provider(account.pods, agents, account.close, has_spot=False)
+
+
+PROVIDERS: dict[str, Callable[[Path], Provider]] = {
+    "memory": memory,
+    "local": local,
+    "prime": prime,
+    "runpod": runpod,
+    "lambda": lambda_cloud,
+}
 
 
 @pytest.fixture(params=PROVIDERS, name="provider")

@@ -19,6 +19,7 @@ NOT_OPTIONS = {
     "master-key": {"PRIME_TRAIN_MASTER_KEY"},
     "prime-api-key": {"PRIME_API_KEY"},
     "runpod-api-key": {"RUNPOD_API_KEY"},
+    "lambda-api-key": {"LAMBDA_API_KEY"},
     "wandb-api-key": {"WANDB_API_KEY"},
     "bucket": {"PRIME_TRAIN_BUCKET"},
     "token": {"GITHUB_TOKEN"},

@@ -4,114 +4,44 @@ A run on machines of the fake, in virtual time; its agents send heartbeats as lo
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, provider_of
+from prime_train.adapters.pods_by_provider import AccountOfOne
 from prime_train.adapters.pods_runpod import RunPodAccount, RunPodClient, RunPodPods, Settings
 from prime_train.adapters.rental_api.pod_names import Mark
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Context, sweep
 from prime_train.core.causes import Cause
-from prime_train.core.run import Change, DesiredState, Run, RunState
-from prime_train.core.wire import Phase, Ticket
-from prime_train.ports import SshAddress
+from prime_train.core.run import RunState
 from tests import builders as b
+from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.exhaustive import some_of
 from tests.fakes.http import ALWAYS, TRUNCATED, Fault, LoseResponse, Response, Rewrite
 from tests.fakes.runpod import FakeRunPod, Pod, Status, problem
 
-HEARTBEAT_S = 30
-STEP_S = 10
 MARK = Mark("11111111")
 CREATE: dict[str, Any] = {"method": "POST", "path": "^/v2/pods$"}
 LIST: dict[str, Any] = {"method": "GET", "path": "^/v2/pods$"}
 NO_REASON = "This pod could not be created."
 
 
-@dataclass
-class Days:
-    """A run and its provider. `pushed`: the pods that got an agent; `most_alive`: the highest number of pods that cost money at the end of
-    a sweep."""
-
-    fake: FakeRunPod
-    world: Context
-    pushed: set[str]
-    now_s: int = b.T0_S
-    seq: int = 0
-    most_alive: int = 0
-
-    def run(self) -> Run:
-        record = self.world.store.load(b.RUN_ID)
-        assert record is not None
-        return record.run
-
-    def pass_by(self, seconds: int) -> None:
-        """Let time pass, with heartbeats, and sweeps when one is due."""
-        for _ in range(seconds // HEARTBEAT_S):
-            self.now_s += HEARTBEAT_S
-            self.fake.advance(HEARTBEAT_S)
-            self._heartbeat()
-            if self.world.store.due(self.now_s, 1):
-                sweep(self.world, self.now_s)
-            self.most_alive = max(self.most_alive, len(self.fake.alive))
-
-    def is_training_alone(self) -> bool:
-        """Return whether the run trains on the only pod that costs money."""
-        attempt = self.run().current_attempt
-        assert attempt is not None
-        return self.run().state is RunState.TRAINING and [f"runpod/{pod.id}" for pod in self.fake.alive] == [attempt.pod_id]
-
-    @property
-    def pod(self) -> Pod:
-        (pod,) = self.fake.alive
-        return pod
-
-    def _heartbeat(self) -> None:
-        attempt = self.run().current_attempt
-        if attempt is None or attempt.agent_put_s is None or attempt.fenced_s is not None:
-            return
-        if provider_of(attempt.pod_id or "")[1] in {pod.id for pod in self.fake.pods if pod.runs(self.fake.now_s())} & self.pushed:
-            self.seq += 1
-            step = 1 + (self.now_s - attempt.launched_s) // STEP_S
-            heartbeat = b.heartbeat(self.seq, attempt=attempt.number, identity=attempt.identity, phase=Phase.TRAIN, step=step)
-            self.world.store.heartbeat(heartbeat, self.now_s)
+RunPodDays = Days[FakeRunPod, Pod]
 
 
 @pytest.fixture(name="days")
-def _days(fake: FakeRunPod, tmp_path: Path) -> Days:
+def _days(fake: FakeRunPod, tmp_path: Path) -> RunPodDays:
     # The pause that a 429 asks for passes in the fake's time.
     client = RunPodClient(Settings(fake.api_key, fake.url), pause_s=0.0, clock=fake.now_s)
-
-    pushed: set[str] = set()
-
-    def push(connection: SshAddress, ticket: Ticket) -> None:
-        assert fake.pod(connection.pod_id).runs(fake.now_s())
-        pushed.add(connection.pod_id)
-
-    store = MemoryStore()
-    spec = b.spec(hardware={"gpus": ["A100"], "provider": "runpod", "disk_gib": 50, "usd_per_hour_max": 2.0}, budget={"usd": 500.0})
-    store.create(Run(b.RUN_ID, spec, created_s=b.T0_S))
-    pods = RunPodPods(client, push, mark=MARK)
+    pushed = Pushed(fake)
+    pods = RunPodPods(client, pushed, mark=MARK)
     account = AccountOfOne(RunPodAccount(client, pods.burn_usd_per_hour, clock=fake.now_s))
-    world = Context(
-        store,
-        FolderBucket(tmp_path / "bucket", make=True),
-        PodsByProvider({"runpod": pods}, "runpod"),
-        master=b"master",
-        webhook_url="http://127.0.0.1:1",
-        providers={"runpod"},
-        accounts=(account,),
-    )
-    return Days(fake, world, pushed)
+    return Days(fake, "runpod", world_of("runpod", pods, tmp_path, accounts=(account,)), pushed)
 
 
 @pytest.fixture(name="training")
-def _training(days: Days) -> Days:
+def _training(days: RunPodDays) -> RunPodDays:
     days.pass_by(300)
     assert days.is_training_alone()
     return days
@@ -133,14 +63,14 @@ def _training(days: Days) -> Days:
         one_in=4,
     ),
 )
-def test_a_machine_whose_create_call_got_no_usable_answer_is_found_by_its_name(days: Days, fault: Fault) -> None:
+def test_a_machine_whose_create_call_got_no_usable_answer_is_found_by_its_name(days: RunPodDays, fault: Fault) -> None:
     days.fake.fail(fault, **CREATE)
     days.pass_by(900)
     assert days.is_training_alone()
     assert len(days.fake.pods) == len(days.fake.requests_to("POST", "/v2/pods")) == 1
 
 
-def test_a_create_call_that_never_arrived_is_made_again_and_rents_one(days: Days) -> None:
+def test_a_create_call_that_never_arrived_is_made_again_and_rents_one(days: RunPodDays) -> None:
     days.fake.fail(Response(503), **CREATE)
     days.pass_by(3600)
     assert days.is_training_alone()
@@ -148,7 +78,7 @@ def test_a_create_call_that_never_arrived_is_made_again_and_rents_one(days: Days
     assert days.run().attempts[0].cause is Cause.LAUNCH_LOST
 
 
-def test_of_two_machines_of_one_create_call_one_is_given_back(days: Days) -> None:
+def test_of_two_machines_of_one_create_call_one_is_given_back(days: RunPodDays) -> None:
     twice: list[Response] = []
 
     def again(response: Response) -> Response:
@@ -165,7 +95,7 @@ def test_of_two_machines_of_one_create_call_one_is_given_back(days: Days) -> Non
     assert days.is_training_alone()
 
 
-def test_machines_that_are_taken_between_the_catalogue_and_the_order_are_waited_for(days: Days) -> None:
+def test_machines_that_are_taken_between_the_catalogue_and_the_order_are_waited_for(days: RunPodDays) -> None:
     days.fake.fail(problem(400, "Bad Request", days.fake.terms.no_capacity), times=ALWAYS, **CREATE)
     days.pass_by(3600)
     assert {attempt.cause for attempt in days.run().attempts} == {Cause.NO_CAPACITY}
@@ -175,7 +105,7 @@ def test_machines_that_are_taken_between_the_catalogue_and_the_order_are_waited_
     assert days.is_training_alone()
 
 
-def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(days: Days) -> None:
+def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(days: RunPodDays) -> None:
     days.fake.fail(problem(400, "Bad Request", NO_REASON), times=ALWAYS, **CREATE)
     days.pass_by(3600)
     first, *others = days.run().attempts
@@ -190,14 +120,14 @@ def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(day
     ("status", "cause"),
     some_of([(422, Cause.LAUNCH_REFUSED), (403, Cause.LAUNCH_REFUSED), (401, Cause.LAUNCH_REFUSED), (402, Cause.NO_FUNDS)], one_in=3),
 )
-def test_a_refusal_is_taken_as_runpod_means_it_and_nothing_is_rented(days: Days, status: int, cause: Cause) -> None:
+def test_a_refusal_is_taken_as_runpod_means_it_and_nothing_is_rented(days: RunPodDays, status: int, cause: Cause) -> None:
     days.fake.fail(problem(status, "No", "not like this"), times=ALWAYS, **CREATE)
     days.pass_by(600)
     assert {attempt.cause for attempt in days.run().attempts} == {cause}
     assert not days.fake.pods
 
 
-def test_the_accounts_spend_limit_puts_no_offer_last(days: Days) -> None:
+def test_the_accounts_spend_limit_puts_no_offer_last(days: RunPodDays) -> None:
     days.fake.terms.spend_limit_usd = 1.0
     days.pass_by(1800)
     assert {attempt.cause for attempt in days.run().attempts} == {Cause.LIMIT_REACHED}
@@ -211,7 +141,7 @@ def test_the_accounts_spend_limit_puts_no_offer_last(days: Days) -> None:
 
 
 @pytest.mark.parametrize("seen_as", [None, Status.TERMINATED, Status.EXITED, Status.ERROR])
-def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training: Days, seen_as: Status | None) -> None:
+def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training: RunPodDays, seen_as: Status | None) -> None:
     first = training.pod
     training.fake.end(first.id, seen_as)
     training.pass_by(1800)
@@ -222,7 +152,7 @@ def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training
 
 
 @pytest.mark.parametrize("public_ip", [True, False])
-def test_a_machine_that_never_comes_up_is_given_back_and_another_is_rented(days: Days, public_ip: bool) -> None:
+def test_a_machine_that_never_comes_up_is_given_back_and_another_is_rented(days: RunPodDays, public_ip: bool) -> None:
     days.fake.plan.boot_s, days.fake.plan.public_ip = (0, False) if not public_ip else (10**6, True)
     days.pass_by(60)
     days.fake.plan.boot_s, days.fake.plan.public_ip = 0, True
@@ -233,7 +163,7 @@ def test_a_machine_that_never_comes_up_is_given_back_and_another_is_rented(days:
     assert days.most_alive == 1
 
 
-def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: Days) -> None:
+def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: RunPodDays) -> None:
     training.pod.hidden = True
     training.pass_by(3600)
     assert training.is_training_alone()
@@ -241,12 +171,11 @@ def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: Days) ->
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
-def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training: Days, is_silent: bool) -> None:
+def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training: RunPodDays, is_silent: bool) -> None:
     training.pod.hidden = True
     if is_silent:
         training.fake.end(training.pod.id, Status.ERROR)
-    run = training.run()
-    training.world.store.save(Change(replace(run, desired=DesiredState.CANCEL, version=run.version + 1, next_check_s=training.now_s)))
+    training.cancel()
     training.pass_by(1800)
     assert training.run().state is RunState.CANCELLED
     assert not training.fake.alive
@@ -280,7 +209,7 @@ def nobody(response: Response) -> Response:
         one_in=7,
     ),
 )
-def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(training: Days, fault: Fault) -> None:
+def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(training: RunPodDays, fault: Fault) -> None:
     training.fake.fail(fault, times=ALWAYS, **LIST)
     training.pass_by(3600)
     assert training.is_training_alone()
@@ -290,14 +219,14 @@ def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(training: Days, fa
 @pytest.mark.parametrize(
     "answer", some_of([Response(404, b"<html>no route</html>"), Response(404, b'{"message": "no"}'), Response(301)], one_in=3)
 )
-def test_a_404_that_is_not_runpods_own_proves_no_machine_gone(training: Days, answer: Response) -> None:
+def test_a_404_that_is_not_runpods_own_proves_no_machine_gone(training: RunPodDays, answer: Response) -> None:
     training.fake.fail(answer, path="^/v2/pods/", times=ALWAYS)
     training.fake.fail(Rewrite(without_pods), times=ALWAYS, **LIST)
     training.pass_by(1800)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
 
 
-def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: Days) -> None:
+def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: RunPodDays) -> None:
     before = len(training.fake.requests)
     training.fake.terms.per_minute = 1
     training.pass_by(1800)
@@ -314,7 +243,7 @@ def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: Da
 @pytest.mark.parametrize(
     "headers", some_of([{"Retry-After": "3600"}, {}, {"Retry-After": "soon"}, {"RateLimit": '"day";r=0;t=80000'}], one_in=4)
 )
-def test_a_429_to_everything_loses_nothing(training: Days, headers: dict[str, str]) -> None:
+def test_a_429_to_everything_loses_nothing(training: RunPodDays, headers: dict[str, str]) -> None:
     first = training.pod
     training.fake.fail(problem(429, "Too Many Requests", "slow down", headers=headers), path="^/v2/", times=ALWAYS)
     training.pass_by(3600)
@@ -325,7 +254,7 @@ def test_a_429_to_everything_loses_nothing(training: Days, headers: dict[str, st
     assert training.is_training_alone()
 
 
-def test_at_a_balance_of_0_the_run_waits_for_credit(training: Days) -> None:
+def test_at_a_balance_of_0_the_run_waits_for_credit(training: RunPodDays) -> None:
     training.fake.balance_usd = 0.0
     training.fake.end(training.pod.id, None)
     training.pass_by(3600)

@@ -24,13 +24,14 @@ class RateLimitPause:
         self._until_s = self._end_s = clock()
         self._given_back = 0
 
-    def check(self, method: str, path: str) -> None:
-        """Raise TemporaryError with the remaining seconds if a request may not be sent now. To be called before every request."""
+    def check(self, method: str, path: str, *, gives_back: bool = False) -> None:
+        """Raise TemporaryError with the remaining seconds if a request may not be sent now. To be called before every request.
+        `gives_back`: it gives a machine back, as every DELETE does."""
         with self._lock:
             left_s = self._until_s - self._clock()
             if left_s <= 0:
                 return
-            if method == "DELETE" and self._given_back < GIVEN_BACK_MAX:
+            if (gives_back or method == "DELETE") and self._given_back < GIVEN_BACK_MAX:
                 self._given_back += 1
                 return
         raise TemporaryError(

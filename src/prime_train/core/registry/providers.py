@@ -39,6 +39,14 @@ PROVIDERS: dict[str, ProviderKind] = {
             "id of a template"
         ),
     ),
+    "lambda": ProviderKind(
+        "prime_train.adapters.pods_lambda.provider:LambdaProvider",
+        "Lambda Cloud",
+        credentials=("LAMBDA_API_KEY",),
+        advice="set LAMBDA_API_KEY",
+        documentation="https://docs.lambda.ai",
+        image_advice="machines of Lambda Cloud start from its own image, Lambda Stack; delete this key",
+    ),
 }
 
 

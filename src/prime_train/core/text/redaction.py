@@ -13,6 +13,7 @@ LOOKS = re.compile(
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"  # Slack
     r"|pit_[A-Za-z0-9]{16,}"  # Prime Intellect
     r"|rpa_[A-Za-z0-9]{16,}"  # RunPod
+    r"|secret_[A-Za-z0-9_-]{1,100}_[0-9a-f]{32}\.[A-Za-z0-9]{16,}"  # Lambda Cloud
     r"|wandb_v\d+_[A-Za-z0-9_]{16,}"  # Weights & Biases
     r"|AIza[A-Za-z0-9_-]{30,}"  # Google
     r"|glpat-[A-Za-z0-9_-]{16,}"  # GitLab

@@ -1,0 +1,83 @@
+"""Meaning of Lambda Cloud's error responses. Their code is reliable; message and suggestion are for people and may change."""
+
+from prime_train.adapters.http import Answer, failure
+from prime_train.adapters.pods_lambda.settings import ADDRESS, KEY, TITLE
+from prime_train.adapters.rental_api.reasons import answered, quoted, short
+from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+
+NO_CAPACITY = "instance-operations/launch/insufficient-capacity"
+QUOTA = "global/quota-exceeded"
+UNKNOWN = "global/object-does-not-exist"
+UNPAID = frozenset({"global/account-inactive", "global/invalid-address"})
+"""Codes of an account that cannot pay: without a valid payment method, or billing address."""
+UPSTREAM = "provider/"
+"""Beginning of the codes of failures behind the API, which pass; whether a launch took effect is unknown."""
+INTERNAL = "global/internal-error"
+CODE_CHARS_MAX = 100
+
+ADVICE = {
+    401: f"the API key is unknown or has expired; check {KEY}",
+    403: "the API key may not do this, or the account is not active; check its email address, payment method and billing address",
+}
+"""Advice for the user, by HTTP status."""
+LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher quota"
+FUNDS_ADVICE = "check the account's payment method and billing address"
+
+
+class NotThere(NoCapacity):
+    """Something that a launch names does not exist, such as our SSH key or the type of machine: nothing was created."""
+
+
+def refusal(answer: Answer) -> TemporaryError | PermanentError:
+    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about machines."""
+    code, reason = code_in(answer), reason_in(answer)
+    if code.startswith(UPSTREAM) or code == INTERNAL:
+        return TemporaryError(answered(answer, reason), delay_s=answer.delay_s)
+    if answer.status in ADVICE:
+        return PermanentError(f"{answered(answer)}: {ADVICE[answer.status]}{quoted(reason)}")
+    if 300 <= answer.status < 400:
+        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check {ADDRESS}")
+    if answer.status == 404 and not code:
+        return TemporaryError(f"{answer.what} was answered with 404, but not by {TITLE}; check {ADDRESS}")
+    return failure(answer, reason)
+
+
+def launch_refusal(answer: Answer) -> ExternalError:
+    """Return the error for a failed launch: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was rented.
+    What does not exist was there when the launch was prepared; the next try looks again."""
+    code, reason = code_in(answer), reason_in(answer)
+    if answer.status >= 500:
+        return refusal(answer)
+    if code == UNKNOWN:
+        return NotThere(answered(answer, reason))
+    if code == NO_CAPACITY:
+        return NoCapacity(answered(answer, reason))
+    if code == QUOTA:
+        return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
+    if code in UNPAID:
+        return NoFunds(f"{answered(answer, reason)}; {FUNDS_ADVICE}")
+    return refusal(answer)
+
+
+def is_unknown(answer: Answer) -> bool:
+    """Return whether Lambda Cloud itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as
+    proof that a machine has ended, one wrong address would launch every run a second time."""
+    return answer.status == 404 and code_in(answer) == UNKNOWN
+
+
+def code_in(answer: Answer) -> str:
+    """Return the error's code; empty if the body is not an error of Lambda Cloud."""
+    match answer.content():
+        case {"error": {"code": str(code), "message": str()}}:
+            return code[:CODE_CHARS_MAX]
+        case _:
+            return ""
+
+
+def reason_in(answer: Answer) -> str:
+    """Return code and message on one line and cut short; empty for anything that Lambda Cloud itself does not write."""
+    match answer.content():
+        case {"error": {"code": str(code), "message": str(text)}}:
+            return short(f"{code[:CODE_CHARS_MAX]}: {text}")
+        case _:
+            return ""
