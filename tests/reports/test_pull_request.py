@@ -261,6 +261,10 @@ def test_what_looks_like_a_secret_is_not_repeated() -> None:
     text = run_comment(replace(of, attempts=(attempt,)), Lease(of.run_id), NOW_S)
     assert SECRET not in text
     assert text.count("hidden") == 2
+    wanted = replace(of, spec=b.spec(require=["loss < 3"], success={"loss_below": 3}), origin=proposed(S.FAILED).origin, why="")
+    unread = PullResults(unread=f"the key {SECRET} is not known to the bucket")
+    assert SECRET not in run_comment(replace(wanted, attempts=()), Lease(of.run_id), NOW_S, found=unread)
+    assert SECRET not in str(check_of(wanted, unread))
 
 
 def test_a_run_that_is_tracked_has_a_link_to_where() -> None:

@@ -39,7 +39,8 @@ def resume(
         return _unfit(error)
     if quiet:
         return Exit.OK
-    point = record.run.resume
+    # What an attempt has saved since is chosen only at the next launch.
+    point = record.run.resume if record.run.resume_chosen else None
     start = f"step {point.step}" if point is not None else "its newest checkpoint, if there is one"
     typer.echo(f"{record.run.run_id} is queued again and will resume from {start}")
     if not home.is_served:

@@ -8,6 +8,7 @@ from prime_train.core.results.numbers import RunResults
 from prime_train.core.results.requirements import JudgedRequirement, Met
 from prime_train.core.run import Run
 from prime_train.core.text.formatting import span
+from prime_train.core.text.redaction import redacted
 from prime_train.reports.markdown import code, plain, table
 
 HEAD = ("number", "base", "this run", "difference", "required", "")
@@ -33,7 +34,7 @@ def check_of(run: Run, found: PullResults) -> Check | None:
     if not run.is_over:
         return Check("pending", f"{run.run_id} has not ended")
     if found.unread:
-        return Check("pending", f"the results of {run.run_id} cannot be read: {found.unread}")
+        return Check("pending", f"the results of {run.run_id} cannot be read: {redacted(found.unread)}")
     comparison = found.comparison
     if comparison is None or comparison.outcome is None:
         return Check("pending", f"{run.run_id} has ended without any result")

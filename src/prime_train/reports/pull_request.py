@@ -118,7 +118,7 @@ def _facts(now: RunFigures, lease: Lease, found: PullResults) -> list[tuple[str,
         seen = [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
     if run.spec.success is not None and run.is_over:
-        unknown = f"the results cannot be read: {found.unread}" if found.unread else NOT_REPORTED
+        unknown = f"the results cannot be read: {redacted(found.unread)}" if found.unread else NOT_REPORTED
         last = in_results(run.spec.trainer.kind, found.results.final) if found.results is not None else {}
         rows += [(f"Wanted: {name}", result) for name, result in facts(judged(run.spec.success, last, unknown))]
     return [(f"**{name}**", text) for name, text in rows]

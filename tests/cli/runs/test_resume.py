@@ -10,6 +10,7 @@ from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
+from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import Run, RunState, Totals
 from tests import builders as b
 from tests.cli.inside import Inside
@@ -30,6 +31,12 @@ def failed(shell: Inside, **changes: object) -> Run:
     shell.home.mkdir(exist_ok=True)
     assert SqliteStore(shell.home / "control.sqlite").create(run)
     return run
+
+
+@pytest.mark.parametrize(("is_chosen", "start"), [(True, "step 10"), (False, "its newest checkpoint, if there is one")])
+def test_what_a_run_resumes_from_is_named_only_if_it_is_known(shell: Inside, is_chosen: bool, start: str) -> None:
+    failed(shell, resume=ResumePoint(step=10, attempt=0, key="k"), resume_chosen=is_chosen)
+    assert f"small-1 is queued again and will resume from {start}\n" in shell.ok("resume", "small-1")
 
 
 def stored(shell: Inside) -> Run:
