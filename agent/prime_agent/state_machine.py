@@ -232,7 +232,10 @@ def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> Ag
     moved = replace(state.transfers, uploaded_step=step_)
     job = replace(state.job, resume_step=step_, trained=False)  # the steps after the older checkpoint are trained again
     note = f"resumes from step {step_}: {why}"
-    return replace(state, job=job, transfers=moved, committed_step=step_, damaged_step=damaged_step, note=note)
+    # What earlier attempts evaluated and exported was another model.
+    after, evaluations = steps_after.AfterSteps(), steps_after.scheduled(job.spec.after, step_)
+    state = replace(state, job=job, transfers=moved, after=after, evaluations=evaluations)
+    return replace(state, committed_step=step_, damaged_step=damaged_step, note=note)
 
 
 def _committed(state: AgentState, reply: Reply) -> int:

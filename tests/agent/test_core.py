@@ -947,3 +947,18 @@ def test_after_a_fall_back_uploads_and_the_committed_step_go_on_from_what_was_re
     assert history.state.committed_step == 30, "what the control plane calls committed cannot be restored"
     history.hear(v.HeartbeatAnswered(OK.model_copy(update={"committed_step": 50})))
     assert history.state.committed_step == 50
+
+
+def test_after_a_fall_back_all_steps_after_training_are_repeated_because_the_model_is_another_one() -> None:
+    after = [{"name": "evaluate", "run": "true", "evaluate_every": 10}, {"name": "publish", "run": "true"}]
+    history = History(
+        spec(checkpoints={"sentinel": "COMPLETE"}, after=after),
+        resume_step=40,
+        trained=True,
+        after_done=1,
+        after_failed="evaluate failed: no space",
+    )
+    history.hear(v.Started())
+    older = ResumePoint(step=30, attempt=1, key="runs/tiny-1/manifests/30")
+    history.hear(v.FellBack(older, 40, frozenset({digest(1)}), "step 40 is damaged"))
+    assert (history.state.after.done, history.state.after.failed, history.state.evaluations.newest) == (0, "", (30, 30))

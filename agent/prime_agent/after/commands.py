@@ -1,7 +1,10 @@
 """Runs the commands of the steps under `after`, one at a time, each in a thread of its own."""
 
 import logging
+import os
 import shlex
+import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +15,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import EvaluationEnded, Event, StepEnded
 from prime_agent.phases.phase import Called, CallOff, Ended, Shell
 from prime_agent.processes import Processes
+from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog
 from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
@@ -139,6 +143,8 @@ class StepCommands:
     def _ended(self, spec: AfterSpec, log: str, checkpoint: str, step: int, *, beside: bool) -> Ended:
         results = self._results_of(spec)
         results.parent.mkdir(parents=True, exist_ok=True)
+        if results.is_dir() and not results.is_symlink():
+            shutil.rmtree(results)  # an earlier try has made it
         results.unlink(missing_ok=True)
         ours = {CHECKPOINT_VARIABLE: checkpoint, STEP_VARIABLE: str(step), RESULTS_VARIABLE: str(results)}
         context = self._context
@@ -153,8 +159,7 @@ class StepCommands:
     def _recorded(self, spec: AfterSpec, step: int, *, beside: bool) -> str:
         """Record the results that the command has written, if any, and return what is wrong with them; "" if nothing is."""
         try:
-            with self._results_of(spec).open("rb") as file:
-                values = parse_results(file.read(FILE_BYTES_MAX + 1))
+            values = parse_results(self._redacted(_content(self._results_of(spec))))
         except FileNotFoundError:
             return ""
         except (InvalidResults, OSError) as error:
@@ -162,6 +167,11 @@ class StepCommands:
         source, by = (Source.EVALUATION, "") if beside else (Source.AFTER, spec.name)
         self._context.record([number(name, value, source, by=by, step=step) for name, value in values.items()])
         return ""
+
+    def _redacted(self, data: bytes) -> bytes:
+        """Return the content without secrets, which the name of a result may contain; the whole content, because reasons quote it cut."""
+        text = data.decode(errors="surrogateescape")
+        return without_secrets(text, self._context.secrets).encode(errors="surrogateescape")
 
     def _checkpoint(self, step: int, copy: Path, *, beside: bool) -> Path | None:
         """Return the folder of the checkpoint: the trainer's own, or below `copy` one that the trainer's clean-up cannot remove. Raises
@@ -187,9 +197,27 @@ class StepCommands:
         return restore(context.bucket, context.run_id, point_of(manifest), copy, pattern=spec.pattern)
 
     def _write(self, log: str, title: str) -> None:
-        file = BoundedLog(self._context.logs / log)
+        """Write a line of our own into a log; not if that is impossible, because training and steps go on without it."""
+        try:
+            file = BoundedLog(self._context.logs / log)
+        except OSError as error:
+            _log.warning("%s cannot be written: %s", log, error.strerror or error)
+            return
         file.write(f"=== {neutralized(title)}\n".encode(errors="replace"))
         file.close()
+
+
+def _content(path: Path) -> bytes:
+    """Return the beginning of a file that a command has written, one byte more than results may have. Raises InvalidResults for anything
+    else than a file, such as a named pipe, which would not be read to its end, and OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InvalidResults("it is not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(FILE_BYTES_MAX + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _problem(ended: Ended, timeout_s: int) -> str:
