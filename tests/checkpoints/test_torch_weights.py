@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import tracemalloc
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from prime_train.checkpoints import torch_weights
 from prime_train.checkpoints.torch_weights import NotConvertible, TorchWeights
 from tests.checkpoints.torch_files import Kept, safetensors_in, torch_file
 
@@ -91,6 +93,55 @@ def test_a_structure_that_is_no_pickle_is_refused() -> None:
         archive.writestr("archive/data.pkl", pickle.dumps({"a": 1})[:-3])
     with pytest.raises(NotConvertible, match="has a structure that cannot be read"):
         TorchWeights(io.BytesIO(out.getvalue()))
+
+
+def archive_of(structure: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("archive/data.pkl", structure)
+    return out.getvalue()
+
+
+def twice_in_each_other(depth: int) -> bytes:
+    """Return instructions that leave a tuple of two references to a tuple, and so on: few objects, whose hash takes 2**depth steps."""
+    pairs = (b"h" + bytes([level]) + b"h" + bytes([level]) + b"\x86q" + bytes([level + 1]) for level in range(depth))
+    return b"\x80\x02K\x01q\x00" + b"0".join(pairs)
+
+
+@pytest.mark.parametrize(
+    ("structure", "why"),
+    [
+        (twice_in_each_other(60) + b"}h\x3cK\x01s.", "with keys of an unknown kind"),
+        (twice_in_each_other(60) + b"}(h\x3cK\x01u.", "with keys of an unknown kind"),
+        (twice_in_each_other(60) + b"(h\x3cK\x01d.", "with keys of an unknown kind"),
+        (twice_in_each_other(60) + b"\x8f(h\x3c\x90.", "with keys of an unknown kind"),
+        (twice_in_each_other(60) + b"(h\x3c\x91.", "with keys of an unknown kind"),
+        (twice_in_each_other(60) + b"ccollections\nOrderedDict\n]h\x3cK\x01\x86a\x85R.", "with keys of an unknown kind"),
+        (b"\x80\x02" + b"]" * 200_000 + b".", "that is too large"),
+        (b"\x80\x02" + b"ca\nb\n" * 20_000 + b".", "that is too large"),
+        (b"\x80\x02\x8b\x00\x10\x00\x00" + b"\x7f" * 4096 + b".", "that is too large"),
+    ],
+)
+def test_a_small_structure_that_would_take_all_memory_or_time_is_refused(
+    structure: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_weights, "OPCODES_MAX", 100_000)
+    with pytest.raises(NotConvertible, match=f"has a structure {why}"):
+        TorchWeights(io.BytesIO(archive_of(structure)))
+
+
+def test_a_number_in_the_structure_cannot_reserve_memory() -> None:
+    tracemalloc.start()
+    with pytest.raises(NotConvertible, match="has no model"):
+        TorchWeights(io.BytesIO(archive_of(b"\x80\x02Nr\xff\xff\xff\x0f.")))
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_a_directory_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_weights, "PICKLE_BYTES_MAX", 1000)
+    with pytest.raises(NotConvertible, match=r"is not a file of torch\.save"):
+        TorchWeights(io.BytesIO(torch_file({str(number): Kept("FloatStorage", (1,), bytes(4)) for number in range(50)})))
 
 
 def test_numbers_that_are_damaged_end_the_conversion() -> None:

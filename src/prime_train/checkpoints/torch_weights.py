@@ -1,7 +1,8 @@
 """Reads the model's tensors from a file that `torch.save` wrote, without torch, and writes them as safetensors.
 
 Such a file is a zip archive with a pickle and one file of plain numbers per storage. The pickle was written on a rented machine, so nothing
-that it names is ever called: tensors are rebuilt as descriptions, and every other object becomes a stand-in without behaviour.
+that it names is ever called: tensors are rebuilt as descriptions, and every other object becomes a stand-in without behaviour. It is also
+bounded what a small file can take of memory and time: pickles can refer to an object again and again.
 
 Only files of whole, contiguous tensors can be converted. Sharded checkpoints (`.distcp`, FSDP, DeepSpeed) need their library.
 """
@@ -10,17 +11,25 @@ import io
 import json
 import math
 import pickle
+import pickletools
 import struct
 import zipfile
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
-PICKLE_BYTES_MAX = 64 * 2**20
+PICKLE_BYTES_MAX = 32 * 2**20
+"""Size of the structure, and of the archive's directory: a tensor takes 120 bytes of either."""
+OPCODES_MAX = 3_000_000
+"""Number of a pickle's instructions, each of which can make an object; a tensor takes 30."""
+NAMES_MAX = 10_000
+"""Number of names of classes and functions; `torch.save` writes each once."""
+INTEGER_BITS_MAX = 1024
+DIMENSIONS_MAX = 64
 HEADER_BYTES_MAX = 100_000_000
 """Upper limit that the format sets to a header."""
 MODEL_KEYS = ("state_dict", "model_state_dict", "model", "module", "weights")
@@ -89,7 +98,7 @@ class TorchWeights:
     def __init__(self, file: BinaryIO) -> None:
         """Read the structure of the file, but no numbers. Raises NotConvertible, and what reading the file raises."""
         try:
-            self._zip = zipfile.ZipFile(file)
+            self._zip = zipfile.ZipFile(_Bounded(file))
         except _BROKEN as error:
             raise NotConvertible("is not a file of torch.save in its format since torch 1.6") from error
         self._folder = _folder(self._zip)
@@ -126,7 +135,9 @@ class TorchWeights:
         try:
             named = f"{self._folder}/byteorder"
             order = self._zip.open(named).read(len(_LITTLE) + 1) if named in self._zip.NameToInfo else _LITTLE
-            found = _Unpickler(io.BytesIO(self._zip.read(info))).load()
+            structure = self._zip.read(info)
+            _check_size(structure)
+            found = _Unpickler(io.BytesIO(structure)).load()
         except NotConvertible:
             raise
         except Exception as error:  # a pickle may raise anything while it is read
@@ -154,6 +165,28 @@ class TorchWeights:
             return self._zip.getinfo(f"{self._folder}/data/{tensor.storage.key}")
         except KeyError:
             raise NotConvertible("lacks a storage") from None
+
+
+class _Bounded(io.BufferedIOBase):
+    """Passes on what zipfile reads, but no piece that is larger than what it needs: the sizes in an archive can be any number."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = self._file.read(PICKLE_BYTES_MAX + 1 if size is None or size < 0 else min(size, PICKLE_BYTES_MAX + 1))
+        if len(data) > PICKLE_BYTES_MAX:
+            raise zipfile.BadZipFile("a part of it is too large")
+        return data
 
 
 def _folder(archive: zipfile.ZipFile) -> str:
@@ -226,8 +259,53 @@ class _StorageType:
         self.name = name
 
 
-class _Unpickler(pickle.Unpickler):
-    """Calls nothing but the functions of this module and the constructor of OrderedDict."""
+def _check_size(structure: bytes) -> None:
+    """Raise NotConvertible for a pickle that would make too many or too large objects, and what pickletools raises for a damaged one."""
+    names = 0
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(structure)):
+        names += opcode.name in ("GLOBAL", "STACK_GLOBAL", "INST", "OBJ")
+        is_long = isinstance(argument, int) and argument.bit_length() > INTEGER_BITS_MAX
+        if number >= OPCODES_MAX or names > NAMES_MAX or is_long:
+            raise NotConvertible("has a structure that is too large")
+
+
+def _is_key(value: object) -> bool:
+    """Return whether the value can be a key: a hash of tuples that contain each other twice takes for ever."""
+    return isinstance(value, str | int | float | bytes | None | _Opaque)
+
+
+def _check_keys(keys: Iterable[object]) -> None:
+    if not all(_is_key(key) or (isinstance(key, tuple) and all(map(_is_key, key))) for key in keys):
+        raise NotConvertible("has a structure with keys of an unknown kind")
+
+
+def _checked(load: Callable[[Any], None], part: slice) -> Callable[[Any], None]:
+    """Return the instruction `load` with a check of the keys that it uses, which are that part of the stack since the last mark."""
+
+    def checked(unpickler: Any) -> None:
+        _check_keys(unpickler.stack[part])
+        load(unpickler)
+
+    return checked
+
+
+class _Unpickler(pickle._Unpickler):
+    """Calls nothing but the functions of this module, and hashes nothing but simple values. It is the implementation in Python, because
+    only that one can check keys."""
+
+    dispatch: ClassVar = {
+        **pickle._Unpickler.dispatch,
+        **{
+            code[0]: _checked(pickle._Unpickler.dispatch[code[0]], part)
+            for code, part in (
+                (pickle.SETITEM, slice(-2, -1)),
+                (pickle.SETITEMS, slice(0, None, 2)),
+                (pickle.DICT, slice(0, None, 2)),
+                (pickle.ADDITEMS, slice(None)),
+                (pickle.FROZENSET, slice(None)),
+            )
+        },
+    }
 
     def find_class(self, module: str, name: str) -> Any:
         # What is returned is made for this call: a pickle can set attributes of it.
@@ -238,7 +316,7 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) in (("torch._utils", "_rebuild_parameter"), ("torch._utils", "_rebuild_parameter_with_state")):
             return partial(_parameter)
         if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
+            return partial(_ordered)
         return type("Opaque", (_Opaque,), {})
 
     def persistent_load(self, pid: Any) -> Any:
@@ -252,13 +330,19 @@ def _parameter(data: object, *rest: object) -> object:
     return data
 
 
+def _ordered(*content: object) -> object:
+    if content:
+        raise NotConvertible("has a structure with keys of an unknown kind")
+    return OrderedDict()
+
+
 def _rebuilt(storage: Any, offset: Any, shape: Any, stride: Any, *rest: object) -> object:
     tensor = Tensor(storage, offset, shape, stride)
     return tensor if tensor.is_sane else _Opaque()
 
 
 def _is_numbers(value: object) -> bool:
-    return isinstance(value, tuple) and all(type(one) is int and one >= 0 for one in value)
+    return isinstance(value, tuple) and len(value) <= DIMENSIONS_MAX and all(type(one) is int and one >= 0 for one in value)
 
 
 def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
