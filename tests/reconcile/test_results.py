@@ -12,6 +12,7 @@ from prime_train.adapters.github import GitHub, GitHubNotifier
 from prime_train.control_plane.results import pull_results, read_results
 from prime_train.core.causes import Cause
 from prime_train.core.keys import METRICS_STREAM, piece_key, results_key
+from prime_train.core.manifest import STEP_MAX
 from prime_train.core.results.numbers import AttemptResults, Number, Source, number, parse_run_results
 from prime_train.core.run import Origin, Run, RunState
 from prime_train.ports import TemporaryError
@@ -85,6 +86,15 @@ def test_results_that_could_not_be_written_are_gathered_when_they_are_read() -> 
     found = read_results(w.bucket, w.run())
     assert found is not None
     assert found.final["loss"].value == 3.5
+
+
+def test_a_step_that_no_trainer_reaches_keeps_no_machine_and_no_result() -> None:
+    w = Outside().with_identities().trains(step=STEP_MAX + 2)
+    streamed(w, b.RUN_ID, "step,time_s,loss\n1,1,3.5\n")
+    w.after(30).exit(Cause.FINISHED, step=STEP_MAX + 2)
+    w.settle()
+    assert list(w.pods.real.list()) == []
+    assert parse_run_results(w.bucket.objects[results_key(b.RUN_ID)], b.RUN_ID) == read_results(w.bucket, w.run())
 
 
 @pytest.mark.parametrize("forged", [b"{}", b'{"numbers": NaN', b"\xff" * 9])

@@ -5,6 +5,7 @@ import codecs
 from collections.abc import Callable, Iterator, Sequence
 
 from prime_train.core.keys import METRICS_STREAM, attempt_results_key, results_key, stream_prefix
+from prime_train.core.manifest import STEP_MAX
 from prime_train.core.outputs.metric_rows import metric_rows
 from prime_train.core.results.comparison import PullResults, compared
 from prime_train.core.results.numbers import (
@@ -116,7 +117,7 @@ def _gathered(bucket: Bucket, run: Run) -> RunResults | None:
         commit=run.commit,
         code_sha256=run.code_sha256,
         ended_s=run.ended_s,
-        step=max(run.best_step, last.last_step),
+        step=min(max(run.best_step, last.last_step), STEP_MAX),
         seed=seed_of(run.spec),
     )
 

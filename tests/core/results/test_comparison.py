@@ -43,6 +43,12 @@ def test_means_over_other_seeds_do_not_make_up_for_a_number_that_the_newest_run_
     assert why in found.requirements[0].why
 
 
+@pytest.mark.parametrize(("large", "error"), [(1e300, 1e300), (1.7e308, 1.7e308), (0.0, 0.0)])
+def test_the_standard_error_of_numbers_of_any_size_is_known(large: float, error: float) -> None:
+    found = compared([result("n2", large, 2), result("n1", -large, 1)], [result("b2", 0.0, 2), result("b1", 0.0, 1)], BETTER)
+    assert found.numbers[0].error == pytest.approx(error)
+
+
 @pytest.mark.parametrize("changes", [{"config_sha256": "b" * 64}, {"code_sha256": "other"}, {"commit": "other"}, {"state": "failed"}])
 def test_a_run_of_other_settings_or_code_is_no_pair(changes: dict[str, str]) -> None:
     found = compared([result("n1", 2.0, 1), result("n2", 4.0, 2, **changes)], [result("b2", 3.0, 2), result("b1", 2.5, 1)], BETTER)

@@ -57,11 +57,11 @@ def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: 
         case d.Terminate(pods):
             terminate(context, record.run.run_id, [pod.pod_id for pod in pods])
         case d.Recover() | d.Finish():
-            if isinstance(decision, d.Finish):
-                _keep_results(context, saved.run)
             if record.run.spec.wandb is not None:
                 context.unmarked[record.run.run_id, record.run.attempt] = now_s
             terminate(context, record.run.run_id, [a.pod_id for a in record.run.attempts[-1:] if a.pod_id and a.ended_s is None])
+            if isinstance(decision, d.Finish):  # last: it may read many objects, and the machine is paid for meanwhile
+                _keep_results(context, saved.run)
         case _:
             pass
     return True

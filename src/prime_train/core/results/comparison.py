@@ -124,9 +124,17 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _number(name: str, ours: Values, theirs: Values, pairs: Sequence[tuple[RunResults, RunResults]]) -> ComparedNumber:
     differences = [_value(one, name) - _value(other, name) for one, other in pairs]
-    is_known = len(differences) >= PAIRS_MIN and all(map(math.isfinite, differences))
-    error = stdev(differences) / math.sqrt(len(differences)) if is_known else None
-    return ComparedNumber(name, theirs.get(name), ours.get(name), name in theirs, name in ours, error)
+    return ComparedNumber(name, theirs.get(name), ours.get(name), name in theirs, name in ours, _standard_error(differences))
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of the mean; None if there are too few values, or one is not finite."""
+    if len(values) < PAIRS_MIN or not all(map(math.isfinite, values)):
+        return None
+    largest = max(map(abs, values))
+    # Of shares of the largest one, because the squares of large values are not finite.
+    error = largest * (stdev([value / largest for value in values]) / math.sqrt(len(values))) if largest else 0.0
+    return error if math.isfinite(error) else None
 
 
 def _value(run: RunResults, name: str) -> float:
