@@ -157,3 +157,13 @@ def test_a_run_starts_from_the_newest_complete_checkpoint_of_an_archived_run_and
     assert dry["starts_from"] == [{"run": first, "step": 10}, {"run": source, "step": 10}]
     second = launched(shell, shell.config(), "--from", f"{first}@10")
     assert f"step 10 of {first}, which started from step 10 of {source}" in shell.ok("status", second)
+
+
+def test_another_control_plane_at_the_same_bucket_keeps_what_a_run_that_waits_for_a_machine_starts_from(shell: Shell, source: str) -> None:
+    waiting = launched(shell, shell.config(), "--name", "waiting", "--from", source)
+    grow_old(shell)
+    elsewhere = {"PRIME_TRAIN_HOME": str(shell.here / "other"), "PRIME_TRAIN_BUCKET": (shell.home / "bucket").as_uri()}
+    (shell.here / "other").mkdir()
+    done = shell.run("checkpoints", source, "prune", "--keep", "1", "--yes", **elsewhere)
+    assert done.returncode == 0, done.stderr
+    assert [row["complete"] for row in json.loads(shell.ok("checkpoints", waiting, "--json"))] == [True]

@@ -4,15 +4,24 @@ A record is written before its branch exists, so a young one always counts. Late
 refers to the content; the branch's own retention deletes that manifest like any other.
 """
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 from prime_train.core.keys import branch_key, branch_prefix, manifest_key, parse_branch_key, spec_key
 from prime_train.core.manifest import BLOB_GRACE_S, Manifest, branch_manifest
-from prime_train.core.run import Branch
+from prime_train.core.run import Branch, Run
 from prime_train.ports import Bucket
 
 ABANDONED_S = 7 * 86_400
 """Seconds after which a branch that no store and no object shows to have been launched counts as the remains of an interrupted launch."""
+
+
+def spec_json(run: Run) -> bytes:
+    """Return the object in the bucket that says with which config the run was launched, and from which checkpoint. That of a branch is
+    written with its record, so that no other control plane takes a run that waits for a machine for the remains of a launch."""
+    branch = f'"branch": {json.dumps(asdict(run.branch))}, ' if run.branch is not None else ""
+    return f'{{"commit": {json.dumps(run.commit)}, {branch}"spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
 
 
 def used_by_branches(bucket: Bucket, run_id: str) -> tuple[list[Manifest], bool]:

@@ -1,10 +1,10 @@
 """Carries out decisions: first the save, then the actions outside."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from prime_train.control_plane.reconcile.attempt_records import catch_up, write_record
+from prime_train.control_plane.reconcile.branches import spec_json
 from prime_train.control_plane.reconcile.clean_up import clean_up
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
@@ -173,7 +173,7 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
     its name and never created again; and no machine ever runs whose attempt has no record."""
     run = record.run
     try:
-        context.bucket.put(spec_key(run.run_id), _spec_json(run))
+        context.bucket.put(spec_key(run.run_id), spec_json(run))
         offers = context.pods.offers(run.spec.hardware)
         ranking = _ranked(run, d.affordable(run, offers, wallets), decision, now_s)
         why_not = _why_no_start(context.bucket, run) if ranking.best and run.starts_elsewhere else ""
@@ -212,11 +212,6 @@ def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int) -
         closed=d.closed_providers(run, now_s),
         on_demand=decision.on_demand,
     )
-
-
-def _spec_json(run: Run) -> bytes:
-    branch = f'"branch": {json.dumps(asdict(run.branch))}, ' if run.branch is not None else ""
-    return f'{{"commit": {json.dumps(run.commit)}, {branch}"spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
 
 
 def _why_no_start(bucket: Bucket, run: Run) -> str:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from prime_train.checkpoints.catalog import read_manifest
+from prime_train.control_plane.reconcile.branches import spec_json
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.pod_keys import ROLE
 from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import blob_prefix, branch_key
+from prime_train.core.keys import blob_prefix, branch_key, spec_key
 from prime_train.core.manifest import Manifest, missing_blobs
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.run import Ancestor, Branch, Run
@@ -121,7 +122,9 @@ def started(home: Home, run: Run, start: Start) -> Run:
     check_keys(home, start, run.run_id)
     manifest = hold(home.bucket(), start.manifest, run.run_id)
     step = manifest.step
-    return replace(run, resume=manifest.point, best_step=step, durable_step=step, branch=start.branch)
+    branch = replace(run, resume=manifest.point, best_step=step, durable_step=step, branch=start.branch)
+    home.bucket().put(spec_key(run.run_id), spec_json(branch))
+    return branch
 
 
 def _complete(found: Found, step: int) -> Manifest:
