@@ -20,6 +20,7 @@ from prime_train.adapters.pods_lambda.statuses import NAME_CHARS_MAX, is_preempt
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pods import address_of_ready, owned
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.adapters.rental_api.ssh import ssh_address
 from prime_train.core.keys import parse_pod_name
@@ -105,7 +106,7 @@ class LambdaPods:
         """Return the instances whose names this control plane chose; the account may have others. What is reported as ended is left out;
         `get` returns it. Nothing is concluded from an instance missing here, so the key's account is not checked."""
         named = [self._named(pod_of(rented)) for rented in self._client.instances()]
-        return [pod for pod in named if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE]
+        return owned(named)
 
     def get(self, pod_id: str) -> Pod | None:
         """Return the instance, or None if Lambda Cloud does not know its id.
@@ -125,16 +126,9 @@ class LambdaPods:
         if self._closed:
             raise TemporaryError(self._closed)
         rented = self._found(pod.pod_id)
-        seen = pod_of(rented) if rented is not None else None
-        if rented is None or seen is None or seen.status is PodStatus.GONE:
+        if rented is None:
             raise TemporaryError(f"pod {short(pod.pod_id)} is gone")
-        if seen.status is PodStatus.PENDING:
-            raise TemporaryError(f"pod {pod.pod_id} is still booting")
-        if seen.status is not PodStatus.ACTIVE:
-            raise TemporaryError(f"pod {pod.pod_id} is not healthy: {short(rented.status or 'it has no status')}")
-        connection = _connection_of(rented)
-        if connection is None:
-            raise TemporaryError(f"pod {pod.pod_id} has no SSH address yet")
+        connection = address_of_ready(pod.pod_id, pod_of(rented), short(rented.status or "it has no status"), _connection_of(rented))
         self._pusher(connection, ticket)
 
     def connection(self, pod_id: str) -> SshAddress | None:

@@ -21,8 +21,8 @@ from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms
 from prime_train.adapters.pods_prime.statuses import pod_of
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pods import address_of_ready, owned
 from prime_train.adapters.rental_api.prices import ceiling_usd
-from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
@@ -95,7 +95,7 @@ class PrimePods:
         seen = [(pod_of(rented), rented.wallet_id) for rented in self._client.pods()]
         self._burning = [(wallet_id, pod.usd_per_hour) for pod, wallet_id in seen if pod.status is not PodStatus.GONE]
         pods = [self._named(pod) for pod, _ in seen]
-        return [pod for pod in pods if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE]
+        return owned(pods)
 
     def get(self, pod_id: str) -> Pod | None:
         rented = self._found(pod_id)
@@ -108,16 +108,9 @@ class PrimePods:
         if self._closed:
             raise TemporaryError(self._closed)
         rented = self._found(pod.pod_id)
-        seen = pod_of(rented) if rented is not None else None
-        if rented is None or seen is None or seen.status is PodStatus.GONE:
+        if rented is None:
             raise TemporaryError(f"pod {pod.pod_id} is gone")
-        if seen.status is PodStatus.PENDING:
-            raise TemporaryError(f"pod {pod.pod_id} is still booting")
-        if seen.status is not PodStatus.ACTIVE:
-            raise TemporaryError(f"pod {pod.pod_id} is not healthy: {_condition(rented)}")
-        connection = connection_of(rented)
-        if connection is None:
-            raise TemporaryError(f"pod {pod.pod_id} has no SSH address yet")
+        connection = address_of_ready(pod.pod_id, pod_of(rented), _condition(rented), connection_of(rented))
         self._pusher(connection, ticket)
 
     def connection(self, pod_id: str) -> SshAddress | None:

@@ -23,6 +23,7 @@ from prime_train.adapters.pods_runpod.statuses import has_exited, pod_of, usd_pe
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pods import address_of_ready, owned
 from prime_train.adapters.rental_api.prices import ceiling_usd
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.image.choice import TEMPLATE, form_of
@@ -112,7 +113,7 @@ class RunPodPods:
         pods = [pod_of(rented) for rented in self._client.pods()]
         self._burn_usd_per_hour = sum(pod.usd_per_hour for pod in pods if pod.status is not PodStatus.GONE)
         named = [self._named(pod) for pod in pods]
-        return [pod for pod in named if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE]
+        return owned(named)
 
     def get(self, pod_id: str) -> Pod | None:
         """Return the pod, or None if RunPod does not know its id.
@@ -132,16 +133,9 @@ class RunPodPods:
         if self._closed:
             raise TemporaryError(self._closed)
         rented = self._found(pod.pod_id)
-        seen = pod_of(rented) if rented is not None else None
-        if rented is None or seen is None or seen.status is PodStatus.GONE:
+        if rented is None:
             raise TemporaryError(f"pod {short(pod.pod_id)} is gone")
-        if seen.status is PodStatus.PENDING:
-            raise TemporaryError(f"pod {pod.pod_id} is still booting")
-        if seen.status is not PodStatus.ACTIVE:
-            raise TemporaryError(f"pod {pod.pod_id} is not healthy: {short(rented.status or 'it has no status')}")
-        connection = connection_of(rented)
-        if connection is None:
-            raise TemporaryError(f"pod {pod.pod_id} has no SSH address yet")
+        connection = address_of_ready(pod.pod_id, pod_of(rented), short(rented.status or "it has no status"), connection_of(rented))
         self._pusher(connection, ticket)
 
     def connection(self, pod_id: str) -> SshAddress | None:
