@@ -2,6 +2,7 @@
 table of that trainer's settings says; the rules say what either side has that the other has not."""
 
 import json
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -68,7 +69,10 @@ def of_trainer(before: str, after: str, kind: str = "") -> tuple[Change, ...] | 
     if first is None or second is None:
         return None
     format_ = _format(after, kind) or _format(before, kind)
-    return tuple(_explained(change, path, format_) for path, change in _changed(first, second, None))
+    try:
+        return tuple(_explained(change, path, format_) for path, change in _changed(first, second, None))
+    except RecursionError:  # dotted keys can nest tables as deep as a line is long
+        return None
 
 
 def of_rules(before: str, after: str, kind: str = "") -> tuple[Judgement, ...]:
@@ -146,11 +150,15 @@ def _changed(before: object, after: object, model: type[Part] | None) -> Iterato
     texts = field_texts() if model is not None else {}
     for path in dict.fromkeys((*first, *second)):
         old, new = first.get(path, ABSENT), second.get(path, ABSENT)
-        if old is not new and old != new:
+        if old is not new and old != new and not (_is_nan(old) and _is_nan(new)):
             owner, name = _field(model, path)
             default = _default(owner.model_fields[name].default) if owner is not None else ABSENT
             meaning = (texts.get(owner.__name__, {}).get(name) or owner.__doc__ or "") if owner is not None else ""
             yield path, Change(_dotted(path), old, new, default, " ".join(meaning.split()))
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
@@ -161,7 +169,7 @@ def _leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
     elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
         for at, item in enumerate(value):
             yield from _leaves(item, (*path, at))
-    else:
+    elif path or value != {}:  # a file without content, or that was deleted, has no keys
         yield path, value
 
 

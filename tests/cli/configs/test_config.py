@@ -182,11 +182,20 @@ def test_what_cannot_be_done_is_reported(shell: Shell, args: tuple[str, ...], wo
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
-def test_a_damaged_version_is_reported_with_its_file(shell: Shell, file: str) -> None:
+@pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"number": 1, "saved_s": 1e999, "note": "", "texts": {"config": ""}}'])
+def test_a_damaged_version_is_reported_with_its_file(shell: Shell, file: str, content: str) -> None:
     damaged = shell.home / "configs" / "small" / "0001.json"
-    damaged.write_text("{")
+    damaged.write_text(content)
     done = shell.run("config", "list", file)
     assert (done.returncode, f"{damaged} is not a version of a config" in done.stderr) == (4, True)
+
+
+def test_other_files_beside_the_versions_are_none(shell: Shell, file: str) -> None:
+    first = shell.home / "configs" / "small" / "0001.json"
+    first.with_name("0001 copy.json").write_bytes(first.read_bytes())
+    Path(file).write_text(f"{Path(file).read_text()}# changed\n")
+    shell.ok("config", "save", file)
+    assert shell.ok("config", "list", file).count(" UTC ") == 3
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])
@@ -234,6 +243,13 @@ def test_what_cannot_be_read_has_no_words() -> None:
     assert of_config("a: [", "a: 1\n") is None
     assert of_trainer("a = ", "a = 1\n") is None
     assert of_trainer("a = " + "[" * 5000, "a = 1\n") is None
+    assert of_trainer(f"{'a.' * 5000}a = 1", "a = 1\n") is None
+
+
+def test_a_deleted_file_has_no_keys_and_what_is_nan_on_both_sides_has_not_changed() -> None:
+    changes = of_trainer("a = nan\nb = 1\n", "") or ()
+    assert [change.key for change in changes] == ["a", "b"]
+    assert [change.key for change in of_trainer("a = nan\nb = 1\n", "a = nan\nb = 2\n") or ()] == ["b"]
 
 
 def test_a_number_too_long_to_print_is_no_stumbling_block() -> None:

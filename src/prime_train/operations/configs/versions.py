@@ -17,6 +17,7 @@ from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.manifest import CREATED_S_MAX
 from prime_train.core.spec import RunSpec
 from prime_train.rules.command_line import config_named
 from prime_train.trainers import trainer_for
@@ -27,6 +28,7 @@ NOW = "now"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}")
 TRIES_MAX = 20
 _CONFIGS = (".yaml", ".yml", ".toml")
+_FILES = "[0-9][0-9][0-9][0-9].json"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Versions:
 
     def all(self) -> tuple[Version, ...]:
         """Return all versions, oldest first."""
-        return tuple(_read(file) for file in sorted(self.folder.glob("[0-9]*.json")))
+        return tuple(_read(file) for file in sorted(self.folder.glob(_FILES)))
 
     def get(self, number: int) -> Version:
         file = self.folder / f"{number:04d}.json"
@@ -117,7 +119,7 @@ class Versions:
         number is free."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for _ in range(TRIES_MAX):
-            number = max((int(file.stem) for file in self.folder.glob("[0-9]*.json")), default=0) + 1
+            number = max((int(file.stem) for file in self.folder.glob(_FILES)), default=0) + 1
             if number > VERSIONS_MAX:
                 break
             version = Version(number, wall_s(), note, texts, name)
@@ -171,8 +173,11 @@ def _read(file: Path) -> Version:
     try:
         content = json.loads(file.read_text("utf-8"))
         named = str(content.get("name", ""))  # versions saved before they could have names have no such key
-        return Version(int(content["number"]), int(content["saved_s"]), str(content["note"]), Texts(**content["texts"]), named)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        texts = content["texts"]
+        trainer = str(texts["trainer"]) if texts.get("trainer") is not None else None
+        saved_s = min(max(int(content["saved_s"]), 0), CREATED_S_MAX)
+        return Version(int(content["number"]), saved_s, str(content["note"]), Texts(str(texts["config"]), trainer), named)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{file} is not a version of a config", fix="move it away", code=Exit.EXTERNAL_REFUSED) from error
 
 
