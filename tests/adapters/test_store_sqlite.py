@@ -50,14 +50,20 @@ def remember():
     return store.save_watch(replace(watch, version=watch.version + 1, last_sweep_s=(watch.last_sweep_s or 0) + 1), version=watch.version)
 """
 COUNT = """
+from prime_train.ports import TemporaryError
+def saved(act):
+    try:
+        return bool(act())
+    except TemporaryError:
+        return False  # the others have kept the file for longer than a writer waits
 print("ready", flush=True)
 sys.stdin.readline()
 done = 0
 while done < int(sys.argv[2]):
-    done += once() is not None
+    done += saved(lambda: once() is not None)
 done = 0
 while done < int(sys.argv[2]):
-    done += remember()
+    done += saved(remember)
 """
 STREAM = """
 seq = store.load(RUN_ID).lease.seq
