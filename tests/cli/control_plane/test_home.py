@@ -78,6 +78,13 @@ def test_who_serves_only_for_a_while_is_in_nobodys_way(tmp_path: Path) -> None:
     assert home(tmp_path).port_meanwhile() == 9123
 
 
+def test_an_older_version_that_still_serves_rents_where_it_says(tmp_path: Path) -> None:
+    (tmp_path / "serve.json").write_text('{"url": "http://127.0.0.1:9123", "pid": 1, "provider": "prime"}')
+    output = home(tmp_path).last_serving()
+    assert isinstance(output, Serving)
+    assert output.providers == ("prime",)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', '{"url": "http://x", "pid": "y"}'])
 def test_what_cannot_be_read_of_serve_json_is_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / "serve.json").write_text(text)

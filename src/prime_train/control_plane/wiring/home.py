@@ -328,7 +328,8 @@ class Home:
             return Serving(url, 0, url, default_providers(self.environment), self.bucket_url)
         try:
             content = json.loads(self.serve_file.read_text())
-            providers = tuple(map(str, content.get("providers") or (LOCAL,)))
+            # An older version that still serves wrote a single one.
+            providers = tuple(map(str, content.get("providers") or (content.get("provider") or LOCAL,)))
             public_url, bucket_url = str(content.get("public_url") or content["url"]), str(content.get("bucket_url") or self.bucket_url)
             return Serving(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
