@@ -50,7 +50,6 @@ def remember():
     return store.save_watch(replace(watch, version=watch.version + 1, last_sweep_s=(watch.last_sweep_s or 0) + 1), version=watch.version)
 """
 COUNT = """
-from prime_train.ports import TemporaryError
 def saved(act):
     try:
         return bool(act())
