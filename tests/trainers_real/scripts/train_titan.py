@@ -24,8 +24,9 @@ class Checkpointer(CheckpointManager):
 
     def dcp_save(self, state_dict, checkpoint_id, *arguments, **named):
         if ATTEMPT == 2 and TROUBLE == "killed" and checkpoint_id.endswith("step-8") and dist.get_rank() == 0:
-            # What a save leaves that ends before its metadata are written.
-            shutil.copytree(checkpoint_id.replace("step-8", "step-4"), checkpoint_id, ignore=shutil.ignore_patterns(".metadata"))
+            # What a save leaves that ends before its metadata are written. The other process may have made the folder already.
+            complete, without = checkpoint_id.replace("step-8", "step-4"), shutil.ignore_patterns(".metadata")
+            shutil.copytree(complete, checkpoint_id, ignore=without, dirs_exist_ok=True)
             os.kill(os.getpid(), signal.SIGKILL)
         return super().dcp_save(state_dict, checkpoint_id, *arguments, **named)
 
