@@ -10,13 +10,14 @@ from prime_train.core.verdict import TrackerObserved
 from tests import builders as b
 from tests.exhaustive import some_of
 from tests.reconcile.ports import Outside
-from tests.simulation.outage import Outage, OutageStage, Played, What
+from tests.simulation.outage import LISTENED, Outage, OutageStage, Played, What
 from tests.simulation.provider import OFFERS
 
 RUNS = 40
 LOOKS_S = 30.0
 RESTARTED_SHARE_MAX = 0.005
-GONE_FOUND_S_MAX = 60
+GONE_FOUND_S_MAX = max(heartbeat_s for heartbeat_s, _, _ in LISTENED) + LOOKS_S
+"""The provider is asked about a machine once its heartbeat is late, by the next look at the latest."""
 FROZEN_FOUND_S_MAX = HOLD_S + 1300
 """People are notified of the runs with the longest limit after 600 s of silence, and those are replaced 600 s later; several together only
 after the hold."""
