@@ -26,11 +26,11 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import (
     CHECK_S_MAX,
     Ancestor,
-    Branch,
     Change,
     DesiredState,
     DrainReason,
     Lease,
+    Lineage,
     NotificationRecord,
     Origin,
     Orphan,
@@ -207,7 +207,7 @@ def full_run() -> Run:
         origin=Origin(
             "acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1", "lr", "main"
         ),
-        branch=Branch((Ancestor("other-1", 8), Ancestor("first-1", 4)), "first-1"),
+        lineage=Lineage((Ancestor("other-1", 8), Ancestor("first-1", 4)), "first-1"),
         attempts=(lost, new_attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1 + 0.2, 1e-9),
         resume=ResumePoint(step=8, attempt=1, key="runs/tiny-1/manifests/000000000008-e1.json"),

@@ -11,8 +11,8 @@ from prime_train.core.access.pod_policy import NEWER, POLICY_CHARS_MAX, Part, as
 from prime_train.core.keys import (
     blob_key,
     blob_prefix,
-    branch_key,
     code_key,
+    descendant_key,
     evidence_key,
     latest_key,
     manifest_key,
@@ -109,16 +109,16 @@ def test_another_run_is_closed_to_it(other: str) -> None:
     assert not allows(POLICY, "ListBucket", prefix=run_prefix(other))
 
 
-def test_a_branch_reads_the_blobs_that_it_shares_and_nothing_else_of_the_other_run() -> None:
+def test_a_descendant_reads_the_blobs_that_it_shares_and_nothing_else_of_the_other_run() -> None:
     policy, other = session_policy(PART, RUN, ATTEMPT, "other"), BLOB.replace(RUN, "other")
     assert allows(policy, "GetObject", other)
     assert allows(policy, "ListBucket", prefix=blob_prefix("other"))
-    closed = [spec_key("other"), code_key("other"), manifest_key("other", 10, 1), latest_key("other"), branch_key("other", RUN, 10)]
+    closed = [spec_key("other"), code_key("other"), manifest_key("other", 10, 1), latest_key("other"), descendant_key("other", RUN, 10)]
     assert not [key for key in closed if allows(policy, "GetObject", key)]
     assert not [action for action in ("PutObject", "DeleteObject") if allows(policy, action, other)]
     assert not allows(policy, "ListBucket", prefix=run_prefix("other"))
     assert not allows(policy, "PutObject", manifest_key(RUN, 10, 0)), "no machine writes where its run started"
-    assert not allows(policy, "PutObject", branch_key(RUN, "next", 10))
+    assert not allows(policy, "PutObject", descendant_key(RUN, "next", 10))
 
 
 @pytest.mark.parametrize("prefix", [None, "", "runs/", "runs", "runs/tiny-1", "evidence/"])

@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.core.errors import UsageError
 from prime_train.core.manifest import Chunk, Manifest, ManifestFile
-from prime_train.core.run import Ancestor, Branch
+from prime_train.core.run import Ancestor, Lineage
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launching.start import Start, check_start
 from tests.builders import RUN_ID, digest, spec
@@ -20,7 +20,7 @@ def start(theirs: RunSpec | None, *paths: str, folder: str = "step_10", gpus: in
     chunk = Chunk(digest=digest(1), size=4, stored=4)
     files = tuple(ManifestFile(path=path, size=4, chunks=(chunk,)) for path in (*paths, "weights"))
     manifest = Manifest(run=RUN_ID, attempt=1, step=10, created_s=1, folder=folder, files=files)
-    return Start(manifest, Branch((Ancestor(RUN_ID, 10),), RUN_ID), theirs, gpus)
+    return Start(manifest, Lineage((Ancestor(RUN_ID, 10),), RUN_ID), theirs, gpus)
 
 
 def refused(found: Start, ours: RunSpec) -> UsageError:

@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.webhook import WebhookContext, handle
-from prime_train.core.run import Ancestor, Branch
+from prime_train.core.run import Ancestor, Lineage
 from prime_train.core.wire import Bootstrap, PodKeys, Refusal
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests import builders as b
@@ -48,11 +48,11 @@ def test_the_job_comes_with_keys_and_new_ones_come_when_requested() -> None:
     assert "secret-1" not in repr(job)
 
 
-def test_the_machines_of_a_branch_may_read_the_content_that_it_shares_and_know_where_they_started() -> None:
+def test_the_machines_of_an_ancestor_may_read_the_content_that_it_shares_and_know_where_they_started() -> None:
     lender, store = CredentialIssuer(), MemoryStore()
     held_now = held()
-    branch = Branch((Ancestor("first-1", 20), Ancestor("older-1", 10)), "older-1")
-    stored(store, replace(held_now, run=replace(held_now.run, branch=branch)))
+    lineage = Lineage((Ancestor("first-1", 20), Ancestor("older-1", 10)), "older-1")
+    stored(store, replace(held_now, run=replace(held_now.run, lineage=lineage)))
     here = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", issue_credentials=lender)
     job = Bootstrap.model_validate_json(handle(here, ask("bootstrap")).body)
     assert job.started_from == "first-1@20, older-1@10"

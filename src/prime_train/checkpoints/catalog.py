@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from prime_train.core.keys import (
     blob_prefix,
-    branch_prefix,
+    descendants_prefix,
     manifest_prefix,
-    parse_branch_key,
+    parse_descendant_key,
     parse_manifest_key,
     parse_pin_key,
     pin_prefix,
 )
-from prime_train.core.manifest import Manifest, ResumePoint, branch_manifest, missing_blobs
+from prime_train.core.manifest import Manifest, ResumePoint, descendant_manifest, missing_blobs
 from prime_train.core.retention import Kept, Policy
 from prime_train.ports import Bucket, Stat
 
@@ -30,8 +30,8 @@ class Blob:
 @dataclass(frozen=True)
 class Catalog:
     """The checkpoints of one run at one moment, newest first. `blobs` are its own; `shared`: those of another run that its manifests list,
-    if it is a branch; `branches`: the manifests of its branches, whose blobs must be kept. `unread`: keys of manifests that cannot be
-    read."""
+    if it is a descendant; `descendants`: the manifests of its descendants, whose blobs must be kept. `unread`: keys of manifests that
+    cannot be read."""
 
     run_id: str
     manifests: tuple[Manifest, ...]
@@ -39,7 +39,7 @@ class Catalog:
     pinned: frozenset[str]
     unread: tuple[str, ...] = ()
     shared: Mapping[str, Blob] = field(default_factory=dict)
-    branches: tuple[Manifest, ...] = ()
+    descendants: tuple[Manifest, ...] = ()
 
     def missing(self, manifest: Manifest) -> tuple[str, ...]:
         """Return the keys of the manifest's blobs that are absent from the bucket or have another size there."""
@@ -65,7 +65,7 @@ class Reader:
         self._bucket = bucket
         self._run_id = run_id
         self._read: dict[Stat, Manifest | None] = {}
-        self._branches: dict[Stat, Manifest] = {}
+        self._descendants: dict[Stat, Manifest] = {}
 
     def catalog(self) -> Catalog:
         """Return the current catalog. Raises the bucket's errors. Blobs are listed before manifests: a blob that was written in between
@@ -82,8 +82,8 @@ class Reader:
         shared = {
             key: blob for holder in sorted({m.holder for m in manifests} - {self._run_id}) for key, blob in self._blobs(holder).items()
         }
-        branches, unread_branches = read_branches(self._bucket, self._run_id, self._branches)
-        return Catalog(self._run_id, manifests, blobs, pinned, (*unread, *unread_branches), shared, branches)
+        descendants, unread_descendants = read_descendants(self._bucket, self._run_id, self._descendants)
+        return Catalog(self._run_id, manifests, blobs, pinned, (*unread, *unread_descendants), shared, descendants)
 
     def _blobs(self, run_id: str) -> dict[str, Blob]:
         return {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(run_id))}
@@ -95,17 +95,19 @@ class Reader:
         return self._read[stat]
 
 
-def read_branches(bucket: Bucket, run_id: str, known: dict[Stat, Manifest] | None = None) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
-    """Return the manifests of the branches that use content of the run, and the keys of those that cannot be read. A branch exists from the
-    moment this is recorded, so whoever deletes blobs reads this after the manifests were deleted, and before the first blob is. `known`:
-    records that were read before and are read again only if they were written since."""
+def read_descendants(
+    bucket: Bucket, run_id: str, known: dict[Stat, Manifest] | None = None
+) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
+    """Return the manifests of the descendants that use content of the run, and the keys of those that cannot be read. A descendant exists
+    from the moment this is recorded, so whoever deletes blobs reads this after the manifests were deleted, and before the first blob is.
+    `known`: records that were read before and are read again only if they were written since."""
     known = known if known is not None else {}
     manifests, unread = [], []
-    for stat in bucket.list(branch_prefix(run_id)):
-        if parse_branch_key(run_id, stat.key) is None:
+    for stat in bucket.list(descendants_prefix(run_id)):
+        if parse_descendant_key(run_id, stat.key) is None:
             continue
         if stat not in known and (content := bucket.get(stat.key)) is not None:
-            manifest = branch_manifest(run_id, stat.key, content.data)
+            manifest = descendant_manifest(run_id, stat.key, content.data)
             if manifest is None:
                 unread.append(stat.key)
                 continue

@@ -4,16 +4,16 @@ With this order an interruption at any point leaves at most unreferenced blobs, 
 At least one complete checkpoint, pinned ones and everything from the committed step on are kept whatever the policy. Several processes may
 prune at once: see `core.retention`.
 
-Blobs that a branch uses are kept, although the run's own manifest of that checkpoint may be deleted. A launch that starts a branch writes
-its record first, and then checks that the manifest still exists. Here the manifest is deleted first, and then the records are read. So
-either the launch finds that the manifest is gone, or the record is found here.
+Blobs that a descendant uses are kept, although the run's own manifest of that checkpoint may be deleted. A launch that starts a descendant
+writes its record first, and then checks that the manifest still exists. Here the manifest is deleted first, and then the records are read.
+So either the launch finds that the manifest is gone, or the record is found here.
 """
 
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from prime_train.checkpoints.catalog import Catalog, read_branches
+from prime_train.checkpoints.catalog import Catalog, read_descendants
 from prime_train.core.manifest import BLOB_GRACE_S, Manifest, unreferenced
 from prime_train.core.retention import Kept, Policy, expired
 from prime_train.ports import Bucket
@@ -40,7 +40,7 @@ def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Colle
     """Return what to delete, without side effects. If a manifest cannot be read, its blobs are unknown, so no blob is deleted."""
     gone = expired(catalog.kept(policy), policy, committed_step=committed_step, pinned={*pinned, *catalog.pinned})
     keys = {kept.key for kept in gone}
-    left: list[Manifest] = [*(manifest for manifest in catalog.manifests if manifest.key not in keys), *catalog.branches]
+    left: list[Manifest] = [*(manifest for manifest in catalog.manifests if manifest.key not in keys), *catalog.descendants]
     if catalog.unread:
         return Pruning(catalog.run_id, gone, (), 0, f"manifest {catalog.unread[0]} cannot be read; no blobs are removed")
     written_s = {key: blob.written_s for key, blob in catalog.blobs.items()}
@@ -65,19 +65,19 @@ def carry_out(bucket: Bucket, pruning: Pruning, *, remove: Callable[[str], None]
         if too_late():
             return
         bucket.delete(kept.key)
-    for key in _unused_by_branches(bucket, pruning):
+    for key in _unused_by_descendants(bucket, pruning):
         if too_late():
             return
         remove(key)
 
 
-def _unused_by_branches(bucket: Bucket, pruning: Pruning) -> tuple[str, ...]:
-    """Return the blobs to delete, without those that a branch uses by now; none if the record of a branch cannot be read."""
+def _unused_by_descendants(bucket: Bucket, pruning: Pruning) -> tuple[str, ...]:
+    """Return the blobs to delete, without those that a descendant uses by now; none if the record of a descendant cannot be read."""
     if not pruning.blobs:
         return ()
-    branches, unread = read_branches(bucket, pruning.run_id)
+    descendants, unread = read_descendants(bucket, pruning.run_id)
     if unread:
         _log.warning("%s cannot be read; no blobs are removed", unread[0])
         return ()
-    used = {key for manifest in branches for key in manifest.blobs()}
+    used = {key for manifest in descendants for key in manifest.blobs()}
     return tuple(key for key in pruning.blobs if key not in used)

@@ -76,8 +76,8 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
     if one.desired != "run" and one.ended_s is None:
         facts.append(("asked to", one.desired))
     facts += [("alert", Text(text)) for text in one.alert_texts]
-    branch = one.figures.run.branch
-    facts += [("started from", branch.text)] if branch is not None else []
+    lineage = one.figures.run.lineage
+    facts += [("started from", lineage.text)] if lineage is not None else []
     facts.append(("step", one.figures.steps_text + _measures(one)))
     if one.ended_s is None:
         facts.append(("last heartbeat", one.heartbeat + (f" ({one.phase})" if one.phase else "")))

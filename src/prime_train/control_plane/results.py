@@ -113,7 +113,7 @@ def _gathered(bucket: Bucket, run: Run) -> RunResults | None:
         numbers=tuple(_numbers(bucket, run))[:NUMBERS_MAX],
         state=run.state.value,
         config=run.spec.name,
-        config_sha256=settings_digest(run.spec, run.branch.places if run.branch is not None else ""),
+        config_sha256=settings_digest(run.spec, run.lineage.places if run.lineage is not None else ""),
         commit=run.commit,
         code_sha256=run.code_sha256,
         ended_s=run.ended_s,

@@ -23,7 +23,7 @@ _IDENTITY = re.compile(IDENTITY_PATTERN)
 _POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})(-a[0-9a-f]{{{IDENTITY_IN_NAME_CHARS}}})?")
 _RECORD = re.compile(r"([0-9]{9})-([0-9]{9})\.json")
 _MANIFEST = re.compile(r"([0-9]{12})-e(0|[1-9][0-9]{0,8})\.json")
-_BRANCH = re.compile(rf"({RUN_ID_PATTERN})/([0-9]{{12}})\.json")
+_DESCENDANT = re.compile(rf"({RUN_ID_PATTERN})/([0-9]{{12}})\.json")
 DIGEST_PATTERN = r"blake3-[0-9a-f]{64}"
 CODEC_PATTERN = r"[a-z0-9]{1,12}"
 _DIGEST = re.compile(DIGEST_PATTERN)
@@ -95,7 +95,7 @@ def manifest_prefix(run_id: str) -> str:
 
 def manifest_key(run_id: str, step: int, attempt: int) -> str:
     """Return the key of a manifest. Keys of one run sort by step, then attempt. Attempt 0 is that of the checkpoint from which the run was
-    started, if it is a branch of another run."""
+    started, if it is a descendant of another run."""
     return f"runs/{run_id}/manifests/{step:012d}-e{attempt}.json"
 
 
@@ -130,21 +130,22 @@ def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
     return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
 
 
-def branch_prefix(run_id: str) -> str:
-    """Return the key prefix of the records of checkpoints of this run, or of its branches, from which other runs were started."""
+def descendants_prefix(run_id: str) -> str:
+    """Return the key prefix of the records of checkpoints of this run, or of its descendants, from which other runs were started."""
+    # The folder keeps the name that the first version gave it: buckets with such records must stay safe from every later clean-up.
     return f"runs/{run_id}/branches/"
 
 
-def branch_key(run_id: str, branch: str, step: int) -> str:
-    """Return the key of the record that the run `branch` was started from content of `run_id` at this step. The record is the manifest of
-    the branch, whose content every clean-up of `run_id` keeps."""
-    return f"{branch_prefix(run_id)}{branch}/{step:012d}.json"
+def descendant_key(run_id: str, descendant: str, step: int) -> str:
+    """Return the key of the record that the run `descendant` was started from content of `run_id` at this step. The record is the manifest
+    of the descendant, whose content every clean-up of `run_id` keeps."""
+    return f"{descendants_prefix(run_id)}{descendant}/{step:012d}.json"
 
 
-def parse_branch_key(run_id: str, key: str) -> tuple[str, int] | None:
-    """Return `(branch, step)` from the key of such a record, or None for any other key."""
-    prefix = branch_prefix(run_id)
-    found = _BRANCH.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
+def parse_descendant_key(run_id: str, key: str) -> tuple[str, int] | None:
+    """Return `(descendant, step)` from the key of such a record, or None for any other key."""
+    prefix = descendants_prefix(run_id)
+    found = _DESCENDANT.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
     return (found.group(1), int(found.group(3))) if found else None
 
 

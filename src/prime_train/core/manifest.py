@@ -5,8 +5,8 @@ not sent again, whichever file, step or interrupted upload it came from; and eac
 checkpoint exists when its manifest does and every blob it lists is in the bucket with its size. `latest.json` is for people; no code here
 reads it.
 
-A run that was started from another run's checkpoint, a branch, has a manifest of its own for it, with attempt 0. Its blobs remain those of
-the other run.
+A run that was started from another run's checkpoint, a descendant, has a manifest of its own for it, with attempt 0. Its blobs remain those
+of the other run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from prime_train.core.keys import (
     RUN_ID_PATTERN,
     blob_key,
     manifest_key,
-    parse_branch_key,
+    parse_descendant_key,
 )
 from prime_train.core.text.paths import violation_of_folder, violation_of_path
 
@@ -95,8 +95,8 @@ class ManifestFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The commit record of step `step`, written by attempt `attempt`, or by the launch of a branch (attempt 0). `folder` is the name that
-    the trainer gave the checkpoint."""
+    """The commit record of step `step`, written by attempt `attempt`, or by the launch of a descendant (attempt 0). `folder` is the name
+    that the trainer gave the checkpoint."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -116,7 +116,7 @@ class Manifest(BaseModel):
     """The run that holds the blobs, if it is another one. Only a launch writes this, so that no machine can refer to another run."""
 
     @model_validator(mode="after")
-    def _blobs_are_its_own_or_those_of_a_branch(self) -> Self:
+    def _blobs_are_its_own_or_those_of_an_ancestor(self) -> Self:
         if (self.attempt == 0) != bool(self.blobs_of) or self.blobs_of == self.run:
             raise ValueError("only a manifest of attempt 0 refers to another run, and each of them does")
         return self
@@ -157,7 +157,7 @@ class Manifest(BaseModel):
         """Return the id of the run that holds the blobs."""
         return self.blobs_of or self.run
 
-    def branched(self, run_id: str) -> "Manifest":
+    def for_descendant(self, run_id: str) -> "Manifest":
         """Return the manifest of this checkpoint as the start of the run `run_id`, with the same content. Its metrics are left out, because
         retention would compare them with those of another config."""
         own = {"run": run_id, "attempt": 0, "identity": "", "blobs_of": self.holder, "loss": None, "reward": None}
@@ -186,10 +186,10 @@ def checkpoint_title(step: int, attempt: int) -> str:
     return f"step {step} of attempt {attempt}" if attempt else f"step {step}, from which the run was started"
 
 
-def branch_manifest(run_id: str, key: str, data: bytes) -> Manifest | None:
-    """Return the manifest in a record at `key` that a branch was started from content of `run_id`; None if it cannot be read, or belongs
-    elsewhere."""
-    place = parse_branch_key(run_id, key)
+def descendant_manifest(run_id: str, key: str, data: bytes) -> Manifest | None:
+    """Return the manifest in a record at `key` that a descendant was started from content of `run_id`; None if it cannot be read, or
+    belongs elsewhere."""
+    place = parse_descendant_key(run_id, key)
     try:
         manifest = Manifest.model_validate_json(data)
     except ValueError:

@@ -7,6 +7,9 @@ attempt the current one" and "may it commit" are one condition of one write.
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AliasChoices, Field
 
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
@@ -244,26 +247,27 @@ class Ancestor:
 
 
 @dataclass(frozen=True)
-class Branch:
-    """Where a run was started from, if not from step 0. `lineage`: its source, then the source's own, and so on; never empty. `blobs_of`:
-    the run that holds the content of the checkpoint."""
+class Lineage:
+    """Where a run was started from, if not from step 0. `ancestors`: its source, then the source's own, and so on; never empty. `blobs_of`:
+    the run that holds the content of the checkpoint. Stored records from before these names call a lineage `branch`, and its ancestors
+    `lineage`."""
 
-    lineage: tuple[Ancestor, ...]
+    ancestors: Annotated[tuple[Ancestor, ...], Field(validation_alias=AliasChoices("ancestors", "lineage"))]
     blobs_of: str
 
     @property
     def source(self) -> Ancestor:
-        return self.lineage[0]
+        return self.ancestors[0]
 
     @property
     def places(self) -> str:
         """Return the lineage as a launch takes it, the newest first: b-123@200, a-456@100"""
-        return ", ".join(f"{one.run}@{one.step}" for one in self.lineage)
+        return ", ".join(f"{one.run}@{one.step}" for one in self.ancestors)
 
     @property
     def text(self) -> str:
         """Return the lineage in words: step 200 of b-123, which started from step 100 of a-456"""
-        return ", which started from ".join(f"step {one.step:,} of {one.run}" for one in self.lineage)
+        return ", which started from ".join(f"step {one.step:,} of {one.run}" for one in self.ancestors)
 
 
 @dataclass(frozen=True)
@@ -326,7 +330,7 @@ class Run:
 
     archived: bool = False
     """Whether the user has archived the ended run, so that lists leave it out."""
-    branch: Branch | None = None
+    lineage: Annotated[Lineage | None, Field(validation_alias=AliasChoices("lineage", "branch"))] = None
     """The checkpoint of another run from which this run was started; None: it was started from step 0."""
 
     @property
@@ -337,7 +341,7 @@ class Run:
     @property
     def starts_elsewhere(self) -> bool:
         """Return whether the next attempt restores the checkpoint of another run, because the run has none of its own yet."""
-        return self.branch is not None and self.resume is not None and self.resume.attempt == 0
+        return self.lineage is not None and self.resume is not None and self.resume.attempt == 0
 
     @property
     def is_over(self) -> bool:

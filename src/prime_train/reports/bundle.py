@@ -160,8 +160,8 @@ def _number(value: float | None) -> str:
 def _facts(one: RunStatus, about: BundleFacts) -> Iterator[tuple[str, str]]:
     yield "launched", _moment(one.created_s)
     yield "ended", _moment(one.ended_s) if one.ended_s is not None else "not yet"
-    if one.figures.run.branch is not None:
-        yield "started from", plain(one.figures.run.branch.text)
+    if one.figures.run.lineage is not None:
+        yield "started from", plain(one.figures.run.lineage.text)
     yield "step", plain(one.figures.steps_text)
     yield "spent", plain(f"{one.figures.money}, {one.figures.paid} of paid time")
     yield "attempts", f"{one.attempts}, restarts: {plain(one.causes)}"
@@ -205,13 +205,13 @@ def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
     if not spec.trainer.code.repo:
         yield "mkdir code"
         yield "tar -xzf code.tar.gz -C code"
-    branch = one.figures.run.branch
-    start = Option(Setting.START, f"{branch.source.run}@{branch.source.step}") if branch is not None else None
+    lineage = one.figures.run.lineage
+    start = Option(Setting.START, f"{lineage.source.run}@{lineage.source.step}") if lineage is not None else None
     yield command(Call(Operation.LAUNCH, "config.yaml", (start,) if start is not None else ()))
     yield "```"
     yield ""
-    if branch is not None:
-        yield f"The run started from {branch.text}. The command needs that checkpoint in the bucket; without that option the run starts"
+    if lineage is not None:
+        yield f"The run started from {lineage.text}. The command needs that checkpoint in the bucket; without that option the run starts"
         yield "from step 0, and ends differently."
         yield ""
     needs = [f"The control plane must have {', '.join(map(code, spec.secrets))} in its environment."] if spec.secrets else []

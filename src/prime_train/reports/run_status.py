@@ -158,7 +158,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         tags=run.spec.tags,
         archived=run.archived,
         alerts=open_alerts(run),
-        started_from=run.branch.lineage if run.branch is not None else (),
+        started_from=run.lineage.ancestors if run.lineage is not None else (),
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
         after=steps_after(run),

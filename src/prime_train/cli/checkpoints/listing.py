@@ -25,7 +25,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         print(json.dumps(rows, indent=2))
     elif rows:
         _print(rows, found.now_s)
-        _print_branches(found)
+        _print_descendants(found)
     else:
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
@@ -46,8 +46,8 @@ def _print(rows: list[Row], now_s: int) -> None:
     console().print(Fitting(shown))
 
 
-def _print_branches(found: Found) -> None:
-    for manifest in found.catalog.branches:
+def _print_descendants(found: Found) -> None:
+    for manifest in found.catalog.descendants:
         typer.echo(f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it")
 
 

@@ -11,7 +11,7 @@ from prime_train.cli.checkpoints.options import AsJson, BucketUrl, RunId, found_
 from prime_train.cli.confirm import Yes, confirm
 from prime_train.core.manifest import checkpoint_title
 from prime_train.core.text.formatting import size
-from prime_train.operations.checkpoints.prune import By, PrunePlan, branch_of, plan_pruning
+from prime_train.operations.checkpoints.prune import By, PrunePlan, descendant_of, plan_pruning
 from prime_train.operations.checkpoints.prune import prune as carry_out
 
 
@@ -61,7 +61,7 @@ def _show(plan: PrunePlan) -> None:
     for kept in reversed(planned.checkpoints):
         typer.echo(f"delete  {checkpoint_title(kept.step, kept.attempt)}{'' if kept.complete else ', incomplete'}")
     for key in plan.released:
-        typer.echo(f"release {branch_of(plan, key)}, which was started from content of this run and no longer needs it")
+        typer.echo(f"release {descendant_of(plan, key)}, which was started from content of this run and no longer needs it")
     if found.record is None:
         typer.echo(
             "note: this store does not know the run; if the run has not ended, do not prune here, because its own machine prunes", err=True
@@ -94,6 +94,6 @@ def _row(plan: PrunePlan, *, done: bool) -> dict[str, object]:
         "chunks_kept": planned.blobs_kept,
         "later_bytes": planned.later_bytes,
         "later_s": planned.later_s or None,
-        "released": [branch_of(plan, key) for key in plan.released],
+        "released": [descendant_of(plan, key) for key in plan.released],
         "kept": [{"step": m.step, "attempt": m.attempt, "key": m.key, "why": why[m.key]} for m in stay],
     }

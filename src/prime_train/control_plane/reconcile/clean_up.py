@@ -3,12 +3,12 @@
 Chunks are deleted before the clean-up is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is
 over and whose machines are gone; chunks younger than the grace period are kept all the same.
 
-Content that branches use is kept. A branch that has ended releases it if its retention no longer keeps the checkpoint that it was started
-from, and the run that holds the content is then cleaned up again.
+Content that descendants use is kept. A descendant that has ended releases it if its retention no longer keeps the checkpoint that it was
+started from, and the run that holds the content is then cleaned up again.
 """
 
-from prime_train.control_plane.reconcile.branches import release, remove_record, unneeded_records, used_by_branches
 from prime_train.control_plane.reconcile.context import Context
+from prime_train.control_plane.reconcile.descendants import release, remove_record, unneeded_records, used_by_descendants
 from prime_train.control_plane.reconcile.manifests import read_manifests
 from prime_train.core import change as c
 from prime_train.core.keys import blob_prefix, manifest_prefix
@@ -28,8 +28,8 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
     run = record.run
     gone = 0
     try:
-        if run.branch is not None and release(context.bucket, run.run_id, run.branch):
-            _wake(context, run.branch.blobs_of, now_s)
+        if run.lineage is not None and release(context.bucket, run.run_id, run.lineage):
+            _wake(context, run.lineage.blobs_of, now_s)
         for key in unneeded_records(
             context.bucket, run.run_id, is_stored=lambda run_id: context.store.load(run_id) is not None, now_s=now_s
         ):
@@ -54,15 +54,15 @@ def _wake(context: Context, run_id: str, now_s: int) -> None:
 
 
 def _doomed(context: Context, run_id: str, now_s: int) -> tuple[str, ...]:
-    """Return the chunks of no checkpoint, of this run or a branch. Blobs are listed before the manifests. If a manifest cannot be read, its
-    chunks are unknown, and none is returned."""
+    """Return the chunks of no checkpoint, of this run or a descendant. Blobs are listed before the manifests. If a manifest cannot be read,
+    its chunks are unknown, and none is returned."""
     blobs = {stat.key: stat.written_s for stat in context.bucket.list(blob_prefix(run_id))}
     manifests = read_manifests(context.bucket, run_id)
     if len(manifests) != sum(1 for _ in context.bucket.list(manifest_prefix(run_id))):
         context.watched(run_id, "CleanUpLeft", "a manifest in the bucket cannot be read; its chunks are kept")
         return ()
-    branches, all_read = used_by_branches(context.bucket, run_id)
+    descendants, all_read = used_by_descendants(context.bucket, run_id)
     if not all_read:
-        context.watched(run_id, "CleanUpLeft", "the record of a branch in the bucket cannot be read; all chunks are kept")
+        context.watched(run_id, "CleanUpLeft", "the record of a descendant in the bucket cannot be read; all chunks are kept")
         return ()
-    return unreferenced(blobs, [*manifests, *branches], now_s=now_s)
+    return unreferenced(blobs, [*manifests, *descendants], now_s=now_s)

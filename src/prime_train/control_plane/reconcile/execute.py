@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.attempt_records import catch_up, write_record
-from prime_train.control_plane.reconcile.branches import spec_json
 from prime_train.control_plane.reconcile.clean_up import clean_up
 from prime_train.control_plane.reconcile.context import Context
+from prime_train.control_plane.reconcile.descendants import spec_json
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
 from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
@@ -217,7 +217,7 @@ def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int) -
 def _why_no_start(bucket: Bucket, run: Run) -> str:
     """Return why the checkpoint of another run, from which the run starts, cannot be restored; "" if all of it is in the bucket. Someone
     may have deleted it by hand, and a machine should not be paid to find that out."""
-    assert run.branch is not None
+    assert run.lineage is not None
     assert run.resume is not None
     content = bucket.get(run.resume.key)
     manifest = parse_manifest(content.data) if content is not None else None
@@ -229,7 +229,7 @@ def _why_no_start(bucket: Bucket, run: Run) -> str:
             return ""
         lacking = f"{len(missing)} of its chunks are no longer in the bucket, the first being {missing[0]}"
     return (
-        f"the run starts from {run.branch.text}, but {lacking}; no machine is rented until it is. If it is lost: "
+        f"the run starts from {run.lineage.text}, but {lacking}; no machine is rented until it is. If it is lost: "
         f"{command(Call(Operation.STOP, run.run_id))}"
     )
 

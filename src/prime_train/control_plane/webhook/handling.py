@@ -173,13 +173,13 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         trained=run.trained_step is not None and run.resume is not None,
         after_done=run.after_done,
         after_failed=run.after_failed,
-        started_from=run.branch.places if run.branch is not None else "",
+        started_from=run.lineage.places if run.lineage is not None else "",
     )
 
 
 def _shares(run: Run) -> str:
     """Return the run whose blobs the machines of this run may read, because it was started from them; empty if there is none."""
-    return run.branch.blobs_of if run.branch is not None else ""
+    return run.lineage.blobs_of if run.lineage is not None else ""
 
 
 def _last_cause(run: Run, attempt: int) -> Cause | None:

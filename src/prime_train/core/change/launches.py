@@ -45,8 +45,8 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
     after = replace(after, attempt=number, attempts=(*run.attempts, attempt), next_check_s=now_s + d.check_s(run), cause=None)
     fresh = Lease(run_id=run.run_id, attempt=number, open=True, version=lease.version + 1, committed_step=resumed, identity=identity)
     text = f"requesting {_in_words(offer)} from {offer.provider}{f' for {attempt.variant}' if attempt.variant else ''}"
-    if run.branch is not None and run.starts_elsewhere:
-        text += f", to start from {run.branch.text}"
+    if run.lineage is not None and run.starts_elsewhere:
+        text += f", to start from {run.lineage.text}"
     line = happened(after, now_s, "launching", text, resumed)
     return saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version, alerts=mirrored(after, AlertKind.LAUNCHING, now_s))
 
@@ -128,8 +128,8 @@ def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of
     if run.trained_step is not None and (point is None or point.step < run.trained_step):
         after = replace(after, trained_step=None, after_done=0, after_failed="")
     text = f"resumes from step {step} of attempt {point.attempt}" if point else "starts from step 0 because there is no checkpoint"
-    if after.branch is not None and after.starts_elsewhere:
-        text = f"starts from {after.branch.text} because it has no checkpoint of its own"
+    if after.lineage is not None and after.starts_elsewhere:
+        text = f"starts from {after.lineage.text} because it has no checkpoint of its own"
     alerts: tuple[Alert, ...] = ()
     if instead_of is not None:
         text += f", because files of step {instead_of}, which was committed, are missing in the bucket"

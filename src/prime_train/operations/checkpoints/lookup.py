@@ -9,6 +9,7 @@ from typing import TypedDict
 from urllib.parse import unquote, urlsplit
 
 from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.stored_json import load
 from prime_train.checkpoints.catalog import Catalog, Reader
 from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
 from prime_train.control_plane.wiring.providers import STORE
@@ -17,7 +18,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.retention import Policy, why_kept
-from prime_train.core.run import Ancestor, Branch
+from prime_train.core.run import Lineage
 from prime_train.core.run_figures import figures
 from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.operations.run_lookup import find
@@ -66,10 +67,10 @@ class Found:
         return {run.resume.key: "resumed from"} if run.resume is not None and not run.is_over else {}
 
     @cached_property
-    def launched(self) -> tuple[RunSpec | None, Branch | None]:
+    def launched(self) -> tuple[RunSpec | None, Lineage | None]:
         """The run's spec, None if it cannot be read, and where the run was started from, None if that was step 0 or is not known."""
         if self.record is not None:
-            return self.record.run.spec, self.record.run.branch
+            return self.record.run.spec, self.record.run.lineage
         content = self.bucket.get(spec_key(self.run_id))
         return _launched(content.data) if content is not None else (None, None)
 
@@ -225,18 +226,17 @@ def _missing(below: Callable[[str], str]) -> str:
     return "no checkpoint" if below is manifest_prefix else "nothing"
 
 
-def _launched(data: bytes) -> tuple[RunSpec | None, Branch | None]:
+def _launched(data: bytes) -> tuple[RunSpec | None, Lineage | None]:
     try:
         values = json.loads(data)
         spec = RunSpec.model_validate(values["spec"])
     except (ValueError, KeyError, TypeError):
         return None, None
     try:
-        found = values["branch"]
-        lineage = tuple(Ancestor(str(one["run"]), int(one["step"])) for one in found["lineage"])
-        return spec, Branch(lineage, str(found["blobs_of"])) if lineage else None
-    except (ValueError, KeyError, TypeError):
+        lineage = load(Lineage, json.dumps(values.get("lineage", values.get("branch"))))
+    except ValueError:
         return spec, None
+    return spec, lineage if lineage.ancestors else None
 
 
 def _nearest(catalog: Catalog, step: int) -> str:

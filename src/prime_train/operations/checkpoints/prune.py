@@ -6,10 +6,10 @@ from typing import Literal
 
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.prune import Pruning, carry_out, plan
-from prime_train.control_plane.reconcile.branches import remove_record, unneeded_records
+from prime_train.control_plane.reconcile.descendants import remove_record, unneeded_records
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
-from prime_train.core.keys import branch_key, parse_branch_key
+from prime_train.core.keys import descendant_key, parse_descendant_key
 from prime_train.core.retention import Policy
 from prime_train.operations.checkpoints.lookup import Found
 
@@ -19,7 +19,7 @@ By = Literal["loss", "reward"]
 @dataclass(frozen=True)
 class PrunePlan:
     """What pruning would remove. `why_kept`: the reason for each checkpoint that stays, by manifest key; `released`: keys of the records of
-    branches that no longer use content of the run."""
+    descendants that no longer use content of the run."""
 
     found: Found
     pruning: Pruning
@@ -31,9 +31,9 @@ class PrunePlan:
         return not (self.pruning.checkpoints or self.pruning.blobs or self.released)
 
 
-def branch_of(planned: PrunePlan, key: str) -> str:
+def descendant_of(planned: PrunePlan, key: str) -> str:
     """Return the id of the run to whose record `key` belongs."""
-    place = parse_branch_key(planned.found.run_id, key)
+    place = parse_descendant_key(planned.found.run_id, key)
     return place[0] if place is not None else ""
 
 
@@ -57,9 +57,9 @@ def plan_pruning(
         best_by=policy.best_by if best_by is None else best_by,
     )
     released = tuple(unneeded_records(found.bucket, found.run_id, is_stored=found.is_stored, now_s=found.now_s))
-    places = {parse_branch_key(found.run_id, key) for key in released}
-    branches = tuple(manifest for manifest in found.catalog.branches if (manifest.run, manifest.step) not in places)
-    catalog = replace(found.catalog, branches=branches)
+    places = {parse_descendant_key(found.run_id, key) for key in released}
+    descendants = tuple(manifest for manifest in found.catalog.descendants if (manifest.run, manifest.step) not in places)
+    catalog = replace(found.catalog, descendants=descendants)
     pruning = plan(catalog, policy, committed_step=found.committed_step, pinned=found.protected, now_s=found.now_s)
     return PrunePlan(found, pruning, found.why_kept(policy), released)
 
@@ -76,5 +76,5 @@ def prune(planned: PrunePlan) -> None:
     gone = {kept.key for kept in planned.pruning.checkpoints}
     for manifest in found.catalog.manifests:
         if manifest.key in gone and manifest.blobs_of:
-            bucket.delete(branch_key(manifest.blobs_of, found.run_id, manifest.step))
+            bucket.delete(descendant_key(manifest.blobs_of, found.run_id, manifest.step))
     in_parallel(bucket.delete, doomed)

@@ -165,10 +165,10 @@ def _loaded(store: Store, runs: Sequence[Run]) -> list[RunRecord]:
 def _same(store: Store, wanted: Origin, what: Checked) -> Run | None:
     """Return the active run of the same config at the same commit, started from the same checkpoint, or None. This keeps a repeated button
     press from paying for a second run."""
-    branch = what.start.branch if what.start is not None else None
+    lineage = what.start.lineage if what.start is not None else None
     for run in store.list_runs():
         origin = run.origin
-        if origin is None or run.is_over or run.spec.name != what.spec.name or run.branch != branch:
+        if origin is None or run.is_over or run.spec.name != what.spec.name or run.lineage != lineage:
             continue
         if (origin.repository, origin.commit, origin.config) == (wanted.repository, wanted.commit, wanted.config):
             return run

@@ -52,7 +52,7 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
             {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
             for row in environment_rows(spec, ranked)
         ],
-        "starts_from": [asdict(one) for one in what.start.branch.lineage] if what.start is not None else [],
+        "starts_from": [asdict(one) for one in what.start.lineage.ancestors] if what.start is not None else [],
         "commit": made.commit,
         "files": len(made.snapshot.files) if made.snapshot is not None else None,
         "size_bytes": made.snapshot.size if made.snapshot is not None else None,

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from prime_train.checkpoints.catalog import read_manifest
-from prime_train.control_plane.reconcile.branches import spec_json
+from prime_train.control_plane.reconcile.descendants import spec_json
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.pod_keys import ROLE
 from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import blob_prefix, branch_key, spec_key
+from prime_train.core.keys import blob_prefix, descendant_key, spec_key
 from prime_train.core.manifest import Manifest, missing_blobs
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.run import Ancestor, Branch, Run
+from prime_train.core.run import Ancestor, Lineage, Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.lookup import Found, look, newest, of_step
@@ -56,13 +56,13 @@ class Start:
     number of GPUs of the machine that saved it, None if it is not known."""
 
     manifest: Manifest
-    branch: Branch
+    lineage: Lineage
     spec: RunSpec | None
     gpus: int | None
 
     @property
     def text(self) -> str:
-        return f"{self.branch.text} ({size(self.manifest.size)}, not copied)"
+        return f"{self.lineage.text} ({size(self.manifest.size)}, not copied)"
 
 
 def start_of(home: Home, name: str) -> Start:
@@ -74,9 +74,9 @@ def start_of(home: Home, name: str) -> Start:
         raise UsageError(f"{name[:80]!r} is not a run or RUN@STEP", fix="write for example sft-x7k2p@200, or sft-x7k2p for its newest step")
     found = look(home, run_name, None)
     manifest = _complete(found, int(step)) if at else newest(found)
-    spec, branch = found.launched
-    lineage = (Ancestor(found.run_id, manifest.step), *(branch.lineage if branch is not None else ()))
-    return Start(manifest, Branch(lineage, manifest.holder), spec, _gpus_of(found, manifest, spec))
+    spec, earlier = found.launched
+    ancestors = (Ancestor(found.run_id, manifest.step), *(earlier.ancestors if earlier is not None else ()))
+    return Start(manifest, Lineage(ancestors, manifest.holder), spec, _gpus_of(found, manifest, spec))
 
 
 def check_start(start: Start, spec: RunSpec) -> None:
@@ -90,9 +90,9 @@ def hold(bucket: Bucket, theirs: Manifest, run_id: str) -> Manifest:
     """Make the checkpoint the first one of the run `run_id`, which does not exist yet, and return its manifest there. Raises UsageError if
     the checkpoint has been deleted since it was looked up, and ExternalError if the bucket fails; a later clean-up finds what is then
     left."""
-    manifest = theirs.branched(run_id)
+    manifest = theirs.for_descendant(run_id)
     data = manifest.model_dump_json(exclude_none=True).encode()
-    record = branch_key(manifest.holder, run_id, manifest.step)
+    record = descendant_key(manifest.holder, run_id, manifest.step)
     bucket.put(record, data)
     still = read_manifest(bucket, theirs.key)
     sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(manifest.holder))}
@@ -111,9 +111,9 @@ def check_keys(home: Home, start: Start, run_id: str) -> None:
     if parts.scheme != "s3" or not (home.environment.get(ROLE) or home.elsewhere):
         return
     try:
-        session_policy(Part(parts.netloc, parts.path.strip("/")), run_id, ATTEMPTS_CHECKED, start.branch.blobs_of)
+        session_policy(Part(parts.netloc, parts.path.strip("/")), run_id, ATTEMPTS_CHECKED, start.lineage.blobs_of)
     except ValueError as error:
-        raise UsageError(f"machines of {run_id} could not get keys to {start.branch.blobs_of}: {error}", fix=SHORTER) from error
+        raise UsageError(f"machines of {run_id} could not get keys to {start.lineage.blobs_of}: {error}", fix=SHORTER) from error
 
 
 def started(home: Home, run: Run, start: Start) -> Run:
@@ -122,9 +122,9 @@ def started(home: Home, run: Run, start: Start) -> Run:
     check_keys(home, start, run.run_id)
     manifest = hold(home.bucket(), start.manifest, run.run_id)
     step = manifest.step
-    branch = replace(run, resume=manifest.point, best_step=step, durable_step=step, branch=start.branch)
-    home.bucket().put(spec_key(run.run_id), spec_json(branch))
-    return branch
+    started = replace(run, resume=manifest.point, best_step=step, durable_step=step, lineage=start.lineage)
+    home.bucket().put(spec_key(run.run_id), spec_json(started))
+    return started
 
 
 def _complete(found: Found, step: int) -> Manifest:

@@ -233,8 +233,8 @@ def _history(page: RunPage) -> str:
 def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     now = one.figures
     yield "config", one.name
-    if now.run.branch is not None:
-        yield "started from", now.run.branch.text
+    if now.run.lineage is not None:
+        yield "started from", now.run.lineage.text
     if one.tags:
         yield "tags", ", ".join(one.tags)
     if one.pod:

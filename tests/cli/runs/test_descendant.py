@@ -9,7 +9,7 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.catalog import Reader
-from prime_train.core.keys import blob_key, branch_prefix, manifest_key
+from prime_train.core.keys import blob_key, descendants_prefix, manifest_key
 from prime_train.core.manifest import Chunk, Manifest, ManifestFile
 from tests.builders import digest
 from tests.cli.documented import check
@@ -65,26 +65,26 @@ def grow_old(shell: Shell) -> None:
             os.utime(path, (LONG_AGO_S, LONG_AGO_S))
 
 
-def test_a_branch_ends_with_the_bytes_of_its_source_and_the_content_lives_as_long_as_one_of_them_needs_it(shell: Shell) -> None:
+def test_a_descendant_ends_with_the_bytes_of_its_source_and_the_content_lives_as_long_as_one_of_them_needs_it(shell: Shell) -> None:
     config = shell.config(GATED.replace("BUCKET", str(shell.home / "bucket")))
     shell.write("tree/gated.py", GATE)
     source = followed(shell, config)
     bucket = FolderBucket(shell.home / "bucket")
-    branch = followed(shell, config, "--name", "branch", "--from", f"{source}@10")
-    assert content(bucket, branch, 20) == content(bucket, source, 20)
-    status: dict[str, Any] = json.loads(shell.ok("status", branch, "--json"))
+    descendant = followed(shell, config, "--name", "descendant", "--from", f"{source}@10")
+    assert content(bucket, descendant, 20) == content(bucket, source, 20)
+    status: dict[str, Any] = json.loads(shell.ok("status", descendant, "--json"))
     check("status RUN", status)
     assert status["started_from"] == [{"run": source, "step": 10}]
-    assert f"step 10 of {source}" in shell.ok("status", branch)
-    assert f"step 10 of {source}" in Path(shell.ok("page", branch).split()[0]).read_text()
+    assert f"step 10 of {source}" in shell.ok("status", descendant)
+    assert f"step 10 of {source}" in Path(shell.ok("page", descendant).split()[0]).read_text()
     grow_old(shell)
     assert "to delete: 1 checkpoint and 0 chunks" in shell.ok("checkpoints", source, "prune", "--keep", "1", "--yes")
     assert bucket.stat(manifest_key(source, 10, 1)) is None
-    assert "DAMAGED" not in shell.ok("checkpoints", branch, "verify", "--all")
-    assert content(bucket, branch, 10)
+    assert "DAMAGED" not in shell.ok("checkpoints", descendant, "verify", "--all")
+    assert content(bucket, descendant, 10)
     before = blobs(bucket, source)
-    shell.ok("checkpoints", branch, "prune", "--keep", "1", "--yes")
-    assert list(bucket.list(branch_prefix(source))) == []
+    shell.ok("checkpoints", descendant, "prune", "--keep", "1", "--yes")
+    assert list(bucket.list(descendants_prefix(source))) == []
     assert "to delete: 0 checkpoints" in shell.ok("checkpoints", source, "prune", "--keep", "1", "--yes")
     assert blobs(bucket, source) < before
     assert "DAMAGED" not in shell.ok("checkpoints", source, "verify", "--all")
