@@ -1,8 +1,8 @@
 """Meaning of Lambda Cloud's error responses. Their code is reliable; message and suggestion are for people and may change."""
 
-from prime_train.adapters.http import Answer, failure
+from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_lambda.settings import ADDRESS, KEY, TITLE
-from prime_train.adapters.rental_api.reasons import answered, quoted, short
+from prime_train.adapters.rental_api.reasons import Refusals, answered, short
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 NO_CAPACITY = "instance-operations/launch/insufficient-capacity"
@@ -20,6 +20,7 @@ ADVICE = {
     403: "the API key may not do this, or the account is not active; check its email address, payment method and billing address",
 }
 """Advice for the user, by HTTP status."""
+REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher quota"
 FUNDS_ADVICE = "check the account's payment method and billing address"
 
@@ -33,13 +34,7 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     code, reason = code_in(answer), reason_in(answer)
     if code.startswith(UPSTREAM) or code == INTERNAL:
         return TemporaryError(answered(answer, reason), delay_s=answer.delay_s)
-    if answer.status in ADVICE:
-        return PermanentError(f"{answered(answer)}: {ADVICE[answer.status]}{quoted(reason)}")
-    if 300 <= answer.status < 400:
-        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check {ADDRESS}")
-    if answer.status == 404 and not code:
-        return TemporaryError(f"{answer.what} was answered with 404, but not by {TITLE}; check {ADDRESS}")
-    return failure(answer, reason)
+    return REFUSALS.error(answer, reason, is_own=bool(code))
 
 
 def launch_refusal(answer: Answer) -> ExternalError:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import checked_key, checked_url
-from prime_train.ports import PermanentError
+from prime_train.adapters.rental_api.credentials import key_from, url_from
 
 TITLE = "Lambda Cloud"
 BASE_URL = "https://cloud.lambda.ai"
@@ -23,9 +22,4 @@ class Settings:
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return the settings from LAMBDA_API_KEY and LAMBDA_API_BASE_URL. Raises PermanentError that names what is missing or invalid, without
     repeating the key."""
-    key = environment.get(KEY, "").strip()
-    if not key:
-        raise PermanentError(f"there is no API key for {TITLE}; set {KEY}")
-    checked_key(key, TITLE, KEY)
-    url = (environment.get(ADDRESS, "").strip() or BASE_URL).rstrip("/").removesuffix(API)
-    return Settings(key, checked_url(url, f"{TITLE}'s", ADDRESS))
+    return Settings(key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without=API))

@@ -12,9 +12,10 @@ NAME_TAG = "prime-train:name"
 CREATED_TAG = "prime-train:created"
 SECOND_DIGITS_MAX = 10
 
+BOOTING = "booting"
 PREEMPTED = "preempted"
 STATUSES = {
-    "booting": PodStatus.PENDING,
+    BOOTING: PodStatus.PENDING,
     "active": PodStatus.ACTIVE,
     "unhealthy": PodStatus.BROKEN,
     PREEMPTED: PodStatus.GONE,

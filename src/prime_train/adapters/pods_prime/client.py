@@ -6,21 +6,18 @@ server redirects, and a redirect may lose the method or the key.
 
 import logging
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Unpack
 
-from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
+from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_prime import errors
 from prime_train.adapters.pods_prime.models import Billed, Person, Rented, SshKey, Wallet
 from prime_train.adapters.pods_prime.settings import API, Settings
+from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import P, parsed
-from prime_train.adapters.rental_api.rate_limit import RateLimitPause
-from prime_train.ports import TemporaryError
+from prime_train.ports import PermanentError, TemporaryError
 
 TITLE = "Prime Intellect"
-CREATE_READ_S = 90.0
-"""Read timeout in seconds of the create call: Prime queries the provider before it responds. A longer timeout would not help, because a pod
-whose response is lost is found by its name."""
 PAGES_MAX = 50
 PAGE_ITEMS = 100
 LOG_LINES = 100
@@ -36,27 +33,12 @@ def is_pod_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None and text not in _NO_IDS
 
 
-class PrimeClient:
-    """Client of Prime's API for one key and, if set, one team. Raises TemporaryError and PermanentError as every adapter does. `read_s`:
-    read timeout in seconds; `pause_s`: first pause before a retry, growing with each. `clock` returns monotonic seconds.
+class PrimeClient(RentalClient[Rented]):
+    """Client of Prime's API for one key and, if set, one team."""
 
-    While Prime has asked for a pause, no request is sent: every method raises TemporaryError with the remaining seconds, except deletions,
-    which have their own limit.
-    """
-
-    def __init__(
-        self, settings: Settings, *, read_s: float = READ_S, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: Settings, **timing: Unpack[Timing]) -> None:
         self.team_id = settings.team_id
-        self._read_s, self._quiet = read_s, RateLimitPause(TITLE, clock)
-        self._http = Http(settings.base_url + API, key=settings.key, pause_s=pause_s)
-
-    def get(self, path: str, parameters: Parameters | None = None) -> Answer:
-        """Return the response if it is a success; raise an error for any other status."""
-        answer = self._ask("GET", path, parameters=parameters)
-        if not answer.is_ok:
-            raise errors.refusal(answer)
-        return answer
+        super().__init__(TITLE, settings.base_url + API, settings.key, **timing)
 
     # ------------------------------------------------------------------------------------------------------------------- pods
 
@@ -73,17 +55,12 @@ class PrimeClient:
         return list(self.listed(Rented, "/pods/", complete=True))
 
     def pod(self, pod_id: str) -> Rented | None:
-        """Return the pod, or None if Prime does not know the id."""
         answer = self._ask("GET", f"/pods/{pod_id}")
-        if errors.is_unknown(answer):
-            return None
-        if not answer.is_ok:
-            raise errors.refusal(answer)
-        return parsed(Rented, answer.content(), answer.what)
+        return parsed(Rented, answer.content(), answer.what) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         """Delete the pod. Return False if Prime does not know the id. For a pod that has ended already, Prime may answer either way."""
-        return self._delete(f"/pods/{pod_id}")
+        return self._is_known(self._ask("DELETE", f"/pods/{pod_id}"))
 
     def log(self, pod_id: str, lines: int = LOG_LINES) -> str:
         """Return the machine's set-up log unchanged: text, or JSON without a documented shape."""
@@ -162,24 +139,14 @@ class PrimeClient:
             raise TemporaryError(f"GET {path}: the list is incomplete: {len(seen)} entries of {most}")
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
-        answer = self._ask("POST", path, body=body)
-        if not answer.is_ok:
-            raise errors.refusal(answer)
+        answer = self._succeeded(self._ask("POST", path, body=body))
         return answer.content(), answer.what
 
-    def _delete(self, path: str) -> bool:
-        answer = self._ask("DELETE", path)
-        if not answer.is_ok and not errors.is_unknown(answer):
-            raise errors.refusal(answer)
-        return answer.is_ok
+    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
+        return errors.refusal(answer)
 
-    def _ask(
-        self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None, read_s: float | None = None
-    ) -> Answer:
-        self._quiet.check(method, path)
-        answer = self._http.ask(method, path, parameters=parameters, body=body, read_s=self._read_s if read_s is None else read_s)
-        self._quiet.heed(answer)
-        return answer
+    def _is_unknown(self, answer: Answer) -> bool:
+        return errors.is_unknown(answer)
 
 
 def _items(answer: Answer) -> list[object]:

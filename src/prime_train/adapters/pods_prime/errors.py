@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from prime_train.adapters.http import Answer, failure
-from prime_train.adapters.rental_api.reasons import REASON_CHARS_MAX, answered, quoted, short
+from prime_train.adapters.http import Answer
+from prime_train.adapters.rental_api.reasons import REASON_CHARS_MAX, Refusals, answered, short
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 ITEMS_MAX = 5
@@ -24,19 +24,13 @@ ADVICE = {
     "Billing (read)",
 }
 """Advice for the user, by HTTP status."""
+REFUSALS = Refusals("Prime", "PRIME_API_BASE_URL", ADVICE)
 LIMIT_ADVICE = "end a machine that is not needed, or ask Prime for a higher limit"
 
 
 def refusal(answer: Answer) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
-    reason = reason_in(answer)
-    if answer.status in ADVICE:
-        return PermanentError(f"{answered(answer)}: {ADVICE[answer.status]}{quoted(reason)}")
-    if 300 <= answer.status < 400:
-        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check PRIME_API_BASE_URL")
-    if answer.status == 404 and not is_unknown(answer):
-        return TemporaryError(f"{answer.what} was answered with 404, but not by Prime; check PRIME_API_BASE_URL")
-    return failure(answer, reason)
+    return REFUSALS.error(answer, reason_in(answer), is_own=is_unknown(answer))
 
 
 def create_refusal(answer: Answer) -> ExternalError:

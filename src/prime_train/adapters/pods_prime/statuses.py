@@ -1,7 +1,7 @@
 """Conversion of Prime's pod statuses to those of the port `Pods`."""
 
 from prime_train.adapters.pods_prime.models import Rented
-from prime_train.adapters.rental_api.parsing import USD_MAX, second
+from prime_train.adapters.rental_api.parsing import believable_usd, second
 from prime_train.core.verdict import Pod, PodStatus
 
 STATUSES = {
@@ -36,10 +36,4 @@ def status_of(rented: Rented) -> PodStatus:
 
 def pod_of(rented: Rented) -> Pod:
     ended_s = second(rented.terminated_at) or None
-    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), _usd_per_hour(rented), ended_s)
-
-
-def _usd_per_hour(rented: Rented) -> float:
-    """Return the price in USD per hour, or 0 if it is not believable."""
-    price = rented.price_hr or 0.0
-    return round(price, 6) if 0 <= price <= USD_MAX else 0.0
+    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), believable_usd(rented.price_hr), ended_s)

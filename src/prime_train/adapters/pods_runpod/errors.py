@@ -6,9 +6,9 @@ only the detail's wording tells which. 402: the balance. 403: the account may no
 
 import re
 
-from prime_train.adapters.http import Answer, failure
+from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_runpod.settings import ADDRESS, KEY, TITLE
-from prime_train.adapters.rental_api.reasons import answered, quoted, short
+from prime_train.adapters.rental_api.reasons import Refusals, answered, short
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 ITEMS_MAX = 5
@@ -29,6 +29,7 @@ ADVICE = {
     403: "the API key may not do this, or the account may not use these machines; the key needs read and write access to the API",
 }
 """Advice for the user, by HTTP status."""
+REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher limit"
 
 
@@ -38,14 +39,7 @@ class MaybeOurFault(NoCapacity):
 
 def refusal(answer: Answer) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
-    reason = reason_in(answer)
-    if answer.status in ADVICE:
-        return PermanentError(f"{answered(answer)}: {ADVICE[answer.status]}{quoted(reason)}")
-    if 300 <= answer.status < 400:
-        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check {ADDRESS}")
-    if answer.status == 404 and not is_unknown(answer):
-        return TemporaryError(f"{answer.what} was answered with 404, but not by {TITLE}; check {ADDRESS}")
-    return failure(answer, reason)
+    return REFUSALS.error(answer, reason_in(answer), is_own=is_unknown(answer))
 
 
 def create_refusal(answer: Answer) -> ExternalError:

@@ -1,62 +1,36 @@
 """The port `Provider` on RunPod."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cached_property
+from typing import Unpack
 
-from prime_train.adapters.http import is_loopback
-from prime_train.adapters.pods_runpod.account import ACCOUNT, WORDS, RunPodAccount, account_names
+from prime_train.adapters.pods_runpod.account import WORDS, RunPodAccount, account_names
 from prime_train.adapters.pods_runpod.client import RunPodClient
 from prime_train.adapters.pods_runpod.offers import PROVIDER
 from prime_train.adapters.pods_runpod.pods import RunPodPods
 from prime_train.adapters.pods_runpod.settings import Settings, read_settings
-from prime_train.adapters.pods_runpod.statuses import pod_of
-from prime_train.adapters.rental_api.account_check import InFile, InStore, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.ports import Account, Provider, ProviderContext, SshAddress
+from prime_train.adapters.rental_api.pods import Plane
+from prime_train.adapters.rental_api.provider import RentalProvider
+from prime_train.ports import Account
 
 
-class RunPodProvider(Provider):
+class RunPodProvider(RentalProvider[RunPodPods]):
     """Machines of RunPod and its partners, with one balance."""
 
-    def __init__(self, context: ProviderContext) -> None:
-        self._context = context
-
-    def pods(self) -> RunPodPods:
-        return self._pods
-
-    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        return RunPodPods(self._client, self._context.install, clouds=self._settings.clouds).offers(hardware)
-
-    def all_pods(self) -> Sequence[Pod]:
-        return [pod_of(rented) for rented in self._client.pods()]
+    name, words = PROVIDER, WORDS
 
     def account(self) -> Account:
         return RunPodAccount(self._client, self._pods.burn_usd_per_hour)
 
-    def connection(self, pod_id: str) -> SshAddress | None:
-        return self._pods.connection(pod_id)
+    @property
+    def _base_url(self) -> str:
+        return self._settings.base_url
 
-    def unreachable_reason(self) -> str:
-        """Return why the provider's machines could not reach this control plane; empty if they could, or if the provider's API runs on this
-        machine."""
-        return "" if is_loopback(self._settings.base_url) else self._context.unreachable_reason()
+    def _make(self, public_key: str, **plane: Unpack[Plane]) -> RunPodPods:
+        return RunPodPods(self._client, self._context.install, public_key=public_key, clouds=self._settings.clouds, **plane)
 
-    @cached_property
-    def _pods(self) -> RunPodPods:
-        context = self._context
-        memory = InStore(context.store(), PROVIDER) if context.store is not None else InFile(context.root / "runpod-account")
-        return RunPodPods(
-            self._client,
-            context.install,
-            public_key=context.public_key(),
-            mark=Mark.of(context.master),
-            owner=Owner(lambda: account_names(self._client), memory, WORDS, named=context.environment.get(ACCOUNT, "").strip()),
-            closed=self.unreachable_reason() if context.may_rent else "",
-            clouds=self._settings.clouds,
-        )
+    def _account_names(self) -> Iterable[str]:
+        return account_names(self._client)
 
     @cached_property
     def _settings(self) -> Settings:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import checked_key, checked_url
+from prime_train.adapters.rental_api.credentials import key_from, url_from
 from prime_train.ports import PermanentError
 
 TITLE = "RunPod"
@@ -26,12 +26,8 @@ class Settings:
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return the settings from RUNPOD_API_KEY, RUNPOD_API_BASE_URL and PRIME_TRAIN_RUNPOD_CLOUD. Raises PermanentError that names what is
     missing or invalid, without repeating the key."""
-    key = environment.get(KEY, "").strip()
-    if not key:
-        raise PermanentError(f"there is no API key for {TITLE}; set {KEY}")
-    checked_key(key, TITLE, KEY)
-    url = (environment.get(ADDRESS, "").strip() or BASE_URL).rstrip("/").removesuffix("/v2")
+    key, url = key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without="/v2")
     cloud = environment.get(CLOUD, "").strip().upper()
     if cloud and cloud not in CLOUDS:
         raise PermanentError(f"{CLOUD} is {cloud[:32]!r}; set it to secure or community, or unset it to rent from both")
-    return Settings(key, checked_url(url, f"{TITLE}'s", ADDRESS), (cloud,) if cloud else CLOUDS)
+    return Settings(key, url, (cloud,) if cloud else CLOUDS)

@@ -1,7 +1,7 @@
 """Conversion of RunPod's pod statuses to those of the port `Pods`."""
 
 from prime_train.adapters.pods_runpod.models import Rented
-from prime_train.adapters.rental_api.parsing import USD_MAX, second
+from prime_train.adapters.rental_api.parsing import believable_usd, second
 from prime_train.core.verdict import Pod, PodStatus
 
 EXITED = "EXITED"
@@ -21,14 +21,8 @@ is charged for, until it is terminated. See `RunPodPods.get`."""
 
 def pod_of(rented: Rented) -> Pod:
     status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
-    return Pod(rented.id, rented.name or "", status, second(rented.created_at), usd_per_hour(rented))
+    return Pod(rented.id, rented.name or "", status, second(rented.created_at), believable_usd(rented.cost))
 
 
 def has_exited(rented: Rented) -> bool:
     return (rented.status or "").upper() == EXITED
-
-
-def usd_per_hour(rented: Rented) -> float:
-    """Return the price in USD per hour, or 0 if it is not believable."""
-    cost = rented.cost or 0.0
-    return round(cost, 6) if 0 <= cost <= USD_MAX else 0.0

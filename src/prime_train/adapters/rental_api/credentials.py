@@ -1,9 +1,25 @@
 """Checks of a key and of an API's address, as users set them. No message repeats a key."""
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_loopback
 from prime_train.ports import PermanentError
+
+
+def key_from(environment: Mapping[str, str], variable: str, title: str) -> str:
+    """Return the key that the variable gives. Raises PermanentError if it is missing or invalid. `title` names the provider."""
+    key = environment.get(variable, "").strip()
+    if not key:
+        raise PermanentError(f"there is no API key for {title}; set {variable}")
+    return checked_key(key, title, variable)
+
+
+def url_from(environment: Mapping[str, str], variable: str, default: str, title: str, *, without: str) -> str:
+    """Return the API's address that the variable gives, or `default`. `without`: a path at its end that is left out. Raises
+    PermanentError if it is not valid."""
+    url = (environment.get(variable, "").strip() or default).rstrip("/").removesuffix(without)
+    return checked_url(url, f"{title}'s", variable)
 
 
 def checked_key(key: str, title: str, places: str) -> str:

@@ -85,6 +85,12 @@ def complaint(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"[:COMPLAINT_CHARS_MAX]
 
 
+def believable_usd(figure: float | None) -> float:
+    """Return a price in USD per hour, or 0 if it is missing or not believable."""
+    usd = figure or 0.0
+    return round(usd, 6) if 0 <= usd <= USD_MAX else 0.0
+
+
 def second(text: str | None) -> int:
     """Return the second of an ISO 8601 time, as UTC if it names no zone. Return 0 if the time is missing, invalid, or in the year 1, which
     some providers use for a time that has not come."""
