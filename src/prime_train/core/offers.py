@@ -1,13 +1,14 @@
 """Selection of offers: which machines fit a run, in which order they are tried, and why the others were left out."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prime_train.core.spec_choices import Spot
 
 if TYPE_CHECKING:
+    from prime_train.core.market.quotes import Market, Quote
     from prime_train.core.spec import HardwareSpec, RunSpec
 
 _GB = re.compile(r"_([0-9]{1,4})GB")
@@ -19,7 +20,8 @@ class Offer:
 
     `gpu_gb`: memory of one GPU as advertised (10^9 or 2^30 bytes, makers differ); 0: unknown. `hindrance`: the reason why the provider's
     adapter would not rent this offer; "": none. `socket` (PCIe, SXM5) and `stock` (Low, High) as the provider reports them; "": not
-    reported.
+    reported. `usd_per_gib_down`, `usd_per_gib_up`: the price of traffic to and from the machine, which is paid on top; the price per hour
+    contains everything else, the disk included.
     """
 
     provider: str
@@ -34,6 +36,8 @@ class Offer:
     hindrance: str = ""
     socket: str = ""
     stock: str = ""
+    usd_per_gib_down: float = 0.0
+    usd_per_gib_up: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranked offers. `best`: those that fit, in the order in which they should be tried; `left_out`: every other offer, with the reason."""
+    """Ranked offers. `best`: those that fit, in the order in which they should be tried; `left_out`: every other offer, with the reason.
+    `quotes`: what the run is expected to cost on each of `best`, in the same order; empty if that was not asked for. `basis`: what the
+    quotes are based on."""
 
     best: tuple[Offer, ...]
     left_out: tuple[LeftOut, ...]
+    quotes: "tuple[Quote, ...]" = ()
+    basis: str = ""
 
     @property
     def why_none(self) -> str:
@@ -123,31 +131,63 @@ def rank(
     avoided: Collection[str] = (),
     closed: Collection[str] = (),
     on_demand: bool = False,
+    market: "Market | None" = None,
 ) -> Ranking:
-    """Return the offers ranked by GPU kind in the user's order, then spot before on-demand, then by price.
+    """Return the offers ranked by what the run is expected to cost to its end on them, as `market` knows it. If it does not know how long
+    the run takes on each kind of GPU, kinds come in the user's order, and dollars decide within a kind. Without `market`, the order is that
+    of the kinds, then spot before on-demand, then the price.
 
     `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines at present) come last but are
-    kept: if nothing else is left, an offer that failed once is better than none. `avoided` offers (recently preempted) come after others of
-    the same GPU kind and market only, because a more expensive market is not worth avoiding one preemption. With `on_demand`, spot offers
-    are left out unless the run allows nothing else.
+    kept: if nothing else is left, an offer that failed once is better than none. Offers on which the run would not end by its deadline come
+    after those on which it would. `avoided` offers (recently preempted) come after others of the same GPU kind and market only, because a
+    more expensive market is not worth avoiding one preemption. With `on_demand`, spot offers are left out unless the run allows nothing
+    else.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and hardware.spot is not Spot.ONLY:
         reasons = [(o, why or ("is spot, and too many spot machines were preempted recently" if o.spot else None)) for o, why in reasons]
+    able = [offer for offer, why in reasons if why is None]
+    left_out = tuple(LeftOut(offer, why) for offer, why in reasons if why is not None)
     kinds = {kind: place for place, kind in enumerate(hardware.gpus)}
-    best = sorted(
-        (offer for offer, why in reasons if why is None),
-        key=lambda o: (
-            o.provider in closed,
-            o.offer_id in excluded,
-            kinds.get(o.gpu, 0),
-            not o.spot,
-            o.offer_id in avoided,
-            o.usd_per_hour,
-            o.offer_id,
-            o.provider,
-            o.gpu,
-            o.region,
-        ),
-    )
-    return Ranking(tuple(best), tuple(LeftOut(offer, why) for offer, why in reasons if why is not None))
+    if market is None:
+        best = sorted(
+            able,
+            key=lambda o: (
+                o.provider in closed,
+                o.offer_id in excluded,
+                kinds.get(o.gpu, 0),
+                not o.spot,
+                o.offer_id in avoided,
+                *_price(o),
+            ),
+        )
+        return Ranking(tuple(best), left_out)
+    quotes = market.quotes(able, among=offers)
+    comes_first = {} if market.can_compare(able) else kinds
+    most = _most_usd(quotes, avoided)
+
+    def by_usd(quote: "Quote") -> tuple[object, ...]:
+        offer = quote.offer
+        is_avoided = offer.offer_id in avoided
+        usd = max(quote.usd, most.get((offer.gpu, offer.spot, quote.is_late), 0.0)) if is_avoided else quote.usd
+        refused = (offer.provider in closed, offer.offer_id in excluded)
+        place = comes_first.get(offer.gpu, 0)
+        return (*refused, quote.is_late, place, usd, is_avoided, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
+
+    quotes.sort(key=by_usd)
+    return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis)
+
+
+def _price(offer: Offer) -> tuple[object, ...]:
+    """Return what orders offers that are alike otherwise, whichever order their providers list them in."""
+    return (offer.usd_per_hour, offer.offer_id, offer.provider, offer.gpu, offer.region)
+
+
+def _most_usd(quotes: "Iterable[Quote]", avoided: Collection[str]) -> dict[tuple[str, bool, bool], float]:
+    """Return the highest expected dollars of each kind of GPU and market, without `avoided` offers."""
+    most: dict[tuple[str, bool, bool], float] = {}
+    for quote in quotes:
+        if quote.offer.offer_id not in avoided:
+            key = (quote.offer.gpu, quote.offer.spot, quote.is_late)
+            most[key] = max(most.get(key, 0.0), quote.usd)
+    return most

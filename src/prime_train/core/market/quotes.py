@@ -1,0 +1,217 @@
+"""Quotes: what the rest of a run is expected to cost on each offer, and why."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prime_train.core.market import priors
+from prime_train.core.market.expectation import Course, expected
+from prime_train.core.market.observations import NOTHING_SEEN, Observations, Times
+from prime_train.core.market.step_times import Kind, Source, StepTime
+from prime_train.core.offers import Offer
+from prime_train.core.text.formatting import span, usd
+
+GIB = 2**30
+WHOLE_DOLLARS_FROM = 10.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is left to do of a run. `config`: the name of its config. `steps`: steps left; None: not known. `step_times`: by kind of
+    machine. `hours`: hours of training that are left in the budget; None: not limited. `interval_steps`: steps from one save to the next.
+    `interval_s`, `upload_s`: as measured. `resumes`: whether the next machine restores a checkpoint. `deadline_h`: hours until the run must
+    be saved; None: there is no deadline."""
+
+    config: str = ""
+    steps: int | None = None
+    step_times: Mapping[Kind, StepTime] = field(default_factory=dict)
+    hours: float | None = None
+    interval_steps: int | None = None
+    interval_s: float | None = None
+    upload_s: float | None = None
+    checkpoint_bytes: float = 0.0
+    model_bytes: float = 0.0
+    resumes: bool = False
+    deadline_h: float | None = None
+
+    def step_time(self, offer: Offer) -> StepTime | None:
+        return self.step_times.get((offer.gpu, offer.gpu_count))
+
+    def hours_on(self, offer: Offer) -> float | None:
+        """Return the hours of training that are left on the offer's kind of machine; None: not known."""
+        step = self.step_time(offer)
+        return None if step is None or self.steps is None else self.steps * step.seconds / 3600
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The expected cost of the rest of a run on machines like this offer. `hours`: from the order to the last durable step, losses
+    included. `source`: where the hours of training come from; None: they are assumed. `deadline_h`: hours until the deadline; None: the
+    run is expected to be done by then, or has none."""
+
+    offer: Offer
+    usd: float
+    hours: float
+    work_h: float
+    source: Source | None
+    losses_per_h: float
+    losses: float
+    hours_per_loss: float
+    start_h: float
+    traffic_usd: float = 0.0
+    deadline_h: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        return self.deadline_h is not None
+
+    @property
+    def total(self) -> str:
+        """Return the expected dollars as text."""
+        if not math.isfinite(self.usd):
+            return "no end"
+        return f"${self.usd:,.0f}" if self.usd >= WHOLE_DOLLARS_FROM else usd(self.usd)
+
+    @property
+    def why(self) -> str:
+        """Return the reasons in words: $41 to the end: 10.2 h of training at $3.10/h, 0.4 losses expected, 25 min each"""
+        if not math.isfinite(self.usd):
+            return f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a start takes {span(self.start_h * 3600)}"
+        known = {None: " (assumed)", Source.ESTIMATED: " (estimated)", Source.SCALED: " (scaled)", Source.MEASURED: ""}[self.source]
+        traffic = f" and {usd(self.traffic_usd)} of traffic" if self.traffic_usd else ""
+        price = f"{_hours(self.work_h)} of training{known} at {usd(self.offer.usd_per_hour)}/h{traffic}"
+        return f"{self.total} to the end: {price}, {self._losses}{self._deadline}"
+
+    @property
+    def _losses(self) -> str:
+        if self.losses < 0.05:
+            return "hardly any losses expected"
+        count = f"{self.losses:.1f}"
+        return f"{count} {'loss' if count == '1.0' else 'losses'} expected, {_hours(self.hours_per_loss)} each"
+
+    @property
+    def _deadline(self) -> str:
+        if self.deadline_h is None:
+            return ""
+        return f"; not expected to end by the deadline: it takes {_hours(self.hours)}, and {_hours(self.deadline_h)} are left"
+
+
+@dataclass(frozen=True)
+class Market:
+    """What is known when offers are compared: the work that is left, and what this account has seen of machines. `has_store`: whether what
+    it has seen could be read here."""
+
+    work: Work = Work()
+    seen: Observations = NOTHING_SEEN
+    has_store: bool = True
+
+    def quotes(self, offers: Sequence[Offer], *, among: Sequence[Offer] = ()) -> list[Quote]:
+        """Return a quote for each offer, in the same order. The price level of a spot machine is that among the offers `among`, or else
+        among `offers`."""
+        steady = _steady_prices(among or offers)
+        return [self._quote(offer, _share(offer, steady)) for offer in offers]
+
+    def can_compare(self, offers: Iterable[Offer]) -> bool:
+        """Return whether dollars can be compared between these offers: they all have one kind of GPU, or it is known how long the run
+        takes on each kind."""
+        kinds = {(offer.gpu, offer.gpu_count): offer for offer in offers}
+        return len({gpu for gpu, _ in kinds}) <= 1 or all(self.work.hours_on(offer) is not None for offer in kinds.values())
+
+    @property
+    def basis(self) -> str:
+        """Return in a sentence what losses and start times are based on."""
+        if not self.has_store:
+            return "losses and start times are assumptions, because the control plane's store cannot be read here"
+        if not self.seen.machines:
+            return "losses and start times are assumptions, because no machine of this account was seen yet"
+        machines = f"{self.seen.machines:,} machine{'' if self.seen.machines == 1 else 's'}"
+        return f"losses and start times as seen on {machines} of this account, together with assumptions"
+
+    def losses_per_h(self, offer: Offer, share: float | None) -> float:
+        """Return the losses per hour to expect. `share`: the price of a spot machine as a share of the on-demand price; None: unknown."""
+        prior_h = priors.loss_every_h(offer.provider, spot=offer.spot, share=share)
+        return self.seen.losses_of(offer.provider, spot=offer.spot).per_h(prior_h)
+
+    def course(self, offer: Offer, share: float | None = None) -> Course:
+        """Return how the run would go on machines like this offer."""
+        work, step = self.work, self.work.step_time(offer)
+        boot_s, setup_s, resume_s = self._start_times(offer)
+        interval_s = work.interval_s
+        if interval_s is None and work.interval_steps is not None and step is not None:
+            interval_s = work.interval_steps * step.seconds
+        return Course(
+            self._work_h(offer),
+            self.losses_per_h(offer, share),
+            start_h=(boot_s + (resume_s if work.resumes else setup_s)) / 3600,
+            restart_h=(boot_s + resume_s) / 3600,
+            detection_h=self.seen.detection.mean_s(priors.DETECTION_S) / 3600,
+            interval_h=(priors.INTERVAL_S if interval_s is None else interval_s) / 3600,
+            upload_h=(priors.UPLOAD_S if work.upload_s is None else work.upload_s) / 3600,
+        )
+
+    def _start_times(self, offer: Offer) -> tuple[float, float, float]:
+        """Return the seconds of the boot, of the set-up from there to the first step, and of a set-up with the restore of a checkpoint."""
+        seen, config = self.seen, self.work.config
+        boot_s = _mean_s(seen.boot, offer.provider, priors.provider_prior(offer.provider).boot_s)
+        restore_s = self.work.checkpoint_bytes / priors.RESTORE_BYTES_PER_S if self.work.checkpoint_bytes else priors.RESTORE_S
+        setup_s = _mean_s(seen.setup, config, priors.SETUP_S)
+        return boot_s, setup_s, _mean_s(seen.resume, config, setup_s + restore_s)
+
+    def _work_h(self, offer: Offer) -> float:
+        known_h = self.work.hours_on(offer)
+        if known_h is not None:
+            return known_h
+        return priors.WORK_H if self.work.hours is None else self.work.hours
+
+    def _quote(self, offer: Offer, share: float | None) -> Quote:
+        course, step = self.course(offer, share), self.work.step_time(offer)
+        expectation = expected(course)
+        traffic_usd = self._traffic_usd(offer, course, expectation.losses)
+        known = self.work.hours_on(offer) is not None
+        left_h = self.work.deadline_h
+        return Quote(
+            offer,
+            expectation.hours * offer.usd_per_hour + traffic_usd if math.isfinite(expectation.hours) else math.inf,
+            expectation.hours,
+            course.work_h,
+            step.source if step is not None and known else None,
+            course.losses_per_h,
+            expectation.losses,
+            expectation.hours_per_loss,
+            course.start_h,
+            traffic_usd,
+            left_h if known and left_h is not None and expectation.hours > left_h else None,
+        )
+
+    def _traffic_usd(self, offer: Offer, course: Course, losses: float) -> float:
+        if not (offer.usd_per_gib_down or offer.usd_per_gib_up) or not math.isfinite(losses):
+            return 0.0
+        work, saves = self.work, course.work_h / course.interval_h if course.interval_h else 0.0
+        down = work.model_bytes * (1 + losses) + work.checkpoint_bytes * (losses + work.resumes)
+        return (down * offer.usd_per_gib_down + work.checkpoint_bytes * saves * offer.usd_per_gib_up) / GIB
+
+
+def _mean_s(times: Mapping[str, Times], key: str, prior_s: float) -> float:
+    return times.get(key, Times()).mean_s(prior_s)
+
+
+def _steady_prices(offers: Iterable[Offer]) -> dict[tuple[str, str, int], float]:
+    """Return the lowest on-demand price of each kind of machine, of each provider and, under an empty name, of all."""
+    found: dict[tuple[str, str, int], float] = {}
+    for offer in offers:
+        if not offer.spot:
+            for provider in (offer.provider, ""):
+                key = (provider, offer.gpu, offer.gpu_count)
+                found[key] = min(found.get(key, math.inf), offer.usd_per_hour)
+    return found
+
+
+def _share(offer: Offer, steady: Mapping[tuple[str, str, int], float]) -> float | None:
+    if not offer.spot:
+        return None
+    price = steady.get((offer.provider, offer.gpu, offer.gpu_count)) or steady.get(("", offer.gpu, offer.gpu_count))
+    return offer.usd_per_hour / price if price else None
+
+
+def _hours(hours: float) -> str:
+    return f"{hours * 60:.0f} min" if hours < 1 else f"{hours:.1f} h" if hours < 100 else f"{hours:,.0f} h"
