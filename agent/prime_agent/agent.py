@@ -76,7 +76,7 @@ class Context:
 
 
 class Agent:
-    """One attempt, from preflight to its last heartbeat. `run` returns the exit code."""
+    """Carries out one attempt, from its preflight to its last heartbeat. `run` returns the exit code of the agent's process."""
 
     def __init__(self, job: Bootstrap, context: Context, disk: Path, inbox: Inbox) -> None:
         self._job, self._context, self._inbox = job, context, inbox

@@ -13,7 +13,7 @@ BUSY = 429
 
 
 class AwsRequest(NamedTuple):
-    """One request to a service. `path` must contain nothing that needs URL escaping."""
+    """A signed request to an AWS service. `path` must contain nothing that needs URL escaping."""
 
     service: str
     path: str

@@ -329,7 +329,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. Every method reads the run's current state from the control plane."""
+    """A handle of one run on a control plane. Every method reads the run's current state from the control plane."""
 
     _home: Home
     id: str

@@ -9,7 +9,7 @@ import pytest
 
 from prime_train.configs.parsing import read_config
 from prime_train.core.image.contents import digest_of
-from prime_train.core.image.requirements import flaws
+from prime_train.core.image.requirements import problems
 from prime_train.core.spec import ImageSpec
 from prime_train.operations.image.dockerfile import dockerfile
 from tests.cli.documented import check
@@ -124,7 +124,7 @@ def test_outside_a_checkout_nothing_is_built(tmp_path: Path) -> None:
     assert "is not a git checkout" in refused(shell, "--print")
 
 
-def test_requirements_with_flaws_are_found_by_validate_and_before_a_build(shell: Shell) -> None:
+def test_requirements_with_problems_are_found_by_validate_and_before_a_build(shell: Shell) -> None:
     token = "pit_" + "a1B2" * 8
     shell.write("requirements.txt", f"{PINNED}numpy>=2\n--index-url https://me:{token}@example.com/simple\n-e .\n")
     for found in (shell.run("validate", "config.yaml").stdout, refused(shell, "--print")):
@@ -153,7 +153,7 @@ def test_requirements_that_are_missing_are_an_error(shell: Shell) -> None:
     ],
 )
 def test_requirements_need_a_version_and_a_hash(text: str, lines: list[int]) -> None:
-    assert [flaw.line for flaw in flaws(text)] == lines
+    assert [one.line for one in problems(text)] == lines
 
 
 # ---------------------------------------------------------------------------------------------------------------- the Dockerfile

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_agent.phases.image_environment import flaw_of, install_commands, on_path, provide
+from prime_agent.phases.image_environment import install_commands, on_path, provide, why_unusable
 from prime_agent.phases.phase import CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
 from prime_train.core.causes import Cause
@@ -125,7 +125,7 @@ def test_what_setup_installs_does_not_change_the_environment_of_the_image(built:
     assert "Requirement already satisfied: small_trainer" in python(
         shell, "import pip, sys; from pip._internal.cli.main import main; main(['install', '--no-index', 'small_trainer'])"
     )
-    assert flaw_of(environment_of(built)) is None
+    assert why_unusable(environment_of(built)) is None
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_an_environment_that_is_not_as_it_was_built_is_not_used(built: Path, tmp
     made = tmp_path / "made"
     shutil.copytree(environment_of(built), made, symlinks=True)
     (packages,) = made.glob("venv/lib/python*/site-packages")
-    assert flaw_of(made) is None
+    assert why_unusable(made) is None
     (made / change.format(packages=packages)).write_text("changed\n")
-    assert why in (flaw_of(made) or "")
+    assert why in (why_unusable(made) or "")
 
 
 def test_a_machine_whose_image_has_another_environment_installs_this_one(context: Path, shell: Shell, tmp_path: Path) -> None:

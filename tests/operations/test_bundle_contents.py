@@ -47,7 +47,7 @@ def written(home: Home, file: Path, *, with_weights: bool = False) -> tuple[Writ
     """Write the bundle, verify it, and return it with the folder that tar unpacks it to."""
     made = write_bundle(home, b.RUN_ID, file, with_weights=with_weights)
     found = verify_bundle(file)
-    assert (found.flaws, found.run, found.step, found.with_weights) == ((), b.RUN_ID, made.step, with_weights)
+    assert (found.wrong_files, found.run, found.step, found.with_weights) == ((), b.RUN_ID, made.step, with_weights)
     assert found.files == len(made.files)
     with tarfile.open(file) as tar:
         tar.extractall(file.parent, filter="data")

@@ -1,4 +1,4 @@
-"""One reading of all GPUs through NVIDIA's management library (NVML).
+"""Reads all GPUs through NVIDIA's management library (NVML).
 
 Boards and drivers differ in the figures they provide, so each one is queried separately and is None if refused. Only a lost GPU is not
 queried further, because the driver may then take long over each query.

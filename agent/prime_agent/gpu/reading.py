@@ -9,7 +9,7 @@ EMPTY_MIB = 64.0
 
 @dataclass(frozen=True)
 class GpuLoad:
-    """One GPU. A figure is None if board or driver does not provide it. Power is in watts, memory in MiB."""
+    """The figures of one GPU. A figure is None if board or driver does not provide it. Power is in watts, memory in MiB."""
 
     index: int = 0
     name: str = ""

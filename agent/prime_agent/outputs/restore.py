@@ -31,8 +31,8 @@ def restore_outputs(bucket: Bucket, run_id: str, work: Path, check: Callable[[],
         for path, version in outputs.items():
             check()
             _restore(bucket, root, path, version)
-    except Damaged as flaw:
-        raise RestoreFailed(f"an output of an earlier attempt is damaged in the bucket: it {flaw}") from flaw
+    except Damaged as error:
+        raise RestoreFailed(f"an output of an earlier attempt is damaged in the bucket: it {error}") from error
     except Unsafe as error:
         raise RestoreFailed(f"an output of an earlier attempt is in the way of another file: {error}") from error
     except OSError as error:

@@ -33,8 +33,8 @@ _log = logging.getLogger(__name__)
 
 
 class TextStream:
-    """One growing file. `path` may not exist yet, and is rotated as `BoundedLog` does. `state`: a file beside it, from which a restarted
-    agent knows what is uploaded. Only one thread may use it."""
+    """A growing text file that is uploaded in pieces. `path` may not exist yet, and is rotated as `BoundedLog` does. `state`: a file beside
+    it, from which a restarted agent knows what is uploaded. Only one thread may use it."""
 
     def __init__(self, bucket: Bucket, path: Path, *, run_id: str, attempt: int, identity: str, secrets: Mapping[str, str]) -> None:
         self._bucket, self._secrets = bucket, secrets

@@ -50,13 +50,13 @@ def provide(image: ImageSpec, shell: Shell, *, timeout_s: int, note: Callable[[s
         raise PhaseError(Cause.SETUP_FAILED, f"the requirements of the image, {error.filename}: {error.strerror}") from error
     made = folder / f"{ENVIRONMENT}-{digest}"
     note(f"checking whether the machine's image has the environment {digest}")
-    flaw = flaw_of(made, shell)
-    if flaw is None:
+    why = why_unusable(made, shell)
+    if why is None:
         note(f"the machine's image has the environment {digest}, every file of it as built")
         if image.requirements:
             _put_above(made / "venv", shell)
         return
-    note(f"installing the environment {digest}, because {flaw}")
+    note(f"installing the environment {digest}, because {why}")
     set_up(install_commands(image), shell, timeout_s=timeout_s, note=note)
 
 
@@ -89,7 +89,7 @@ def install_commands(image: ImageSpec) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------------------- what the image has
 
 
-def flaw_of(made: Path, called_off: Shell | None = None) -> str | None:
+def why_unusable(made: Path, called_off: Shell | None = None) -> str | None:
     """Return why the folder is not an environment as it was built, or None. Raises Called if the phase is cancelled."""
     try:
         recorded = {path: digest for digest, path in map(_split, (made / SUMS).read_text().splitlines())}

@@ -30,12 +30,12 @@ Config = Mapping[str, object]
 
 @dataclass(frozen=True)
 class HubModel:
-    """One model as the hub describes it. Fields that the hub does not report are None or empty."""
+    """A model as the hub describes it. Fields that the hub does not report are None or empty."""
 
     id: str
     commit: str
     gated: str
-    """One of no, auto, manual."""
+    """How access to the model is granted: no (anybody may load it), auto or manual."""
     readable: bool
     """Whether the model's files can be read with this token."""
     architecture: str

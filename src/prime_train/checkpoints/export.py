@@ -96,8 +96,8 @@ def fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator
     def one(place: ChunkPosition) -> Data:
         try:
             return fetch(bucket, manifest.holder, place.chunk)
-        except Damaged as flaw:
-            raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {place} {flaw}", [place.chunk.digest]) from flaw
+        except Damaged as error:
+            raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {place} {error}", [place.chunk.digest]) from error
 
     with ThreadPoolExecutor(AHEAD_MAX) as pool:
         waiting: deque[Future[Data]] = deque()

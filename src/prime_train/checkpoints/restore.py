@@ -153,19 +153,19 @@ def _fetch_all(bucket: Bucket, manifest: Manifest, stage: Path, progress: Report
         try:
             if not (begun[place.file.path] and is_there(path, place)):
                 _write(path, place.offset, fetch(bucket, manifest.holder, place.chunk))
-        except Damaged as flaw:
-            return f"{place} {flaw}"
+        except Damaged as error:
+            return f"{place} {error}"
         with lock:
             done += place.chunk.size
             progress(done, manifest.size)
         return None
 
     wanted = list(places(manifest))
-    flaws = in_parallel(one, wanted)
-    wrong = [(flaw, place.chunk.digest) for flaw, place in zip(flaws, wanted, strict=True) if flaw is not None]
+    outcomes = in_parallel(one, wanted)
+    wrong = [(why, place.chunk.digest) for why, place in zip(outcomes, wanted, strict=True) if why is not None]
     if wrong:
         more = f" and {len(wrong) - NAMES_SHOWN_MAX} more" if len(wrong) > NAMES_SHOWN_MAX else ""
-        reasons = "; ".join(flaw for flaw, _ in wrong[:NAMES_SHOWN_MAX])
+        reasons = "; ".join(why for why, _ in wrong[:NAMES_SHOWN_MAX])
         shared = f" (this run was started from it, and run {manifest.blobs_of} has its content)" if manifest.blobs_of else ""
         raise CheckpointDamaged(f"step {manifest.step}{shared} is damaged in the bucket: {reasons}{more}", [digest for _, digest in wrong])
     for file in manifest.files:

@@ -31,7 +31,7 @@ class Unsafe(Exception):
 
 @dataclass(frozen=True)
 class Member:
-    """One entry of an archive. `size`: bytes of a file, 0 for all other kinds. `link`: the target of a symbolic link."""
+    """An entry of a tar archive. `size`: bytes of a file, 0 for all other kinds. `link`: the target of a symbolic link."""
 
     name: str
     kind: bytes

@@ -31,8 +31,8 @@ def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreporte
         nonlocal done
         try:
             fetch(bucket, manifest.holder, place.chunk)
-        except Damaged as flaw:
-            return str(flaw)
+        except Damaged as error:
+            return str(error)
         finally:
             with lock:
                 done += place.chunk.size

@@ -28,7 +28,8 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Change:
-    """One changed key. `before` and `after` are `ABSENT` if the key is not written; `meaning` is empty if the field is not known."""
+    """A key whose value differs between two configs. `before` and `after` are `ABSENT` if the key is not written; `meaning` is empty if the
+    field is not known."""
 
     key: str
     before: object

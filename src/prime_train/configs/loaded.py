@@ -1,4 +1,4 @@
-"""One config file to check, with everything that was read for it."""
+"""A config file that is to be checked, together with every file that was read for it."""
 
 import stat
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadedConfig:
-    """One config file to check. `subject` is None if the file cannot be parsed. `others` are the real paths of the further files read for
-    it."""
+    """A config file that is to be checked. `subject` is None if the file cannot be parsed. `others` are the real paths of the further files
+    read for it."""
 
     file: str
     subject: Subject | None

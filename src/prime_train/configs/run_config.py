@@ -18,7 +18,7 @@ from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import Scalar, find, place_of
 from prime_train.core.config_tree.merge import merged, nested, with_nulls
 from prime_train.core.finding import Finding
-from prime_train.core.image.requirements import flaws
+from prime_train.core.image.requirements import problems
 from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.definitions import OwnConfig
 from prime_train.core.registry.trainers import TRAINERS
@@ -81,7 +81,7 @@ def requirement_findings(path: Path) -> list[Finding]:
     except ParseAborted as halt:
         return [finding(str(path), halt.draft)]
     return [
-        Finding("PT025", flaw.message, str(path), flaw.line, fix=flaw.fix, value=HIDDEN if flaw.is_secret else "") for flaw in flaws(text)
+        Finding("PT025", one.message, str(path), one.line, fix=one.fix, value=HIDDEN if one.is_secret else "") for one in problems(text)
     ]
 
 

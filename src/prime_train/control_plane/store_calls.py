@@ -27,7 +27,7 @@ _RUN = TypeAdapter(Run)
 
 @dataclass(frozen=True)
 class StoreMethod:
-    """One method. `reads`: it changes nothing, so that it may be retried."""
+    """A method of the store that clients may call. `reads`: it changes nothing, so that it may be retried."""
 
     takes: TypeAdapter[Any]
     gives: TypeAdapter[Any]

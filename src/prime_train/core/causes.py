@@ -76,8 +76,8 @@ class Retry(StrEnum):
 
 @dataclass(frozen=True)
 class Policy:
-    """One row of the policy: whether another machine may be rented, whether this offer is left out next time, whether a person has to look,
-    and the texts for people. `advice`: what a person can do; `by_itself`: what the control plane does while the run is live."""
+    """What follows from a cause: whether another machine may be rented, whether this offer is left out next time, whether a person has to
+    look, and the texts for people. `advice`: what a person can do; `by_itself`: what the control plane does while the run is live."""
 
     retry: Retry
     title: str

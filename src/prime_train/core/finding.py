@@ -1,4 +1,4 @@
-"""One mistake in a config: its position, the problem, and the fix. Printing is done elsewhere."""
+"""A finding: a mistake in a config with its position, the problem and the fix. How findings are printed is decided elsewhere."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -65,7 +65,7 @@ _CODE = re.compile(f"({'|'.join(CODE_PREFIXES)})[0-9]{{2}}")
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short, empty if it is secret."""
+    """A mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short, empty if it is secret."""
 
     code: str
     message: str

@@ -74,7 +74,7 @@ class Chunk(BaseModel):
 
 
 class ManifestFile(BaseModel):
-    """One file: `path` inside the checkpoint's folder, `size` in bytes, and its chunks in order; an empty file has none."""
+    """A file of a checkpoint: `path` inside the checkpoint's folder, `size` in bytes, and its chunks in order; an empty file has none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

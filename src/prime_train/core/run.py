@@ -139,7 +139,8 @@ class TrackedStep:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One machine's turn at a run. Times are whole seconds of the control plane's clock; None: it has not happened."""
+    """The time during which one machine is rented for a run. Times are whole seconds of the control plane's clock; None: it has not
+    happened."""
 
     number: int
     offer: Offer
@@ -384,7 +385,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class HistoryEvent:
-    """One line of a run's history."""
+    """An event in a run's history, with its text."""
 
     run_id: str
     at_s: int
@@ -420,7 +421,8 @@ class Alert:
 
 @dataclass(frozen=True)
 class Change:
-    """One atomic write: `run` if its stored version is still `run.version - 1`, `lease` if its stored version is still `lease_version`."""
+    """An atomic change of the store: `run` if its stored version is still `run.version - 1`, `lease` if its stored version is still
+    `lease_version`."""
 
     run: Run
     lease: Lease | None = None

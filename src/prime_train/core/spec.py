@@ -610,7 +610,7 @@ def _with(part: PartT, **values: object) -> PartT:
 
 
 class RunSpec(Part):
-    """One run: `configs/NAME.yaml`."""
+    """The description of a run, as a file `configs/NAME.yaml` defines it."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
     """Name of the run: lower-case letters, digits and hyphens, at most 32."""

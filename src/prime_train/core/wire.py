@@ -77,7 +77,7 @@ Identity = Annotated[str, Field(pattern=f"^({IDENTITY_PATTERN})?$")]
 """The random identity of an attempt; empty for attempts from before identities existed."""
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Line = Annotated[str, AfterValidator(defused)]
-"""One line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it is shown."""
+"""A line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it is shown."""
 Lines = Annotated[str, AfterValidator(lambda text: defused(text, keep="\n\t"))]
 
 
@@ -170,7 +170,8 @@ class Gpus(Wire):
 
 
 class Heartbeat(Wire):
-    """One heartbeat. `seq` rises by one each; ages are seconds of the agent's monotonic clock, so its wall clock affects no decision."""
+    """A heartbeat: the state of one attempt as its agent reports it. `seq` rises by one each; ages are seconds of the agent's monotonic
+    clock, so its wall clock affects no decision."""
 
     run: RunId
     attempt: AttemptNumber

@@ -16,7 +16,7 @@ TEXT_CHARS_MAX = 1000
 REDACTED_CHARS_MAX = 2000
 """Length limit in characters of a text in which secrets are redacted. Texts are redacted before they are cut, as part of a secret would not
 be recognised."""
-FLAWS_MAX = 50
+VIOLATIONS_MAX = 50
 """Maximum number of violations reported per rule and subject; a user who has fixed that many can check again. Rules yield violations
 lazily, so further ones are not even searched for."""
 
@@ -56,12 +56,12 @@ def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iter
     reported themselves."""
     if corrected is None:
         return rule.check(subject)
-    still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(corrected), FLAWS_MAX)}
+    still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(corrected), VIOLATIONS_MAX)}
     return (violation for violation in rule.check(subject) if (violation.document, tuple(violation.path)) in still)
 
 
 def _findings(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterator[Finding]:
-    for violation in islice(_violations(rule, subject, corrected), FLAWS_MAX):
+    for violation in islice(_violations(rule, subject, corrected), VIOLATIONS_MAX):
         document = subject.config if violation.document == "config" else subject.trainer
         if document is not None:
             yield _finding(rule, violation, document, _place(subject, document, violation))

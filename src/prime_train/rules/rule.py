@@ -1,4 +1,4 @@
-"""Defines a rule: a row of a table whose check returns the flawed values of a subject, independent of how findings are printed."""
+"""Defines a rule: a row of a table whose check returns the offending values of a subject, independent of how findings are printed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ ConfigFormat = Literal["", "prime_rl", "areal", "hf", "trm"]
 
 @dataclass(frozen=True)
 class Document:
-    """One file, merged with the files it includes. `source` is the text of the file itself; it may contain secrets."""
+    """A file of settings, merged with the files that it includes. `source` is the text of the file itself; it may contain secrets."""
 
     file: str
     root: Mapping
@@ -76,7 +76,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Violation:
-    """One wrong value. If `path` does not exist in the document, the violation is reported at its nearest existing parent."""
+    """A value that breaks a rule. If `path` does not exist in the document, the violation is reported at its nearest existing parent."""
 
     path: Path
     message: str
@@ -92,7 +92,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table. `check` is a pure function. `fix` is used for violations without a fix of their own."""
+    """A rule: a row of the table of rules. `check` is a pure function. `fix` is used for violations without a fix of their own."""
 
     code: str
     severity: Severity

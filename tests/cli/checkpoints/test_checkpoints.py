@@ -172,7 +172,7 @@ def test_verify_reads_the_newest_again_and_names_each_bad_file(shell: Shell, buc
     assert every.returncode == 1
     check("checkpoints verify", json.loads(every.stdout), complete=True)
     assert [(row["step"], row["intact"]) for row in json.loads(every.stdout)] == [(40, False), (30, True), (20, False), (10, True)]
-    assert json.loads(every.stdout)[2]["flaws"][0]["path"] == "state.json"
+    assert json.loads(every.stdout)[2]["damaged"][0]["path"] == "state.json"
 
 
 def test_a_manifest_that_cannot_be_read_is_a_finding_of_verify_all(shell: Shell, bucket: FolderBucket, url: str) -> None:

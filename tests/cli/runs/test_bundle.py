@@ -61,12 +61,12 @@ def with_sums(content: Mapping[str, bytes]) -> dict[str, bytes]:
     return files | {"SHA256SUMS": lines.encode()}
 
 
-def flaws(shell: Shell, bundle: Path) -> dict[str, str]:
+def wrong_files(shell: Shell, bundle: Path) -> dict[str, str]:
     done = shell.run("bundle", "--verify", str(bundle), "--json")
     row = json.loads(done.stdout)
     check("bundle --verify", row)
     assert done.returncode == (0 if row["intact"] else 1)
-    return {flaw["path"]: flaw["what"] for flaw in row["flaws"]}
+    return {one["path"]: one["what"] for one in row["wrong_files"]}
 
 
 def chunks_of_last_step(shell: Shell, run_id: str) -> list[tuple[str, list[str]]]:
@@ -136,7 +136,7 @@ def test_a_bundle_without_weights_has_the_manifest_alone_and_no_file_is_overwrit
     output = shell.ok("bundle", "small", "--out", "light.tar.zst")
     assert f"files of {run_id}" in output
     assert "intact" in shell.ok("bundle", "--verify", "light.tar.zst")
-    assert not flaws(shell, shell.here / "light.tar.zst")
+    assert not wrong_files(shell, shell.here / "light.tar.zst")
     done = shell.run("bundle", run_id)
     assert done.returncode == 2
     assert f"{bundle.name} already exists" in done.stderr
@@ -159,7 +159,7 @@ def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_
     readme = files["README.md"].decode()
     assert "The control plane must have `WANDB_API_KEY` in its environment." in readme
     assert "Values that look like secrets are replaced by `(hidden)`" in readme
-    assert not flaws(shell, shell.here / f"{b.RUN_ID}.tar.gz")
+    assert not wrong_files(shell, shell.here / f"{b.RUN_ID}.tar.gz")
     done = shell.run("bundle", b.RUN_ID, "--weights", "--replace")
     assert done.returncode == 2
     assert "has no complete checkpoint" in done.stderr
@@ -201,7 +201,7 @@ def test_an_object_that_is_gone_from_the_bucket_is_named_and_a_bundle_has_the_fi
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert found["objects_checked"]
-    assert (path, "in the bucket: is missing") in [(flaw["path"].rpartition("/")[2], flaw["what"]) for flaw in found["flaws"]]
+    assert (path, "in the bucket: is missing") in [(one["path"].rpartition("/")[2], one["what"]) for one in found["wrong_files"]]
     done = shell.run("bundle", run_id, "--weights", "--weights-in-bucket", "--out", "both.tar.gz")
     assert done.returncode == 2
     assert "not both" in done.stderr
@@ -280,13 +280,13 @@ def test_each_file_that_does_not_belong_is_named(
     made: tuple[Shell, str, Path], tmp_path: Path, change: Callable[[dict[str, bytes]], dict[str, bytes]], path: str, what: str
 ) -> None:
     shell, run_id, bundle = made
-    found = flaws(shell, packed(tmp_path / "changed.tar.gz", run_id, change(members(bundle))))
+    found = wrong_files(shell, packed(tmp_path / "changed.tar.gz", run_id, change(members(bundle))))
     assert found[path].startswith(what)
 
 
 def test_a_bundle_under_the_name_of_another_run_does_not_belong(made: tuple[Shell, str, Path], tmp_path: Path) -> None:
     shell, _, bundle = made
-    found = flaws(shell, packed(tmp_path / "other.tar.gz", "other-1", members(bundle)))
+    found = wrong_files(shell, packed(tmp_path / "other.tar.gz", "other-1", members(bundle)))
     assert set(found) == {"run.json", "checkpoint-manifest.json"}
 
 

@@ -19,7 +19,7 @@ NOT_THERE = frozenset({"404", "NoSuchBucket", "NotFound"})
 
 
 class Account:
-    """One account and region. `environment` holds the keys or names the profile, as AWS's own tools read it. Raises PermanentError if no
+    """An AWS account and region. `environment` holds the keys or names the profile, as AWS's own tools read it. Raises PermanentError if no
     region is named."""
 
     def __init__(self, environment: Mapping[str, str], region: str = "") -> None:

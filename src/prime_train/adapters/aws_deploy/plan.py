@@ -28,7 +28,7 @@ HAVE_CONTENT = frozenset({"Table", "Bucket", "Secret"})
 
 @dataclass(frozen=True)
 class Changed:
-    """One planned change of a resource. `replaces`: the resource may be replaced by a new one, so that its content would be lost to the
+    """A planned change of a resource. `replaces`: the resource may be replaced by a new one, so that its content would be lost to the
     stack."""
 
     action: str

@@ -31,7 +31,7 @@ never changed."""
 
 
 class Stack:
-    """One stack by its name. `client` is boto3's CloudFormation client. `look_s`: seconds between two polls."""
+    """A CloudFormation stack, found by its name. `client` is boto3's CloudFormation client. `look_s`: seconds between two polls."""
 
     def __init__(self, client: Any, name: str, look_s: float = LOOK_S) -> None:
         self._client, self.name, self._look_s = client, name, look_s

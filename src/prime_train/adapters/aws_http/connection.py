@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection for requests in sequence.
+"""An HTTP/1.1 connection that carries one request after the other.
 
 Python's own client takes half of a heartbeat's time and more of a cold start, because it parses headers with the mail parser. This one
 supports only what an API needs: a POST whose body is in memory, and a response with a content length, in chunks, or ended by the

@@ -15,8 +15,8 @@ class Unanswered(Exception):
 
 
 class Service:
-    """One AWS service. If `endpoint` is None, Amazon's endpoint in that region is used. Raises KeyError if the environment has no keys.
-    Thread-safe."""
+    """A client of one AWS service. If `endpoint` is None, Amazon's endpoint in that region is used. Raises KeyError if the environment has
+    no keys. Thread-safe."""
 
     def __init__(
         self, name: str, environment: Mapping[str, str], region: str, endpoint: str | None = None, *, connect_s: float, answer_s: float

@@ -41,7 +41,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class BucketLocation:
-    """One bucket. If `endpoint`, `region` or `keys` is None, AWS's own settings apply."""
+    """The location of a bucket. If `endpoint`, `region` or `keys` is None, AWS's own settings apply."""
 
     url: str
     bucket: str

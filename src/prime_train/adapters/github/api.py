@@ -1,4 +1,4 @@
-"""One repository on GitHub: one method per kind of call; callers name the model that parses the response.
+"""A client of one repository on GitHub: one method per kind of call; callers name the model that parses the response.
 
 Rate limits. GitHub answers 403 or 429 both for what is forbidden and for too many requests; the headers distinguish them. Too many requests
 raise TemporaryError with the seconds to wait, which the caller has to observe: nothing sleeps here. A limit that was reached is remembered,

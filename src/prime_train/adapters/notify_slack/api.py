@@ -37,7 +37,7 @@ _WORD = re.compile(r"[a-z_]{2,60}")
 
 
 class Api:
-    """One channel, accessed with a bot's token. Every method raises TemporaryError or PermanentError.
+    """A channel of Slack, accessed with a bot's token. Every method raises TemporaryError or PermanentError.
 
     After a TemporaryError it is unknown whether a message was posted.
     """

@@ -21,7 +21,7 @@ _DRAFT = ".building-"
 
 @dataclass(frozen=True)
 class CachedPackage:
-    """One commit's package, with the environment that it runs in."""
+    """The package of one commit of prime-rl, with the environment in which it runs."""
 
     folder: Path
 

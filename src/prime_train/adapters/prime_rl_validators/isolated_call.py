@@ -1,4 +1,4 @@
-"""One call of the validators, in an isolated process: a config goes in, refusals come out."""
+"""Calls prime-rl's validators in an isolated process: a config goes in, their refusals come out."""
 
 import json
 import tempfile

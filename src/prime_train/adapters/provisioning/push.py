@@ -1,4 +1,4 @@
-"""One push of the agent: inspect the machine, send what is missing, start the agent.
+"""Installs the agent on a machine: inspects the machine, sends what is missing, and starts the agent.
 
 All decisions are made on the machine, in bring_up.sh, because a connection may end between any two steps and another control plane may be
 pushing at the same time. The ticket is sent by standard input into a file readable by its owner only; no command line contains any of it.

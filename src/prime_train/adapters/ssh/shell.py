@@ -100,7 +100,8 @@ def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: 
 
 
 class Shell:
-    """One SSH connection. Every method raises TemporaryError if the connection ends before the result is complete."""
+    """A shell on a machine, through one SSH connection. Every method raises TemporaryError if the connection ends before the result is
+    complete."""
 
     def __init__(self, transport: paramiko.Transport, where: str) -> None:
         self._transport, self.where = transport, where

@@ -58,7 +58,7 @@ class Write(NamedTuple):
 
 
 class Table:
-    """One table. Thread-safe. Raises TemporaryError, PermanentError, and `Unmet`."""
+    """A table of DynamoDB. Thread-safe. Raises TemporaryError, PermanentError, and `Unmet`."""
 
     def __init__(self, calls: Calls, name: str) -> None:
         self.name, self.url, self._calls = name, f"dynamodb://{name}", calls

@@ -15,7 +15,7 @@ from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.verify import VerifiedCheckpoint, verify_all
 from prime_train.operations.checkpoints.verify import verify as verify_one
 
-FLAWS_SHOWN_MAX = 50
+DAMAGED_SHOWN_MAX = 50
 
 
 def verify(
@@ -43,16 +43,16 @@ def verify(
 
 
 def _print(result: VerifiedCheckpoint) -> None:
-    one, flaws = result.manifest, result.flaws
+    one, damaged = result.manifest, result.damaged
     if one is None:
         typer.echo(f"{result.key}: the manifest cannot be read")
         return
     count = f"{len(one.files)} files, {size(one.size)}"
-    typer.echo(f"{checkpoint_title(one.step, one.attempt)}: {'DAMAGED' if flaws else 'intact'} ({count})")
-    for flaw in flaws[:FLAWS_SHOWN_MAX]:
-        typer.echo(f"  {flaw.path} {flaw.what}")
-    if len(flaws) > FLAWS_SHOWN_MAX:
-        typer.echo(f"  and {len(flaws) - FLAWS_SHOWN_MAX} more; --json lists them")
+    typer.echo(f"{checkpoint_title(one.step, one.attempt)}: {'DAMAGED' if damaged else 'intact'} ({count})")
+    for file in damaged[:DAMAGED_SHOWN_MAX]:
+        typer.echo(f"  {file.path} {file.what}")
+    if len(damaged) > DAMAGED_SHOWN_MAX:
+        typer.echo(f"  and {len(damaged) - DAMAGED_SHOWN_MAX} more; --json lists them")
 
 
 def _row(result: VerifiedCheckpoint) -> dict[str, object]:
@@ -63,5 +63,5 @@ def _row(result: VerifiedCheckpoint) -> dict[str, object]:
         "key": result.key,
         "size_bytes": one.size if one is not None else 0,
         "intact": result.intact,
-        "flaws": [asdict(flaw) for flaw in result.flaws],
+        "damaged": [asdict(one) for one in result.damaged],
     }

@@ -250,8 +250,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "with_weights": "whether files of a checkpoint are in it",
         "bucket": "bucket with the checkpoint's files to which it refers; empty: none",
         "objects_checked": "whether these were compared, too",
-        "flaws[].path": "file with which something is wrong",
-        "flaws[].what": "what is wrong",
+        "wrong_files[].path": "file with which something is wrong",
+        "wrong_files[].what": "what is wrong",
     },
     "image build": {
         "image": "name of the image with its tag",
@@ -387,7 +387,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
             "key": "key of its manifest",
             "size_bytes": "size of its files",
             "intact": "whether every byte is as saved",
-            "flaws[].**": "damaged files, and what is wrong with each",
+            "damaged[].**": "damaged files, and what is wrong with each",
         }
     ),
     "checkpoints restore": {

@@ -18,7 +18,7 @@ from prime_train.operations.bundle.verify import verify_bundle
 from prime_train.operations.bundle.write import write_bundle
 from prime_train.ports import Bucket
 
-FLAWS_SHOWN_MAX = 20
+WRONG_FILES_SHOWN_MAX = 20
 
 
 def bundle(
@@ -71,10 +71,10 @@ def _verify(file: Path, bucket: Bucket | None, *, as_json: bool) -> int:
         print_json(asdict(found) | {"file": str(file), "intact": found.intact})
     else:
         typer.echo(f"{file}: {'intact' if found.intact else 'DAMAGED'} ({found.files} files of {found.run}, {size(found.size_bytes)})")
-        for flaw in found.flaws[:FLAWS_SHOWN_MAX]:
-            typer.echo(f"  {flaw.path} {flaw.what}")
-        if len(found.flaws) > FLAWS_SHOWN_MAX:
-            typer.echo(f"  and {len(found.flaws) - FLAWS_SHOWN_MAX} more; --json lists them")
+        for wrong in found.wrong_files[:WRONG_FILES_SHOWN_MAX]:
+            typer.echo(f"  {wrong.path} {wrong.what}")
+        if len(found.wrong_files) > WRONG_FILES_SHOWN_MAX:
+            typer.echo(f"  and {len(found.wrong_files) - WRONG_FILES_SHOWN_MAX} more; --json lists them")
         if found.bucket and not found.objects_checked:
             typer.echo(f"The checkpoint's files are in {found.bucket}, and were not compared; --weights-in-bucket does that.")
     return Exit.OK if found.intact else Exit.FINDINGS

@@ -80,7 +80,7 @@ def _named(notifiers: Sequence[Notifier]) -> dict[str, Notifier]:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One pass through the outbox. `untaken`: the notifiers that could not take an alert for now, by its key."""
+    """The progress of one pass through the outbox. `untaken`: the notifiers that could not take an alert for now, by its key."""
 
     context: Context
     failures: Failures

@@ -33,7 +33,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One route, for the documentation."""
+    """The description of a route of the webhook, for the documentation of its API."""
 
     method: str
     path: str

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 
 class Guest(Protocol):
-    """One open connection. `is_known`: it has carried a signed request; `is_busy`: a request on it is not answered yet; `turn`: rises with
-    each new connection and each complete request head, but not with single bytes that a client sends slowly."""
+    """An open connection of a client. `is_known`: it has carried a signed request; `is_busy`: a request on it is not answered yet; `turn`:
+    rises with each new connection and each complete request head, but not with single bytes that a client sends slowly."""
 
     is_known: bool
     turn: int

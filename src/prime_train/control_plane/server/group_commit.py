@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 
 class GroupCommit:
-    """One writer thread and the heartbeats waiting for it. All methods except `close` must be called in the event loop's thread."""
+    """The thread that writes heartbeats to the store, and the heartbeats that wait for it. All methods except `close` must be called in the
+    event loop's thread."""
 
     def __init__(self, webhook: WebhookContext, clock: Callable[[], int]) -> None:
         self._context, self._clock = webhook, clock

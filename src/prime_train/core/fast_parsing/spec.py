@@ -45,7 +45,7 @@ class _Unsure(Exception):
 
 
 class Part:
-    """One part of a spec, with the fields of that class in `prime_train.core.spec`. `_given`: the names of fields set in the file."""
+    """A part of a spec, with the fields of that class in `prime_train.core.spec`. `_given`: the names of fields set in the file."""
 
     def __init__(self, values: Mapping[str, Any], given: frozenset[str] = frozenset()) -> None:
         self.__dict__.update(values, _given=given)

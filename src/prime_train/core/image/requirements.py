@@ -15,7 +15,7 @@ _SHOWN_CHARS = 80
 
 
 @dataclass(frozen=True)
-class Flaw:
+class RequirementProblem:
     """What is wrong with a file of requirements. `is_secret`: the line must not be shown."""
 
     line: int
@@ -24,21 +24,23 @@ class Flaw:
     is_secret: bool = False
 
 
-def flaws(text: str) -> Iterator[Flaw]:
+def problems(text: str) -> Iterator[RequirementProblem]:
     """Yield what keeps these requirements out of an image."""
     for number, line in _logical_lines(text):
         if _CREDENTIALS.search(line) or redacted(line) != line:
-            yield Flaw(
+            yield RequirementProblem(
                 number, "what looks like a password or token would become part of the image", "use an index that needs none", is_secret=True
             )
         elif line.startswith("-"):
             if not _OPTIONS.match(line):
-                yield Flaw(
+                yield RequirementProblem(
                     number, f"{line[:_SHOWN_CHARS]} is not supported here", "write the requirements themselves, pinned and with hashes"
                 )
         elif not _HASH.search(line) or not re.search(r"[^=!<>~]==[^=]|@\s", line.split("--hash")[0]):
             name = line.split("--hash")[0].strip()[:_SHOWN_CHARS]
-            yield Flaw(number, f"{name} is not pinned by == and a hash", "write the file with: uv pip compile --generate-hashes")
+            yield RequirementProblem(
+                number, f"{name} is not pinned by == and a hash", "write the file with: uv pip compile --generate-hashes"
+            )
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -21,7 +21,7 @@ VERSIONS_MAX = 3
 
 
 class OutputFile(ManifestFile):
-    """One version of an output: `path` inside the working tree, `step` the newest step when it was read; uploaded at `uploaded_s`."""
+    """A version of an output file: `path` inside the working tree, `step` the newest step when it was read; uploaded at `uploaded_s`."""
 
     step: int = Field(ge=0, le=STEP_MAX)
     uploaded_s: int = Field(ge=0, le=CREATED_S_MAX)
@@ -86,7 +86,7 @@ class OutputManifest(BaseModel):
 
 @dataclass(frozen=True)
 class OutputVersion:
-    """One version of an output, and the manifest that lists it."""
+    """A version of an output file, and the manifest that lists it."""
 
     manifest: OutputManifest
     file: OutputFile

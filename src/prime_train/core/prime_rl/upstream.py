@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Refusal:
-    """One error from the validators. `where`: keys and list indices as pydantic reports them, with names of alternatives it tried."""
+    """An error that prime-rl's own validators report. `where`: keys and list indices as pydantic reports them, with names of alternatives
+    it tried."""
 
     where: tuple[str | int, ...]
     kind: str

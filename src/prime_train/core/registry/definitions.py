@@ -82,7 +82,7 @@ class ImageForm(StrEnum):
     """How a config names the image that a machine starts from."""
 
     NAME = "name"
-    """One of the provider's own images."""
+    """The name of an image that the provider offers itself."""
     TEMPLATE = "template"
     """A template that was made with the provider, by its id."""
     REFERENCE = "reference"

@@ -35,7 +35,7 @@ _SUM = re.compile(r"(\\?)([0-9a-f]{64})  (.+)")
 
 
 @dataclass(frozen=True)
-class Flaw:
+class WrongFile:
     """Something that is wrong with a bundle: the file, and a predicate that follows its name."""
 
     path: str
@@ -45,7 +45,7 @@ class Flaw:
 @dataclass(frozen=True)
 class VerifiedBundle:
     """A bundle that was read to its end. `step`: the step of its checkpoint, None if it has none; `bucket`: the bucket whose objects it
-    refers to, otherwise empty; `objects_checked`: these were compared, too; `flaws`: empty if it is intact."""
+    refers to, otherwise empty; `objects_checked`: these were compared, too; `wrong_files`: empty if it is intact."""
 
     run: str
     files: int
@@ -54,11 +54,11 @@ class VerifiedBundle:
     with_weights: bool
     bucket: str
     objects_checked: bool
-    flaws: tuple[Flaw, ...]
+    wrong_files: tuple[WrongFile, ...]
 
     @property
     def intact(self) -> bool:
-        return not self.flaws
+        return not self.wrong_files
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,17 @@ def verify_bundle(file: Path, bucket: Bucket | None = None, *, progress: Progres
     errors.
     """
     bundle = _read(file)
-    flaws = [*_of_sums(bundle), *_of_run(bundle), *_of_config(bundle), *_of_code(bundle), *_of_manifest(bundle), *_of_weights(bundle)]
+    wrong_files = [*_of_sums(bundle), *_of_run(bundle), *_of_config(bundle), *_of_code(bundle), *_of_manifest(bundle), *_of_weights(bundle)]
     size = sum(one.size for one in bundle.files.values())
     step = bundle.manifest.step if bundle.manifest is not None else None
     url = str(_part(bundle.about, "checkpoint").get("bucket") or "")
     compared = bucket is not None and bundle.manifest is not None
     if bucket is not None and bundle.manifest is not None:
         with progress(bundle.run, bundle.manifest.size) as report:
-            flaws += [
-                Flaw(neutralized(one.path), f"in the bucket: {one.what}") for one in damaged(bucket, bundle.manifest, progress=report)
+            wrong_files += [
+                WrongFile(neutralized(one.path), f"in the bucket: {one.what}") for one in damaged(bucket, bundle.manifest, progress=report)
             ]
-    return VerifiedBundle(bundle.run, len(bundle.files), size, step, bool(_weights(bundle)), neutralized(url), compared, tuple(flaws))
+    return VerifiedBundle(bundle.run, len(bundle.files), size, step, bool(_weights(bundle)), neutralized(url), compared, tuple(wrong_files))
 
 
 def _read(file: Path) -> _Bundle:
@@ -160,24 +160,24 @@ def _content(member: Member, reader: TarReader) -> _File:
     return _File(member.size, sha256.hexdigest(), tuple(chunks), b"".join(kept))
 
 
-def _of_sums(bundle: _Bundle) -> Iterator[Flaw]:
+def _of_sums(bundle: _Bundle) -> Iterator[WrongFile]:
     listed: dict[str, str] = {}
     for line in bundle.files[SUMS].data.decode("utf-8", "surrogateescape").split("\n"):
         found = _SUM.fullmatch(line)
         if found is not None:
             listed[found[3].replace("\\n", "\n") if found[1] else found[3]] = found[2]
         elif line:
-            yield Flaw(SUMS, f"has a line that is no hash and path: {neutralized(line[:80])}")
+            yield WrongFile(SUMS, f"has a line that is no hash and path: {neutralized(line[:80])}")
     for path, digest in listed.items():
         if path not in bundle.files:
-            yield Flaw(neutralized(path), "is missing")
+            yield WrongFile(neutralized(path), "is missing")
         elif bundle.files[path].sha256 != digest:
-            yield Flaw(neutralized(path), f"has another content than {SUMS} says")
-    yield from (Flaw(neutralized(path), f"is not in {SUMS}") for path in bundle.files if path not in listed and path != SUMS)
-    yield from (Flaw(path, "is missing") for path in REQUIRED if path not in bundle.files and path not in listed)
+            yield WrongFile(neutralized(path), f"has another content than {SUMS} says")
+    yield from (WrongFile(neutralized(path), f"is not in {SUMS}") for path in bundle.files if path not in listed and path != SUMS)
+    yield from (WrongFile(path, "is missing") for path in REQUIRED if path not in bundle.files and path not in listed)
 
 
-def _of_run(bundle: _Bundle) -> Iterator[Flaw]:
+def _of_run(bundle: _Bundle) -> Iterator[WrongFile]:
     """Read the record of the run."""
     if RUN not in bundle.files:
         return
@@ -186,53 +186,53 @@ def _of_run(bundle: _Bundle) -> Iterator[Flaw]:
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        yield Flaw(RUN, f"is not of the format {FORMAT!r}; another version of prime-train may have made it")
+        yield WrongFile(RUN, f"is not of the format {FORMAT!r}; another version of prime-train may have made it")
         return
     bundle.about = about
     if about.get("run") != bundle.run:
-        yield Flaw(RUN, f"is of another run than the bundle's folder, {bundle.run}")
+        yield WrongFile(RUN, f"is of another run than the bundle's folder, {bundle.run}")
 
 
-def _of_config(bundle: _Bundle) -> Iterator[Flaw]:
+def _of_config(bundle: _Bundle) -> Iterator[WrongFile]:
     if CONFIG not in bundle.files:
         return
     read = read_text(bundle.files[CONFIG].data.decode(errors="replace"), CONFIG)
     if read.spec is None:
-        yield Flaw(CONFIG, f"is not a valid config: {neutralized(read.findings[0].message)}")
+        yield WrongFile(CONFIG, f"is not a valid config: {neutralized(read.findings[0].message)}")
     elif bundle.about and read.spec.name != bundle.about.get("name"):
-        yield Flaw(CONFIG, f"is a config of another run, {read.spec.name}")
+        yield WrongFile(CONFIG, f"is a config of another run, {read.spec.name}")
 
 
-def _of_code(bundle: _Bundle) -> Iterator[Flaw]:
+def _of_code(bundle: _Bundle) -> Iterator[WrongFile]:
     wanted = _part(bundle.about, "code").get("sha256")
     found = bundle.files.get(CODE)
     if found is not None and bundle.about and found.sha256 != wanted:
-        yield Flaw(CODE, "is not the code of the run")
+        yield WrongFile(CODE, "is not the code of the run")
     elif found is None and wanted is not None:
-        yield Flaw(CODE, "is missing")
+        yield WrongFile(CODE, "is missing")
 
 
-def _of_manifest(bundle: _Bundle) -> Iterator[Flaw]:
+def _of_manifest(bundle: _Bundle) -> Iterator[WrongFile]:
     """Read the manifest, and compare it with the run."""
     found, wanted = bundle.files.get(MANIFEST), _part(bundle.about, "checkpoint")
     if found is None:
         if wanted:
-            yield Flaw(MANIFEST, "is missing")
+            yield WrongFile(MANIFEST, "is missing")
         return
     try:
         bundle.manifest = manifest = Manifest.model_validate_json(found.data)
     except ValueError:
-        yield Flaw(MANIFEST, "is not a valid manifest")
+        yield WrongFile(MANIFEST, "is not a valid manifest")
         return
     if manifest.run != bundle.run or (bundle.about and manifest.digest != wanted.get("digest")):
-        yield Flaw(MANIFEST, "is not of the checkpoint of this run")
+        yield WrongFile(MANIFEST, "is not of the checkpoint of this run")
 
 
-def _of_weights(bundle: _Bundle) -> Iterator[Flaw]:
+def _of_weights(bundle: _Bundle) -> Iterator[WrongFile]:
     manifest, present = bundle.manifest, _weights(bundle)
     is_included = _part(bundle.about, "checkpoint").get("included") is True
     if manifest is None:
-        yield from (Flaw(neutralized(path), "is in no manifest") for path in present)
+        yield from (WrongFile(neutralized(path), "is in no manifest") for path in present)
         return
     if not (is_included or present):
         return
@@ -240,10 +240,10 @@ def _of_weights(bundle: _Bundle) -> Iterator[Flaw]:
     for path, one in wanted.items():
         found = bundle.files.get(path)
         if found is None:
-            yield Flaw(neutralized(path), "is missing")
+            yield WrongFile(neutralized(path), "is missing")
         elif (found.size, found.chunks) != (one.size, tuple(chunk.digest for chunk in one.chunks)):
-            yield Flaw(neutralized(path), "has another content than the manifest says")
-    yield from (Flaw(neutralized(path), "is not in the manifest") for path in present if path not in wanted)
+            yield WrongFile(neutralized(path), "has another content than the manifest says")
+    yield from (WrongFile(neutralized(path), "is not in the manifest") for path in present if path not in wanted)
 
 
 def _weights(bundle: _Bundle) -> Sequence[str]:

@@ -112,7 +112,7 @@ class _BucketFile(io.RawIOBase):
             chunk = self._file.chunks[number]
             try:
                 self._kept = (number, fetch(self._bucket, self._manifest.holder, chunk))
-            except Damaged as flaw:
-                what = f"step {self._manifest.step} is damaged in the bucket: {self._file.path} {flaw}"
-                raise CheckpointDamaged(what, [chunk.digest]) from flaw
+            except Damaged as error:
+                what = f"step {self._manifest.step} is damaged in the bucket: {self._file.path} {error}"
+                raise CheckpointDamaged(what, [chunk.digest]) from error
         return self._kept[1]

@@ -138,8 +138,8 @@ def verifying(found: Found) -> Advice:
 
 
 class Row(TypedDict):
-    """One manifest in the bucket. `committed`: whether the control plane has accepted this or a later checkpoint; None if the run is not in
-    the store.
+    """A manifest in the bucket, as lists of checkpoints show it. `committed`: whether the control plane has accepted this or a later
+    checkpoint; None if the run is not in the store.
 
     `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read. `stored_bytes`: the size of its
     chunks, each counted once. `attempt` is 0 for the checkpoint that the run was started from; `blobs_of` is then the run that has its

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prime_train.checkpoints.verify import DamagedFile
-from prime_train.checkpoints.verify import verify as flaws_of
+from prime_train.checkpoints.verify import verify as damaged_files
 from prime_train.core.manifest import Manifest
 from prime_train.operations.checkpoints.lookup import Found, newest, of_step
 from prime_train.operations.checkpoints.progress import Progress
@@ -16,11 +16,11 @@ class VerifiedCheckpoint:
 
     key: str
     manifest: Manifest | None
-    flaws: tuple[DamagedFile, ...] = ()
+    damaged: tuple[DamagedFile, ...] = ()
 
     @property
     def intact(self) -> bool:
-        return self.manifest is not None and not self.flaws
+        return self.manifest is not None and not self.damaged
 
 
 def verify(found: Found, step: int | None, progress: Progress) -> Iterator[VerifiedCheckpoint]:
@@ -40,4 +40,4 @@ def verify_all(found: Found, progress: Progress) -> Iterator[VerifiedCheckpoint]
 
 def _verified(found: Found, manifest: Manifest, progress: Progress) -> VerifiedCheckpoint:
     with progress(f"step {manifest.step}", manifest.size) as report:
-        return VerifiedCheckpoint(manifest.key, manifest, tuple(flaws_of(found.bucket, manifest, progress=report)))
+        return VerifiedCheckpoint(manifest.key, manifest, tuple(damaged_files(found.bucket, manifest, progress=report)))

@@ -20,7 +20,8 @@ LINES_MAX = 5000
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two sides. `runs`: None if it is the current file and not a version, so that no run can have used it."""
+    """One of the two configs that are compared. `runs`: None if it is the current file and not a version, so that no run can have used
+    it."""
 
     title: str
     texts: Texts

@@ -46,9 +46,9 @@ def chunks_of(bucket: Bucket, version: OutputVersion) -> Iterator[Data]:
     for chunk in version.file.chunks:
         try:
             yield fetch_blob(bucket, version.manifest.key_of(chunk), chunk)
-        except Damaged as flaw:
+        except Damaged as error:
             text, fix = (
-                f"{neutralized(version.file.path)} is damaged in the bucket: it {flaw}",
+                f"{neutralized(version.file.path)} is damaged in the bucket: it {error}",
                 "name an attempt or a step with another version of it",
             )
-            raise UsageError(text, fix=fix, code=Exit.FINDINGS) from flaw
+            raise UsageError(text, fix=fix, code=Exit.FINDINGS) from error

@@ -12,8 +12,8 @@ from prime_train.reports.find.recommendation import assumptions, hardware, left_
 
 
 class Machine(TypedDict):
-    """One machine for rent. Ranges are [low, high]; None if the GPU is not known. `against` has the reasons against the machine and the
-    options that would help."""
+    """A machine for rent, as JSON. Ranges are [low, high]; None if the GPU is not known. `against` has the reasons against the machine and
+    the options that would help."""
 
     provider: str
     offer_id: str

@@ -29,7 +29,7 @@ _SIDES = r"([\[(])(.*)\.\.(.*)([\])])"
 
 
 class ValueKind(NamedTuple):
-    """One kind of value that a setting allows. `name` is null, bool, text, any, word, int, number, section, by, list or map."""
+    """A kind of value that a setting allows. `name` is null, bool, text, any, word, int, number, section, by, list or map."""
 
     name: str
     low: float | None = None

@@ -23,7 +23,8 @@ from prime_train.trainers.prime_rl.profile.metric_keys import (
 
 @dataclass(frozen=True)
 class Shipped:
-    """One batch; a figure is None if it is not reported. Seconds of rollouts are means over the batch, except `longest_s`."""
+    """The figures of one batch of rollouts; a figure is None if it is not reported. Seconds of rollouts are means over the batch, except
+    `longest_s`."""
 
     step: int
     cycle_s: float
@@ -43,7 +44,7 @@ class Shipped:
 
 @dataclass(frozen=True)
 class Load:
-    """One sample of the load of engines and dispatcher; `figures` is keyed by the names of `LOADS`."""
+    """A sample of the load of engines and dispatcher; `figures` is keyed by the names of `LOADS`."""
 
     at_s: float | None
     figures: Mapping[str, float]

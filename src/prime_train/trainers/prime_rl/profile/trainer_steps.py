@@ -19,7 +19,8 @@ PAUSE_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class Trained:
-    """One step. `settled` is False for the first steps after a launch. `at_s` is the time of its end by the trainer's clock."""
+    """The times of one training step. `settled` is False for the first steps after a launch. `at_s` is the time of its end by the trainer's
+    clock."""
 
     step: int
     length_s: float
@@ -32,7 +33,7 @@ class Trained:
 
 @dataclass
 class Row:
-    """One row of the trainer, with the figures computed from it."""
+    """A row of the trainer's metrics, with the figures that are computed from it."""
 
     step: int
     figures: Mapping[str, object]
