@@ -1,24 +1,19 @@
 """An account at a fake Lambda Cloud, with a stock of machines of each offer set by the test."""
 
-import threading
-from collections import defaultdict
 from collections.abc import Mapping
 
 from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Pace, Settings
-from prime_train.core.wire import Ticket
-from prime_train.ports import SshAddress
+from tests.contracts.rented_account import Started
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 
 
 class LambdaAccount:
-    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by pod. As on a machine, an
-    agent that runs is not started again."""
+    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by pod."""
 
     def __init__(self) -> None:
-        self.started: dict[str, list[Ticket]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self.started = Started()
         self._fake = FakeLambdaCloud(running=True)
         self._fake.__enter__()
 
@@ -26,13 +21,8 @@ class LambdaAccount:
         self._fake.stock = {(kind, region): count for (kind, _, region), count in ((key.partition(":"), stock[key]) for key in stock)}
         self._fake.plan.boot_s = boot_s
         client = LambdaClient(Settings(API_KEY, self._fake.url), pace=Pace(0, 0))
-        return LambdaPods(client, self._push, own_key=OwnSshKey(client, PUBLIC_KEY))
+        return LambdaPods(client, self.started, own_key=OwnSshKey(client, PUBLIC_KEY))
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)
         assert self._fake.violations == []
-
-    def _push(self, connection: SshAddress, ticket: Ticket) -> None:
-        with self._lock:
-            if not self.started[connection.pod_id]:
-                self.started[connection.pod_id].append(ticket)

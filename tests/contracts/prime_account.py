@@ -1,7 +1,5 @@
 """An account at a fake Prime Intellect, with a stock of machines of each offer set by the test."""
 
-import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,8 +7,7 @@ from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.models import Row
 from prime_train.adapters.pods_prime.offers import named
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Ticket
-from prime_train.ports import SshAddress
+from tests.contracts.rented_account import Started
 from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan
 
 
@@ -29,13 +26,10 @@ class Stocked(list[GpuRow]):
 
 
 class PrimeAccount:
-    """An account. `started`: the tickets with which agents were started, by pod. As on a machine, an agent that runs is not started
-    again.
-    """
+    """An account. `started`: the tickets with which agents were started, by pod."""
 
     def __init__(self, home: Path) -> None:
-        self.started: dict[str, list[Ticket]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self.started = Started()
         self._fake = FakePrime(home, running=True, machines=False)
         self._fake.__enter__()
 
@@ -44,12 +38,7 @@ class PrimeAccount:
         clouds = {offer_id: row.cloud_id for offer_id, row in named(rows, HardwareSpec()).items()}
         self._fake.world.rows = Stocked(self._fake, {clouds[offer_id]: count for offer_id, count in stock.items()})
         self._fake.plan = Plan(provision_s=boot_s)
-        return PrimePods(PrimeClient(Settings(self._fake.api_key, base_url=self._fake.url)), self._push)
+        return PrimePods(PrimeClient(Settings(self._fake.api_key, base_url=self._fake.url)), self.started)
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)
-
-    def _push(self, connection: SshAddress, ticket: Ticket) -> None:
-        with self._lock:
-            if not self.started[connection.pod_id]:
-                self.started[connection.pod_id].append(ticket)

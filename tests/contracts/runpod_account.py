@@ -1,22 +1,17 @@
 """An account at a fake RunPod, with a stock of machines of each offer set by the test."""
 
-import threading
-from collections import defaultdict
 from collections.abc import Mapping
 
 from prime_train.adapters.pods_runpod import RunPodClient, RunPodPods, Settings
-from prime_train.core.wire import Ticket
-from prime_train.ports import SshAddress
+from tests.contracts.rented_account import Started
 from tests.fakes.runpod import FakeRunPod
 
 
 class RunPodAccount:
-    """An account. `started`: the tickets with which agents were started, by pod. As on a machine, an agent that runs is not started
-    again."""
+    """An account. `started`: the tickets with which agents were started, by pod."""
 
     def __init__(self) -> None:
-        self.started: dict[str, list[Ticket]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self.started = Started()
         self._fake = FakeRunPod(running=True)
         self._fake.terms.spend_limit_usd = 1000.0
         self._fake.balance_usd = 1000.0
@@ -25,7 +20,7 @@ class RunPodAccount:
     def pods(self, stock: Mapping[str, int], boot_s: int) -> RunPodPods:
         self._fake.stock = {self._place(offer_id): count for offer_id, count in stock.items()}
         self._fake.plan.boot_s = boot_s
-        return RunPodPods(RunPodClient(Settings(self._fake.api_key, self._fake.url)), self._push)
+        return RunPodPods(RunPodClient(Settings(self._fake.api_key, self._fake.url)), self.started)
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)
@@ -35,8 +30,3 @@ class RunPodAccount:
         kind, _, place, cloud, _ = offer_id.split(":")
         known = next(each for each in self._fake.kinds if each.id.replace(" ", "-") == kind)
         return known.id, cloud.upper(), "" if place == "anywhere" else place
-
-    def _push(self, connection: SshAddress, ticket: Ticket) -> None:
-        with self._lock:
-            if not self.started[connection.pod_id]:
-                self.started[connection.pod_id].append(ticket)

@@ -21,6 +21,7 @@ from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
 from tests.builders import is_gone
 from tests.contracts.lambda_account import LambdaAccount
 from tests.contracts.prime_account import PrimeAccount
+from tests.contracts.rented_account import Started
 from tests.contracts.runpod_account import RunPodAccount
 from tests.waiting import HANG_S, await_true
 
@@ -69,29 +70,23 @@ def memory(folder: Path) -> Provider:
 
 def prime(folder: Path) -> Provider:
     account = PrimeAccount(folder / "prime")
-
-    def agents(pods: Pods, pod: Pod) -> int:
-        return len(account.started[pod.pod_id])
-
-    return Provider(account.pods, agents, account.close)
+    return rented(account.pods, account.started, account.close, has_spot=True)
 
 
 def runpod(folder: Path) -> Provider:
     account = RunPodAccount()
-
-    def agents(pods: Pods, pod: Pod) -> int:
-        return len(account.started[pod.pod_id])
-
-    return Provider(account.pods, agents, account.close, has_spot=False)
+    return rented(account.pods, account.started, account.close)
 
 
 def lambda_cloud(folder: Path) -> Provider:
     account = LambdaAccount()
+    return rented(account.pods, account.started, account.close)
 
-    def agents(pods: Pods, pod: Pod) -> int:
-        return len(account.started[pod.pod_id])
 
-    return Provider(account.pods, agents, account.close, has_spot=False)
+def rented(
+    make: Callable[[Mapping[str, int], int], Pods], started: Started, close: Callable[[], None], *, has_spot: bool = False
+) -> Provider:
+    return Provider(make, lambda pods, pod: len(started[pod.pod_id]), close, has_spot=has_spot)
 
 
 PROVIDERS: dict[str, Callable[[Path], Provider]] = {

@@ -1,29 +1,22 @@
 """What the tests of the provider Lambda Cloud share."""
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import pytest
-
 from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Pace, Settings
-from prime_train.core.offers import Offer, rank
+from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, SshAddress
-from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud
+from tests.adapters.rental_apis import shared
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY
+from tests.adapters.rented_days import Days, Pushed, world_of
+from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud, Instance
 
-NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("H100",), count=8, disk_gib=50)
-TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 TYPES, INSTANCES, KEYS = "/api/v1/instance-types", "/api/v1/instances", "/api/v1/ssh-keys"
 LAUNCH, TERMINATE = "/api/v1/instance-operations/launch", "/api/v1/instance-operations/terminate"
-
-
-class Pushed(list[tuple[SshAddress, Ticket]]):
-    def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
-        self.append((connection, ticket))
+LambdaDays = Days[FakeLambdaCloud, Instance]
 
 
 def client_of(fake: FakeLambdaCloud, key: str = API_KEY, **options: Any) -> LambdaClient:
@@ -34,18 +27,21 @@ def client_of(fake: FakeLambdaCloud, key: str = API_KEY, **options: Any) -> Lamb
 def pods_of(fake: FakeLambdaCloud, **options: Any) -> LambdaPods:
     client = options.pop("client", None) or client_of(fake)
     own_key = options.pop("own_key", None) or OwnSshKey(client, PUBLIC_KEY)
-    return LambdaPods(client, options.pop("pusher", Pushed()), own_key=own_key, **options)
+    return LambdaPods(client, options.pop("pusher", shared.Pushed()), own_key=own_key, **options)
+
+
+def days_of(fake: FakeLambdaCloud, folder: Path) -> LambdaDays:
+    """Return days at the pace that Lambda Cloud allows, whose pauses pass in the fake's time; one request too early is refused."""
+    fake.limits.request_s, fake.limits.launch_s, fake.plan.end_s = 1.0, 12.0, 60.0
+    client = client_of(fake, clock=fake.now_s, pace=Pace(clock=fake.now_s, pause=fake.advance))
+    pushed = Pushed(fake)
+    pods = pods_of(fake, client=client, own_key=OwnSshKey(client, PUBLIC_KEY), pusher=pushed, mark=Mark("11111111"), wall=fake.now_s)
+    return Days(fake, "lambda", world_of("lambda", pods, folder), pushed)
 
 
 def first(pods: LambdaPods, hardware: HardwareSpec = HARDWARE) -> Offer:
-    return rank(pods.offers(hardware), hardware).best[0]
+    return shared.first(pods, hardware)
 
 
 def rent(pods: LambdaPods, name: str = NAME, hardware: HardwareSpec = HARDWARE) -> Pod:
     return pods.create(name, first(pods, hardware), hardware)
-
-
-def raised(action: Callable[[], object]) -> ExternalError:
-    with pytest.raises(ExternalError) as caught:
-        action()
-    return caught.value

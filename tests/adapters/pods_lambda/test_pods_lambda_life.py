@@ -5,41 +5,21 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_lambda import LambdaPods, OwnSshKey, Pace, Settings, account_names, read_settings
+from prime_train.adapters.pods_lambda import OwnSshKey, Pace, Settings, account_names, read_settings
 from prime_train.adapters.pods_lambda.account_names import WORDS
 from prime_train.adapters.pods_lambda.models import Rented
 from prime_train.adapters.pods_lambda.statuses import pod_of
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
-from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
-from tests.adapters.pods_lambda.lambda_pods import (
-    HARDWARE,
-    INSTANCES,
-    KEYS,
-    LAUNCH,
-    NAME,
-    PUBLIC_KEY,
-    TERMINATE,
-    TICKET,
-    Pushed,
-    client_of,
-    first,
-    pods_of,
-    raised,
-    rent,
-)
-from tests.builders import is_gone
+from tests.adapters.pods_lambda.lambda_pods import HARDWARE, INSTANCES, KEYS, LAUNCH, TERMINATE, client_of, first, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud, Status, error
 
 OTHER_KEY = "secret_other_" + "0a" * 16 + "." + "0th" * 10
-
-
-def seen(pods: LambdaPods, pod: Pod) -> PodStatus | None:
-    found = pods.get(pod.pod_id)
-    return found.status if found is not None else None
 
 
 def test_an_instance_boots_and_gets_its_agent_once_it_has_an_address(fake: FakeLambdaCloud) -> None:
@@ -127,23 +107,6 @@ def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
 def test_tags_that_cannot_be_read_hide_nothing(tags: object) -> None:
     pod = pod_of(Rented.model_validate({"id": "abc", "name": NAME, "status": "active", "tags": tags}))
     assert (pod.name, pod.created_s, pod.status) == (NAME, 0, PodStatus.ACTIVE)
-
-
-@pytest.mark.parametrize("pod_id", ["../ssh-keys", "a/b", "a?b", "", "x" * 65, "-x", "a b", "a%2fb"])
-def test_no_id_becomes_a_part_of_a_url_that_it_must_not(fake: FakeLambdaCloud, pod_id: str) -> None:
-    pods = pods_of(fake)
-    assert is_gone(pods.get(pod_id))
-    assert pods.connection(pod_id) is None
-    pods.terminate(pod_id)
-    assert not fake.requests
-
-
-@pytest.mark.parametrize("answer", [Response(404, b"<html>no route</html>"), Response(404, b'{"message": "no"}'), Response(301)])
-def test_a_404_that_is_not_lambda_clouds_own_proves_nothing_gone(fake: FakeLambdaCloud, answer: Response) -> None:
-    pods = pods_of(fake)
-    pod = rent(pods)
-    fake.fail(answer, path=f"{INSTANCES}/", times=ALWAYS)
-    raised(lambda: pods.get(pod.pod_id))
 
 
 # -------------------------------------------------------------------------------------------------------------------- the account

@@ -13,7 +13,8 @@ from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
-from tests.adapters.pods_lambda.lambda_pods import HARDWARE, KEYS, LAUNCH, NAME, PUBLIC_KEY, TYPES, client_of, first, pods_of, raised, rent
+from tests.adapters.pods_lambda.lambda_pods import HARDWARE, KEYS, LAUNCH, TYPES, client_of, first, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, raised
 from tests.fakes.http import Response, Rewrite
 from tests.fakes.lambda_cloud import EXAMPLES, FakeLambdaCloud, error
 
@@ -184,8 +185,3 @@ def test_a_refusal_is_taken_by_its_code(fake: FakeLambdaCloud, status: int, code
     assert len(str(found)) < 1000
     assert str(found).isprintable()
     assert len(fake.requests_to("POST", LAUNCH)) == 1
-
-
-def test_a_control_plane_that_machines_cannot_reach_rents_nothing(fake: FakeLambdaCloud) -> None:
-    pods = pods_of(fake, closed="rented machines could not reach the bucket")
-    assert isinstance(raised(lambda: pods.offers(HARDWARE)), PermanentError)

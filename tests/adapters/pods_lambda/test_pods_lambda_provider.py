@@ -9,7 +9,8 @@ from prime_train.adapters.pods_lambda.provider import LambdaProvider
 from prime_train.core.offers import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.ports import ProviderContext, SshAddress
-from tests.adapters.pods_lambda.lambda_pods import HARDWARE, LAUNCH, NAME, PUBLIC_KEY, TICKET, Pushed, client_of
+from tests.adapters.pods_lambda.lambda_pods import HARDWARE, LAUNCH, client_of
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud
 
 

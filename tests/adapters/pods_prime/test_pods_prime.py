@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,13 @@ from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
+from tests.adapters.pods_prime.prime_pods import HARDWARE, Pauses, client_of, pods_of
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised
 from tests.builders import is_gone
 from tests.fakes import prime as fakes
 from tests.fakes.http import ALWAYS, LoseResponse, Replace, Response, ScriptedServer
 from tests.fakes.prime import FakePrime, Plan
-
-NAME = "pt-tiny-1-e1"
-HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
-TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
-
-
-class Pushed(list[tuple[SshAddress, Ticket]]):
-    def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
-        self.append((connection, ticket))
-
-
-class Pauses(list[float]):
-    def __call__(self, seconds: float) -> None:
-        self.append(seconds)
 
 
 @pytest.fixture(name="fake")
@@ -45,26 +31,12 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
         yield fake
 
 
-def client_of(fake: FakePrime, key: str = "", team_id: str = "") -> PrimeClient:
-    return PrimeClient(Settings(key or fake.api_key, team_id, fake.url))
-
-
-def pods_of(fake: FakePrime, **options: Any) -> PrimePods:
-    return PrimePods(client_of(fake), options.pop("pusher", Pushed()), **{"pause": Pauses()} | options)
-
-
 def first(pods: PrimePods, hardware: HardwareSpec = HARDWARE) -> Offer:
     return rank(pods.offers(hardware), hardware).best[0]
 
 
 def rent(pods: PrimePods, hardware: HardwareSpec = HARDWARE) -> Pod:
     return pods.create(NAME, first(pods, hardware), hardware)
-
-
-def raised(action: Callable[[], object]) -> ExternalError:
-    with pytest.raises(ExternalError) as caught:
-        action()
-    return caught.value
 
 
 def ordered(fake: FakePrime) -> Any:

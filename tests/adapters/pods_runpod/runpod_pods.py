@@ -1,27 +1,22 @@
 """What the tests of the provider RunPod share."""
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from prime_train.adapters.pods_runpod import RunPodClient, RunPodPods, Settings
-from prime_train.core.offers import Offer, rank
+from prime_train.adapters.pods_by_provider import AccountOfOne
+from prime_train.adapters.pods_runpod import RunPodAccount, RunPodClient, RunPodPods, Settings
+from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, SshAddress
+from tests.adapters.rental_apis import shared
+from tests.adapters.rental_apis.shared import NAME
+from tests.adapters.rented_days import Days, Pushed, world_of
+from tests.fakes import runpod
 from tests.fakes.runpod import FakeRunPod
 
-NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("H100",), count=2, disk_gib=50)
-TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
-
-
-class Pushed(list[tuple[SshAddress, Ticket]]):
-    def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
-        self.append((connection, ticket))
+RunPodDays = Days[FakeRunPod, runpod.Pod]
 
 
 def client_of(fake: FakeRunPod, key: str = "", **options: Any) -> RunPodClient:
@@ -29,18 +24,21 @@ def client_of(fake: FakeRunPod, key: str = "", **options: Any) -> RunPodClient:
 
 
 def pods_of(fake: FakeRunPod, **options: Any) -> RunPodPods:
-    return RunPodPods(options.pop("client", None) or client_of(fake), options.pop("pusher", Pushed()), **options)
+    return RunPodPods(options.pop("client", None) or client_of(fake), options.pop("pusher", shared.Pushed()), **options)
+
+
+def days_of(fake: FakeRunPod, folder: Path) -> RunPodDays:
+    # The pause that a 429 asks for passes in the fake's time.
+    client = client_of(fake, clock=fake.now_s)
+    pushed = Pushed(fake)
+    pods = RunPodPods(client, pushed, mark=Mark("11111111"))
+    account = AccountOfOne(RunPodAccount(client, pods.burn_usd_per_hour, clock=fake.now_s))
+    return Days(fake, "runpod", world_of("runpod", pods, folder, accounts=(account,)), pushed)
 
 
 def first(pods: RunPodPods, hardware: HardwareSpec = HARDWARE) -> Offer:
-    return rank(pods.offers(hardware), hardware).best[0]
+    return shared.first(pods, hardware)
 
 
 def rent(pods: RunPodPods, name: str = NAME, hardware: HardwareSpec = HARDWARE) -> Pod:
     return pods.create(name, first(pods, hardware), hardware)
-
-
-def raised(action: Callable[[], object]) -> ExternalError:
-    with pytest.raises(ExternalError) as caught:
-        action()
-    return caught.value

@@ -14,19 +14,14 @@ from prime_train.adapters.pods_runpod.statuses import pod_of
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
-from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
-from tests.adapters.pods_runpod.runpod_pods import NAME, PUBLIC_KEY, TICKET, Pushed, client_of, pods_of, raised, rent
-from tests.builders import is_gone
+from tests.adapters.pods_runpod.runpod_pods import client_of, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.runpod import ACCOUNT_ID, API_KEY, FakeRunPod, Status
 
 OTHER_KEY = "rpa_" + "0TH3" * 8
-
-
-def seen(pods: Any, pod: Pod) -> PodStatus | None:
-    found = pods.get(pod.pod_id)
-    return found.status if found is not None else None
 
 
 def test_a_pod_boots_and_gets_its_agent_once_it_has_an_address(fake: FakeRunPod) -> None:
@@ -117,15 +112,6 @@ def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
 def test_only_a_direct_address_that_is_one_is_used(reported: dict[str, object], read: tuple[str, str, int] | None) -> None:
     found = connection_of(Rented.model_validate({"id": "abc", **reported}))
     assert found == (SshAddress("abc", *read) if read else None)
-
-
-@pytest.mark.parametrize("pod_id", ["../account/ssh-keys", "a/b", "a?b", "", "x" * 65, "-x", "a b", "a%2fb"])
-def test_no_id_becomes_a_part_of_a_url_that_it_must_not(fake: FakeRunPod, pod_id: str) -> None:
-    pods = pods_of(fake)
-    assert is_gone(pods.get(pod_id))
-    assert pods.connection(pod_id) is None
-    pods.terminate(pod_id)
-    assert not fake.requests
 
 
 def test_pods_of_others_are_neither_listed_nor_counted_as_ours_but_paid_for(fake: FakeRunPod) -> None:

@@ -10,7 +10,8 @@ from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate.gpus import KindAndSocket, from_makers_name
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
-from tests.adapters.pods_runpod.runpod_pods import HARDWARE, NAME, PUBLIC_KEY, client_of, first, pods_of, raised, rent
+from tests.adapters.pods_runpod.runpod_pods import HARDWARE, client_of, first, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, raised
 from tests.fakes.http import Response, Rewrite
 from tests.fakes.runpod import COMMUNITY, H100, SECURE, FakeRunPod, Kind
 

@@ -85,6 +85,14 @@ class Pod:
     address: str = f"root@{HOST} -p {DEAD_PORT}"
 
     @property
+    def id(self) -> str:
+        return self.pod_id
+
+    @property
+    def name(self) -> str | None:
+        return self.order.pod.name
+
+    @property
     def active_s(self) -> float:
         return self.created_s + self.plan.provision_s
 

@@ -11,7 +11,7 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_prime import errors
-from prime_train.adapters.pods_prime.models import Billed, Person, Rented, SshKey, Wallet
+from prime_train.adapters.pods_prime.models import POD_ID, Billed, Person, Rented, SshKey, Wallet
 from prime_train.adapters.pods_prime.settings import API, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import P, parsed
@@ -22,7 +22,6 @@ PAGES_MAX = 50
 PAGE_ITEMS = 100
 LOG_LINES = 100
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _NO_IDS = frozenset({"status", "history"})
 
 log = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ log = logging.getLogger(__name__)
 
 def is_pod_id(text: str) -> bool:
     """Return whether `text` can be a pod's id; anything else must not become a part of a URL."""
-    return _ID.fullmatch(text) is not None and text not in _NO_IDS
+    return re.fullmatch(POD_ID, text) is not None and text not in _NO_IDS
 
 
 class PrimeClient(RentalClient[Rented]):
@@ -55,8 +54,14 @@ class PrimeClient(RentalClient[Rented]):
         return list(self.listed(Rented, "/pods/", complete=True))
 
     def pod(self, pod_id: str) -> Rented | None:
+        """Return the pod, or None if Prime does not know the id. Raises TemporaryError if the answer is about another pod."""
         answer = self._ask("GET", f"/pods/{pod_id}")
-        return parsed(Rented, answer.content(), answer.what) if self._is_known(answer) else None
+        if not self._is_known(answer):
+            return None
+        rented = parsed(Rented, answer.content(), answer.what)
+        if rented.id != pod_id:
+            raise TemporaryError(f"{answer.what}: the answer is about another pod")
+        return rented
 
     def delete(self, pod_id: str) -> bool:
         """Delete the pod. Return False if Prime does not know the id. For a pod that has ended already, Prime may answer either way."""

@@ -7,6 +7,8 @@ from pydantic.alias_generators import to_camel
 
 from prime_train.adapters.rental_api.parsing import BilledUsd, Count, Figure, Part, TextOrNone, Usd, or_none
 
+POD_ID = "[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
+
 
 class PrimePart(Part):
     """Base of all models. Field names are in camel case on most routes, and in snake case in lists, wallet and status."""
@@ -57,9 +59,9 @@ class Row(PrimePart):
 
 
 class Rented(PrimePart):
-    """A pod. `ssh_connection` and `ip` are text, a list of texts and nulls, or null; see `connection`."""
+    """A pod. Its id becomes a part of URLs. `ssh_connection` and `ip` are text, a list of texts and nulls, or null; see `connection`."""
 
-    id: str = Field(min_length=1)
+    id: str = Field(pattern=f"^{POD_ID}$")
     name: TextOrNone = None
     status: TextOrNone = None
     installation_status: TextOrNone = None

@@ -26,6 +26,7 @@ DISK_RESERVED_GB = {"runpod": 40}
 
 _GB_PER_GIB = 2**30 / 10**9
 _PARTS = 7
+PART_CHARS_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -189,4 +190,4 @@ def _plain_id(row: Row) -> str:
     place = row.data_center or row.country or row.region or ""
     kept = (row.security or "").removesuffix("_cloud")
     parts = (row.provider, row.gpu_type, row.socket or "", f"{row.gpu_count}x", place, kept, "spot" if row.is_spot else "on-demand")
-    return ":".join("".join(c if c.isalnum() or c in "_-" else "-" for c in part) for part in parts)
+    return ":".join("".join(c if c.isalnum() or c in "_-" else "-" for c in part[:PART_CHARS_MAX]) for part in parts)

@@ -15,6 +15,7 @@ from prime_train.adapters.pods_prime.models import Rented, Row
 from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms
 from prime_train.adapters.pods_prime.statuses import pod_of
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
+from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import Installer
@@ -68,7 +69,7 @@ class PrimePods(RentalPods[Row, Rented]):
     @staticmethod
     def _condition(rented: Rented) -> str:
         words = (rented.status, rented.installation_status, rented.installation_failure)
-        return ", ".join(word[:200] for word in words if word)
+        return ", ".join(short(word) for word in words if word)
 
     _pod_of = staticmethod(pod_of)
     _address_of = staticmethod(connection_of)

@@ -1,6 +1,7 @@
-"""Answers of Lambda Cloud with fields damaged: no exception but the port's, no pod that is wrongly gone, and no second rental."""
+"""Answers of rental APIs with fields damaged: no exception but the port's, no pod that is wrongly gone, and no second rental."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,19 +9,19 @@ from prime_train.core.offers import rank
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError
 from tests.adapters.damaged_answers import damage, outcome
-from tests.adapters.pods_lambda.lambda_pods import HARDWARE, INSTANCES, KEYS, LAUNCH, NAME, TICKET, TYPES, pods_of
+from tests.adapters.rental_apis.cases import Api
+from tests.adapters.rental_apis.shared import NAME, TICKET, first
 from tests.exhaustive import some_of
-from tests.fakes.lambda_cloud import FakeLambdaCloud
 
 SEEDS_PER_TEST = 100
 
 
-def read_with_damage(fake: FakeLambdaCloud, seed: int) -> None:
-    pods = pods_of(fake)
-    (pod,) = fake.instances
-    for path in (f"{INSTANCES}$", f"{INSTANCES}/{pod.id}$", TYPES, KEYS):
-        fault, where = damage(seed, path)
-        fake.fail(fault, **where)
+def read_with_damage(api: Api, fake: Any, seed: int) -> None:
+    pods = api.pods(fake)
+    (pod,) = fake.alive
+    for where in (api.list, {"path": f"{api.one(pod.id)}$"}, {"path": api.catalogue}, *api.others):
+        fault, options = damage(seed, **where)
+        fake.fail(fault, **options)
     listed = outcome(pods.list)
     if not isinstance(listed, ExternalError):
         assert all(each.pod_id == pod.id for each in listed)
@@ -29,24 +30,24 @@ def read_with_damage(fake: FakeLambdaCloud, seed: int) -> None:
     assert isinstance(seen, ExternalError) or seen.status is not PodStatus.GONE, f"seed {seed}: a running pod is gone"
     outcome(lambda: pods.connection(pod.id))
     outcome(lambda: pods.put_agent(replace(seen, pod_id=pod.id), TICKET) if not isinstance(seen, ExternalError) else None)
-    offers = outcome(lambda: pods.offers(HARDWARE))
+    offers = outcome(lambda: pods.offers(api.hardware))
     if not isinstance(offers, ExternalError):
-        rank(offers, HARDWARE)
+        rank(offers, api.hardware)
         assert all(offer.hindrance or offer.usd_per_hour > 0 for offer in offers)
     fake.heal()
     assert fake.alive == [pod], f"seed {seed}: a running pod was terminated"
 
 
-def rent_with_damage(fake: FakeLambdaCloud, seed: int) -> None:
-    pods = pods_of(fake)
+def rent_with_damage(api: Api, fake: Any, seed: int) -> None:
+    pods = api.pods(fake)
     name = f"{NAME}{seed}"
-    for path, method in ((TYPES, "GET"), (KEYS, "GET"), (KEYS, "POST"), (LAUNCH, "POST")):
-        fault, where = damage(seed, path, method)
-        fake.fail(fault, **where)
-    offers = outcome(lambda: pods.offers(HARDWARE))
-    best = [] if isinstance(offers, ExternalError) else rank(offers, HARDWARE).best
+    for where in ({"path": api.catalogue}, *api.others, api.create):
+        fault, options = damage(seed, **where)
+        fake.fail(fault, **options)
+    offers = outcome(lambda: pods.offers(api.hardware))
+    best = [] if isinstance(offers, ExternalError) else rank(offers, api.hardware).best
     if best:
-        done = outcome(lambda: pods.create(name, best[0], HARDWARE))
+        done = outcome(lambda: pods.create(name, best[0], api.hardware))
         fake.heal()
         named = [pod for pod in fake.alive if pod.name == name]
         assert len(named) <= 1, f"seed {seed}: rented twice"
@@ -62,20 +63,20 @@ def rent_with_damage(fake: FakeLambdaCloud, seed: int) -> None:
     assert not fake.alive
 
 
-# 200 answers in a quick run, 5,000 in a complete one: half of them of calls that read, half of calls that rent.
+# 200 answers of each provider in a quick run, 5,000 in a complete one: half of them of calls that read, half of calls that rent.
 
 
 @pytest.mark.parametrize("block", some_of(range(25), one_in=25))
-def test_damaged_answers_end_no_machine(fake: FakeLambdaCloud, block: int) -> None:
+def test_damaged_answers_end_no_machine(api: Api, fake: Any, block: int) -> None:
     fake.is_checked = False
-    pods = pods_of(fake)
-    pods.create(NAME, rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
+    pods = api.pods(fake)
+    pods.create(NAME, first(pods, api.hardware), api.hardware)
     for seed in range(block * SEEDS_PER_TEST, (block + 1) * SEEDS_PER_TEST):
-        read_with_damage(fake, seed)
+        read_with_damage(api, fake, seed)
 
 
 @pytest.mark.parametrize("block", some_of(range(25), one_in=25))
-def test_damaged_answers_rent_no_second_machine(fake: FakeLambdaCloud, block: int) -> None:
+def test_damaged_answers_rent_no_second_machine(api: Api, fake: Any, block: int) -> None:
     fake.is_checked = False
     for seed in range(block * SEEDS_PER_TEST, (block + 1) * SEEDS_PER_TEST):
-        rent_with_damage(fake, seed)
+        rent_with_damage(api, fake, seed)
