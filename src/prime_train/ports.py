@@ -295,6 +295,10 @@ class Provider(Protocol):
         """Return the account that pays, or None if there is none to watch."""
         return None
 
+    def account_name(self) -> str:
+        """Return the name of the account that the credentials belong to; empty if the provider does not tell. Raises ExternalError."""
+        return ""
+
     def connection(self, pod_id: str) -> SshAddress | None:
         """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach it."""
         return None

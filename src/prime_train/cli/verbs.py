@@ -128,13 +128,32 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             ),
         ),
     ),
+    "Providers": (
+        Verb(
+            "provider",
+            "prime_train.cli.provider:provider",
+            "Add, check, list and remove providers of machines.",
+            verbs=(
+                Verb("provider add", "prime_train.cli.provider.add:add", "Check a provider's credentials, and store them."),
+                Verb(
+                    "provider list", "prime_train.cli.provider.listing:list_", "List the providers, and where their credentials come from."
+                ),
+                Verb(
+                    "provider check",
+                    "prime_train.cli.provider.check:check",
+                    "Ask the providers whether they accept the credentials that are set up.",
+                ),
+                Verb("provider remove", "prime_train.cli.provider.remove:remove", "Delete a provider's stored credentials."),
+            ),
+        ),
+    ),
     "Control plane": (
         Verb("serve", "prime_train.cli.serve:serve", "Run the control plane."),
         Verb("watch", "prime_train.cli.watch:watch", "Run an additional watcher."),
         Verb("dashboard", "prime_train.cli.dashboard:dashboard", "Print a link to the pages of the control plane."),
         Verb("key", "prime_train.cli.key:key", "Show how to reach this control plane from elsewhere."),
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
-        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check whether the control plane on AWS works."),
+        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check whether the providers of machines, and the control plane on AWS, work."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),
     ),
     "Other": (

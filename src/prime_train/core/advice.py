@@ -10,6 +10,7 @@ from enum import StrEnum
 class Operation(StrEnum):
     """An operation that a user can request. The values are the phrases for it in a sentence."""
 
+    ADD_PROVIDER = "add the provider"
     CANCEL = "stop at once"
     CHECKPOINTS = "list the checkpoints of"
     DASHBOARD = "open the dashboard"
@@ -79,6 +80,7 @@ class Setting(StrEnum):
     STEP_S = "step_s"
     TOKENS = "tokens"
     STEP = "step"
+    UNCHECKED = "unchecked"
     USD = "usd"
     USD_PER_HOUR = "usd_per_hour"
     USD_PER_HOUR_MAX = "usd_per_hour_max"

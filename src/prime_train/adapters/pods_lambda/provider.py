@@ -19,6 +19,10 @@ class LambdaProvider(RentalProvider[LambdaPods]):
 
     name, words = PROVIDER, WORDS
 
+    def account_name(self) -> str:
+        """Return nothing: the API does not tell whose key it is, only whether its account has rented a machine from here."""
+        return ""
+
     @property
     def _base_url(self) -> str:
         return self._settings.base_url

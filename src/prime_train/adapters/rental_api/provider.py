@@ -35,6 +35,9 @@ class RentalProvider(Provider, ABC, Generic[P]):
     def all_pods(self) -> Sequence[Pod]:
         return self._make("").every()
 
+    def account_name(self) -> str:
+        return next(iter(self._account_names()), "")
+
     def connection(self, pod_id: str) -> SshAddress | None:
         return self._pods.connection(pod_id)
 

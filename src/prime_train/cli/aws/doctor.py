@@ -1,15 +1,23 @@
-"""`prime-train doctor`: check whether the control plane on AWS works."""
+"""`prime-train doctor`: check whether the providers of machines, and the control plane on AWS, work."""
 
+import os
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from prime_train.cli.arguments import AsJson, print_json
 from prime_train.cli.aws.stack import Region, StackName, selected
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
-from prime_train.operations.aws.deployment import STACK, Deployment
-from prime_train.operations.aws.doctor import examine, exit_for, master_key
+from prime_train.operations.aws.deployment import STACK, Deployment, was_deployed
+from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
+from prime_train.operations.providers.health import health
+from prime_train.operations.providers.look import hardware_of
+from prime_train.operations.providers.words import in_words
+from prime_train.ports import PermanentError
 
 
 def doctor(
@@ -18,28 +26,63 @@ def doctor(
     show_key: Annotated[bool, typer.Option("--show-key", help="Print only the master key.")] = False,
     as_json: AsJson = False,
 ) -> Exit:
-    """Check whether the control plane on AWS works.
+    """Check whether the providers of machines, and the control plane on AWS, work.
 
-    Checks the stack, the secret, the webhook, the table, the watcher, W&B and the alarms. Changes nothing.
+    Asks each provider that is set up here for its offers, and looks at the stack, its secret and the providers in it, the webhook, the
+    table, the watcher, W&B and the alarms. Rents and changes nothing.
     """
-    deployed = selected(name, region)
     if show_key:
-        typer.echo(master_key(deployed))
+        typer.echo(master_key(selected(name, region)))
         return Exit.OK
-    return _as_json(deployed) if as_json else _as_text(deployed)
+    home = Home.of(os.environ)
+    deployed = _deployed(home, name, region)
+    return _as_json(home, deployed) if as_json else _as_text(home, deployed)
 
 
-def _as_text(deployed: Deployment) -> Exit:
-    typer.echo(f"account {deployed.account.number}, region {deployed.account.region}, stack {deployed.stack.name}")
+def _as_text(home: Home, deployed: Deployment | None) -> Exit:
     statuses = set()
-    for check in examine(deployed):
+
+    def show(check: Check) -> None:
         statuses.add(check.status)
         typer.echo(f"{check.status.value:<5}  {check.name}{f': {worded(check.text)}' if check.text else ''}")
+
+    # The providers come first: they can be asked even if AWS does not answer.
+    for check in _here(home, deployed):
+        show(check)
+    if deployed is not None:
+        typer.echo(f"account {deployed.account.number}, region {deployed.account.region}, stack {deployed.stack.name}")
+        for check in examine(deployed):
+            show(check)
     return exit_for(statuses)
 
 
-def _as_json(deployed: Deployment) -> Exit:
-    checks = list(examine(deployed))
+def _as_json(home: Home, deployed: Deployment | None) -> Exit:
+    checks = [*_here(home, deployed), *(examine(deployed) if deployed is not None else ())]
     rows = [{"name": check.name, "status": check.status.value, "text": worded(check.text)} for check in checks]
-    print_json({"account": deployed.account.number, "region": deployed.account.region, "stack": deployed.stack.name, "checks": rows})
+    account, stack = (deployed.account, deployed.stack.name) if deployed is not None else (None, None)
+    place = {"account": account and account.number, "region": account and account.region, "stack": stack}
+    print_json({**place, "checks": rows})
     return exit_for({check.status for check in checks})
+
+
+def _deployed(home: Home, name: str, region: str) -> Deployment | None:
+    """Return the deployment, or None if nothing says that there is one: no option names it, none was made from this home, and AWS's own
+    tools have no region to look in."""
+    try:
+        return selected(name, region)
+    except PermanentError:
+        if name != STACK or region or was_deployed(home):
+            raise
+        return None
+
+
+def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
+    """Check the providers that are set up on this machine. Those of a deployment are in its secret."""
+    found = health(home, os.environ, hardware_of(None, os.environ))
+    for one in found:
+        yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
+    if deployed is None:
+        if not found:
+            add = Call(Operation.ADD_PROVIDER, "NAME")
+            yield Check("providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key"))
+        yield Check("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))

@@ -417,13 +417,24 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "checkpoints pin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},
     "checkpoints unpin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},
+    "provider list": {
+        "[].provider": "name in configs",
+        "[].title": "name as people write it",
+        "[].is_set_up": "whether machines can be rented from it here",
+        "[].credentials.**": "where each credential comes from: environment, stored, or not set",
+    },
+    "provider check": {
+        "[].name": "name of the provider",
+        "[].status": "well or wrong",
+        "[].text": "what it answered, and what to do",
+    },
     "doctor": {
-        "account": "AWS account",
-        "region": "region",
-        "stack": "name of the stack",
+        "account": "AWS account; null without a deployment",
+        "region": "region; null without a deployment",
+        "stack": "name of the stack; null without a deployment",
         "checks[].name": "what was checked",
-        "checks[].status": "well, wrong, or off region not set up",
-        "checks[].text": "what is wrong",
+        "checks[].status": "well, wrong, or off if it is not set up",
+        "checks[].text": "what is wrong; of a provider, what it answered",
     },
 }
 """JSON fields with their meaning, by command. `status RUN` and `run --dry-run` have entries of their own, because they print other records

@@ -25,6 +25,7 @@ from prime_train.control_plane.wiring.master_key import key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
+from prime_train.control_plane.wiring.stored_keys import with_stored
 from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -75,9 +76,10 @@ class Home:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
-        """Return the home that the environment names, or the default one. Nothing is created."""
+        """Return the home that the environment names, or the default one, with the credentials that it keeps. Nothing is created."""
         named = environment.get(HOME)
-        return cls(Path(named).absolute() if named else Path.home() / ".prime-train", environment)
+        root = Path(named).absolute() if named else Path.home() / ".prime-train"
+        return cls(root, with_stored(root, environment))
 
     @property
     def serve_file(self) -> Path:

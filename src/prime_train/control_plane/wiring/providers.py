@@ -202,7 +202,7 @@ def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
 def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer]:
     """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from. A provider that fails leaves
     only its own out; raises ExternalError if all fail. Nothing is read from a home or written to one."""
-    context = _reading(environment)
+    context = reading_context(environment)
     names = providers_to_rent_from(environment, allowed_providers(hardware))
     return offers_of({name: load(name, context).offers for name in names}, hardware)
 
@@ -210,7 +210,7 @@ def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Se
 def all_rented(environment: Mapping[str, str]) -> list[Pod]:
     """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
     renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]
-    return [pod for name in renting for pod in load(name, _reading(environment)).all_pods()]
+    return [pod for name in renting for pod in load(name, reading_context(environment)).all_pods()]
 
 
 def _named(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -222,8 +222,8 @@ def _has_credentials(name: str, environment: Mapping[str, str]) -> bool:
     return bool(names) and all(environment.get(variable) for variable in names)
 
 
-def _reading(environment: Mapping[str, str]) -> ProviderContext:
-    """Return the context of a process that only looks at what a provider has."""
+def reading_context(environment: Mapping[str, str]) -> ProviderContext:
+    """Return the context of a process that only looks at what a provider has: nothing is read from a home or written to one."""
     return ProviderContext(
         Path(),
         environment,

@@ -9,6 +9,7 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import ExternalError, UsageError
 
 _COMMANDS = {
+    Operation.ADD_PROVIDER: "provider add",
     Operation.CANCEL: "stop --now",
     Operation.CHECKPOINTS: "checkpoints",
     Operation.DASHBOARD: "dashboard",
@@ -76,6 +77,7 @@ _FLAGS = {
     Setting.STEP_S: "--step-s ",
     Setting.TOKENS: "--tokens ",
     Setting.STEP: "--step ",
+    Setting.UNCHECKED: "--unchecked",
     Setting.USD: "--usd ",
     Setting.USD_PER_HOUR: "--usd-per-hour ",
     Setting.USD_PER_HOUR_MAX: "--budget ",

@@ -54,6 +54,11 @@ def deployment(home: Home, name: str = STACK, region: str = "") -> Deployment:
     return Deployment(home, account, Stack(account.client("cloudformation"), name), selecting(name, region))
 
 
+def was_deployed(home: Home) -> bool:
+    """Return whether a deployment was made from this home."""
+    return any(home.root.glob("aws-*.json"))
+
+
 def selecting(name: str, region: str) -> tuple[Option, ...]:
     """Return the options that select this stack; empty if the defaults do."""
     options = (Option(Setting.STACK, name if name != STACK else ""), Option(Setting.REGION, region))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from prime_train.adapters.aws_deploy import texts
 from prime_train.adapters.aws_deploy.plan import REMEDIES
@@ -15,8 +16,11 @@ from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.exit_codes import Exit
+from prime_train.core.spec import HardwareSpec
 from prime_train.operations.aws.deployment import Deployment
 from prime_train.operations.aws.settings import is_masters
+from prime_train.operations.providers.health import health_of
+from prime_train.operations.providers.words import in_words
 from prime_train.ports import ExternalError
 
 SWEEP_AGE_S_MAX = 300
@@ -52,7 +56,8 @@ Examined = Callable[[], Advice]
 
 
 def examine(deployed: Deployment) -> Iterator[Check]:
-    """Check one part after the other: the stack, the secret, the webhook's answer, the machines' keys, the watcher, W&B and the alarms.
+    """Check one part after the other: the stack, the secret, the providers in it, the webhook's answer, the machines' keys, the watcher,
+    W&B and the alarms.
 
     Changes nothing. Yields only the result for the stack if that is missing or incomplete. Raises ExternalError if AWS cannot be queried
     about the stack.
@@ -88,11 +93,22 @@ def _checks(deployed: Deployment) -> Iterator[tuple[str, Examined]]:
         return
     outputs = stack.outputs()
     yield "secret", lambda: wrong_secret(account.secret(outputs["Secret"]), deployed.call)
+    yield from _providers(deployed, outputs)
     yield "webhook", lambda: _webhook(outputs["Url"], _texts(deployed, outputs).get(MASTER, ""))
     yield pods_check(deployed, outputs)
     yield "watcher", lambda: _watcher(deployed, f"dynamodb://{outputs['Table']}?region={account.region}")
     yield "W&B", lambda: _wandb(_texts(deployed, outputs), deployed.call)
     yield "alarms", lambda: _advice(", ".join(account.alarms(stack.parts(ALARM))))
+
+
+def _providers(deployed: Deployment, outputs: Mapping[str, str]) -> Iterator[tuple[str, Examined]]:
+    """Return a check of each provider whose credentials are in the secret. They are asked from this machine."""
+    try:
+        values = _texts(deployed, outputs)
+    except ExternalError:
+        return  # the check of the secret reports the error
+    for one in health_of(values, HardwareSpec(disk_gib=1)):
+        yield f"provider {one.name}, by the secret's key", partial(_advice, in_words(one) if one.is_wrong else "")
 
 
 def _advice(text: str) -> Advice:

@@ -1,0 +1,28 @@
+"""Options that say where credentials are stored."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from prime_train.cli.aws.stack import selected
+from prime_train.control_plane.wiring.home import Home
+from prime_train.operations.providers.github_secrets import InGitHub
+from prime_train.operations.providers.places import InAws, InHome, Place, PlaceName
+
+To = Annotated[
+    PlaceName,
+    typer.Option(
+        "--to", help="home: for serve on this machine; aws: the secret of the functions on AWS; github: the repository's environments."
+    ),
+]
+
+
+def place_of(to: PlaceName, home: Home, stack: str, region: str) -> Place:
+    match to:
+        case PlaceName.HOME:
+            return InHome(home, os.environ)
+        case PlaceName.AWS:
+            return InAws(selected(stack, region))
+        case PlaceName.GITHUB:
+            return InGitHub()

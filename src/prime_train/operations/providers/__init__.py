@@ -1,0 +1,1 @@
+"""Adds providers of machines, checks their credentials without renting anything, and says which are set up."""

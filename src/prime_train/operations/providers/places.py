@@ -1,0 +1,85 @@
+"""Where a provider's credentials are kept: in the home that `serve` reads, in the secret of a deployment to AWS, or in GitHub's secrets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from prime_train.control_plane.wiring import stored_keys
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.advice import Advice, Operation, Option, Setting
+from prime_train.core.errors import UsageError
+from prime_train.operations.aws.deployment import Deployment
+
+
+class PlaceName(StrEnum):
+    """The name of a place on the command line."""
+
+    HOME = "home"
+    AWS = "aws"
+    GITHUB = "github"
+
+
+class Place(Protocol):
+    """A place for credentials. Both methods return what was done in words, a line each."""
+
+    def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
+        """Store the credentials, by the names of their variables."""
+
+    def forget(self, names: Sequence[str]) -> Sequence[Advice]:
+        """Delete the credentials with these names."""
+
+
+@dataclass(frozen=True)
+class InHome:
+    """The home of a control plane on this machine. `environment`: that of the process, whose variables win."""
+
+    home: Home
+    environment: Mapping[str, str]
+
+    def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
+        stored_keys.keep(self.home.root, values)
+        done = [Advice(f"stored in {stored_keys.file_of(self.home.root, name)}, which only you can read (mode 0600)") for name in values]
+        if self.home.elsewhere:
+            where = f"the control plane runs elsewhere, at {self.home.elsewhere}, and does not read this home"
+            return [*done, Advice(f"{where}: commands that look for machines from here use the key; store it there, too")]
+        return [*done, self._then()]
+
+    def forget(self, names: Sequence[str]) -> Sequence[Advice]:
+        deleted = [Advice(f"deleted {path}") for path in stored_keys.forget(self.home.root, names)]
+        set_still = [name for name in names if self.environment.get(name)]
+        left = [Advice(f"{name} is still set in this environment, which wins: unset it, too") for name in set_still]
+        return [*(deleted or [Advice("nothing was stored here")]), *left, *([self._then()] if deleted else [])]
+
+    def _then(self) -> Advice:
+        if self.home.serving() is not None:
+            return Advice("a control plane serves this home now: restart it, because it reads credentials when it starts")
+        return Advice()
+
+
+@dataclass(frozen=True)
+class InAws:
+    """The secret of a deployment to AWS, from which its functions read."""
+
+    deployed: Deployment
+
+    def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
+        changed = self.deployed.account.change_secret(self._secret(), lambda before: {**before, **values})
+        what = f"the secret has new values of {', '.join(changed)}" if changed else "the secret had these values already"
+        return [Advice(f"{what}; the functions use them within five minutes")]
+
+    def forget(self, names: Sequence[str]) -> Sequence[Advice]:
+        changed = self.deployed.account.change_secret(
+            self._secret(), lambda before: {name: value for name, value in before.items() if name not in names}
+        )
+        if not changed:
+            return [Advice(f"the secret has no {' or '.join(names)}")]
+        return [Advice(f"deleted {', '.join(changed)} from the secret; the functions notice it within five minutes")]
+
+    def _secret(self) -> str:
+        outputs = self.deployed.stack.outputs()
+        if "Secret" not in outputs:
+            name = self.deployed.stack.name
+            fix = Advice(self.deployed.call(Operation.DEPLOY), " creates it; ", Option(Setting.STACK), " names another one")
+            raise UsageError(f"there is no stack {name} in region {self.deployed.account.region}", fix=fix)
+        return outputs["Secret"]
