@@ -36,6 +36,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/operations/image/build.py": {"--format", "--tag"},  # docker
     "src/prime_train/operations/image/dockerfile.py": {"--from", "--yes"},  # Dockerfile, apt-get
     "src/prime_train/operations/image/steps/install.sh": {"--quiet"},  # pip
+    "src/prime_train/operations/providers/github_secrets.py": {"--env"},  # gh
     "src/prime_train/reports/charts/svg.py": {"--again"},  # a variable of a style sheet
     "src/prime_train/trainers/prime_rl/install.py": {"--force", "--version"},  # git, uv
 }

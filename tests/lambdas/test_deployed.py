@@ -79,7 +79,25 @@ def test_the_doctor_finds_it_well_once_it_has_watched(here: Deployed) -> None:
     assert "wrong" not in words
     marks = {line[7:].partition(":")[0]: line[:5].strip() for line in words.splitlines()[1:]}
     assert f"stack {STACK}" in words.splitlines()[0]
-    assert marks == dict.fromkeys(("stack", "secret", "webhook", "pods, by the role's keys", "watcher", "alarms"), "well") | {"W&B": "off"}
+    assert marks == dict.fromkeys(
+        ("stack", "secret", "provider prime, by the secret's key", "webhook", "pods, by the role's keys", "watcher", "alarms"), "well"
+    ) | {"W&B": "off"}
+
+
+def test_a_provider_is_added_to_the_secret_and_the_doctor_asks_it_with_that_key(here: Deployed) -> None:
+    to_aws = ("prime", "--to", "aws", "--stack", STACK)
+    key = {"PRIME_API_KEY": here.fake.api_key, "PRIME_API_BASE_URL": here.fake.url}
+    wrong = prime_train({**here.env, **key, "PRIME_API_KEY": "pit_" + "no" * 12}, "provider", "add", *to_aws)
+    assert (wrong.returncode, "nothing was stored" in wrong.stderr) == (4, True)
+    assert "deleted PRIME_API_KEY from the secret" in output(here.env, "provider", "remove", *to_aws)
+    assert "lacks PRIME_API_KEY" in prime_train(here.env, "doctor", "--stack", STACK).stdout
+    done = output({**here.env, **key}, "provider", "add", *to_aws)
+    assert "the secret has new values of PRIME_API_KEY" in done
+    assert here.fake.api_key not in done
+    assert "\nwell   provider prime, by the secret's key\n" in prime_train(here.env, "doctor", "--stack", STACK).stdout
+    assert (
+        "there is no stack other" in prime_train({**here.env, **key}, "provider", "add", "prime", "--to", "aws", "--stack", "other").stderr
+    )
 
 
 def test_a_heartbeat_goes_through_the_address_into_the_table(here: Deployed) -> None:
