@@ -96,6 +96,9 @@ TABLE = {
     "prime_train.adapters.pods_local": adapter("psutil"),
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
+    "prime_train.adapters.pods_kubernetes": Row(
+        (CORE, ESTIMATE, PORTS, HTTP, RENTAL, "prime_train.adapters.provisioning"), ("pydantic", "yaml")
+    ),
     "prime_train.adapters.pods_lambda": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     RENTAL: adapter("pydantic"),

@@ -14,6 +14,7 @@ OPTIONAL = "the library is an extra, or only there for some platforms, and most 
 ALLOWED = {
     "src/prime_train/__init__.py": (1, FAST),
     "src/prime_train/adapters/bucket/open.py": (1, CHOSEN),
+    "src/prime_train/adapters/pods_kubernetes/provider.py": (2, OPTIONAL),
     "src/prime_train/configs/parsing/__init__.py": (2, FAST),
     "src/prime_train/configs/parsing/trainer_files.py": (1, FAST),
     "src/prime_train/configs/run_config.py": (1, FAST),

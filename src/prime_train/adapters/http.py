@@ -9,12 +9,14 @@ response that repeats it. Exceptions of the underlying libraries hold the comple
 
 import json
 import socket
+import ssl
 import time
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -71,16 +73,17 @@ class Answer:
 
 
 class Http:
-    """Client of the server at `url`, authenticated with `key` as a bearer token, or as the password of `user` if one is given. Thread-safe.
+    """Client of the server at `url`, authenticated with `key` as a bearer token, or as the password of `user` if one is given. `tls`: the
+    authorities to trust instead of the public ones, and a certificate of the client's own. Thread-safe.
 
     `ask` returns a response of any status. It raises TemporaryError if no response, or only part of one, arrived; it is then unknown
     whether a changing request took effect. Its subclass NoSuchHost, and PermanentError, mean that nothing was sent.
     """
 
-    def __init__(self, url: str, *, key: str = "", user: str = "", pause_s: float = PAUSE_S) -> None:
+    def __init__(self, url: str, *, key: str = "", user: str = "", pause_s: float = PAUSE_S, tls: ssl.SSLContext | None = None) -> None:
         self._url, self._secrets = url.rstrip("/"), _as_sent(key, user)
         self._host = _host(url)
-        self._session = _session(pause_s)
+        self._session = _session(pause_s, tls)
         self._session.auth = _Header(f"{'Basic' if user else 'Bearer'} {self._secrets[0]}") if key else None
         self._session.trust_env = not is_loopback(url)  # a proxy cannot lead back to this machine
 
@@ -179,7 +182,27 @@ class _Header(AuthBase):
         return request
 
 
-def _session(pause_s: float) -> requests.Session:
+class _OwnTls(HTTPAdapter):
+    """Connections that trust the authorities of `tls` and no others: neither the public ones nor those of REQUESTS_CA_BUNDLE."""
+
+    def __init__(self, tls: ssl.SSLContext, retry: Retry) -> None:
+        self._tls = tls
+        super().__init__(max_retries=retry, pool_maxsize=CONNECTIONS_MAX)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options, ssl_context=self._tls)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        return super().proxy_manager_for(proxy, **options, ssl_context=self._tls)
+
+    def cert_verify(self, conn: Any, url: str, verify: object, cert: object) -> None:
+        conn.cert_reqs, conn.ca_certs, conn.ca_cert_dir = "CERT_REQUIRED", None, None
+
+    def build_connection_pool_key_attributes(self, request: requests.PreparedRequest, verify: object, cert: object = None) -> Any:
+        return super().build_connection_pool_key_attributes(request, verify=True, cert=None)
+
+
+def _session(pause_s: float, tls: ssl.SSLContext | None) -> requests.Session:
     retry = Retry(
         total=RETRIES_MAX,
         redirect=0,
@@ -193,6 +216,8 @@ def _session(pause_s: float) -> requests.Session:
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie of one thread's response may reach another's request
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry, pool_maxsize=CONNECTIONS_MAX))
+    if tls is not None:
+        session.mount("https://", _OwnTls(tls, retry))
     return session
 
 

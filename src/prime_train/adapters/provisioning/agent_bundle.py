@@ -22,6 +22,8 @@ from prime_train.ports import PermanentError
 DISTRIBUTION = "prime-train"
 PACKAGES = ("prime_train", "prime_agent")
 PINS = "runtime.txt"
+BRING_UP = Path(__file__).with_name("bring_up.sh")
+"""The script that installs the agent on a machine and starts it."""
 PINS_INSIDE = f"prime_train/adapters/provisioning/{PINS}"
 FILES_MAX = 5_000
 MADE = (1980, 1, 1, 0, 0, 0)

@@ -1,6 +1,7 @@
 # Brings the agent up on this machine: sh -s -- look|up ATTEMPT DIGEST PYTHON IMAGE DISK...
+# Or, as the first process of a container, becomes the agent: sh bring_up.sh first - DIGEST PYTHON IMAGE TICKET FILES DISK
 #
-# It comes by standard input, over a connection that may end at any byte. So all of it is functions, and only the last line does anything:
+# By SSH it comes by standard input, over a connection that may end at any byte. So all of it is functions, and only the last line does anything:
 # half a script does nothing. Whatever it is asked may be asked again, after any part of it was done, and by two at once.
 #
 #   ~/.prime-train/files-DIGEST/    a wheel and the pins of what it depends on; each is there whole or not at all
@@ -30,7 +31,27 @@ main() {
   case $verb in
     look) look ;;
     up) up "$@" ;;
+    first) first "$@" ;;
   esac
+}
+
+# A container's end is announced by a signal to its first process, which therefore has to be the agent, and not a shell that waits for it.
+# FILES is a folder with what look would have been sent; a wheel is in parts there, because a Secret has a largest size.
+first() {
+  ticket=$1 parts=$2 disk=$3
+  root=$disk/.prime-train
+  files=$root/files-$digest venv=$root/venv-$digest
+  if is_in_image; then
+    python=$image/venv/bin/python
+  else
+    mkdir -p "$files" || later "$files cannot be made"
+    cat "$parts"/wheel.* >"$files/$(cat "$parts/wheel-name")" && cat "$parts/runtime.txt" >"$files/runtime.txt" ||
+      later "$files cannot be written to"
+    (install) || exit
+    python=$venv/bin/python
+  fi
+  umask "$mask"
+  exec "$python" -I -m prime_agent.main --ticket "$ticket" --disk "$disk/attempt"
 }
 
 look() {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.adapters.provisioning.agent_bundle import pack
+from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
 from prime_train.adapters.ssh import Address, CommandResult, KnownHosts, LoginKey, Shell, connect
 from prime_train.core.image.contents import FOLDER
 from prime_train.core.wire import Ticket
@@ -19,7 +19,6 @@ from prime_train.ports import PermanentError, TemporaryError
 DISKS = ("/workspace", "/ephemeral", "~")
 INSTALL_S_MAX = 900.0
 LATER, NEVER = 75, 78
-_SCRIPT = Path(__file__).with_name("bring_up.sh")
 _LOOKED = re.compile(r"^(running|installed|bare)$", re.MULTILINE)
 
 
@@ -78,7 +77,7 @@ class AgentPusher:
 
     def _script(self, shell: Shell, verb: str, attempt: str, digest: str) -> CommandResult:
         words = ("sh", "-s", "--", verb, attempt, digest, self._recipe.python, self._recipe.image, *self._recipe.disks)
-        return shell.run(shlex.join(words), stdin=_SCRIPT.read_bytes(), limit_s=INSTALL_S_MAX)
+        return shell.run(shlex.join(words), stdin=BRING_UP.read_bytes(), limit_s=INSTALL_S_MAX)
 
     def _send(self, shell: Shell) -> None:
         parcel, before_bytes = pack(), 0

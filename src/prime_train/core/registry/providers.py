@@ -47,6 +47,17 @@ PROVIDERS: dict[str, ProviderKind] = {
         documentation="https://docs.lambda.ai",
         image_advice="machines of Lambda Cloud start from its own image, Lambda Stack; delete this key",
     ),
+    "kubernetes": ProviderKind(
+        "prime_train.adapters.pods_kubernetes.provider:KubernetesProvider",
+        "Kubernetes",
+        credentials=("PRIME_TRAIN_KUBERNETES",),
+        advice="set PRIME_TRAIN_KUBERNETES to a file with settings, or PRIME_TRAIN_PROVIDER=kubernetes to use kubectl's context as it is",
+        documentation="https://kubernetes.io/docs",
+        image_forms=(ImageForm.REFERENCE,),
+        image_advice=(
+            "Kubernetes starts pods from images in a registry and knows no other names for them; write registry/name@sha256:DIGEST"
+        ),
+    ),
 }
 
 

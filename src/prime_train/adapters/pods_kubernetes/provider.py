@@ -1,0 +1,86 @@
+"""The port `Provider` on Kubernetes. There is no account to watch, and nothing is reached by SSH."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from prime_train.adapters.http import is_loopback
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
+from prime_train.adapters.pods_kubernetes.kubeconfig import find_cluster
+from prime_train.adapters.pods_kubernetes.manifests import Agent
+from prime_train.adapters.pods_kubernetes.offers import PROVIDER
+from prime_train.adapters.pods_kubernetes.pods import KubernetesPods, all_pods
+from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, TITLE, Settings, read_settings
+from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
+from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.ports import Provider, ProviderContext, TemporaryError
+
+NAMESPACE_UID = "PRIME_TRAIN_KUBERNETES_NAMESPACE"
+WORDS = AccountWords(TITLE, NAMESPACE_UID)
+
+
+class KubernetesProvider(Provider):
+    """Jobs in a namespace of a cluster."""
+
+    def __init__(self, context: ProviderContext) -> None:
+        self._context = context
+
+    def pods(self) -> KubernetesPods:
+        return self._pods
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        return KubernetesPods(self._client, self._settings, agent=Agent).offers(hardware)
+
+    def all_pods(self) -> Sequence[Pod]:
+        return list(all_pods(self._client))
+
+    def unreachable_reason(self) -> str:
+        """Return why pods could not reach this control plane; empty if they could, or if the cluster runs on this machine."""
+        return "" if is_loopback(self._client.url) else self._context.unreachable_reason()
+
+    @cached_property
+    def _pods(self) -> KubernetesPods:
+        context = self._context
+        memory = InStore(context.store(), PROVIDER) if context.store is not None else InFile(context.root / "kubernetes-namespace")
+        return KubernetesPods(
+            self._client,
+            self._settings,
+            agent=self._agent,
+            bring_up=_bring_up,
+            mark=Mark.of(context.master),
+            owner=Owner(self._names, memory, WORDS, named=context.environment.get(NAMESPACE_UID, "").strip()),
+            closed=self.unreachable_reason() if context.may_rent else "",
+        )
+
+    def _names(self) -> Iterator[str]:
+        """Yield the name of what the machines belong to: the namespace's uid."""
+        uid = self._client.namespace_uid()
+        if not uid:
+            raise TemporaryError(f"the cluster has no namespace {self._client.namespace}; check that the kubeconfig is of the same cluster")
+        yield f"namespace:{uid}"
+
+    def _agent(self) -> Agent:
+        python = self._context.environment.get(POD_PYTHON, "").strip()
+        if python:
+            return Agent(python)
+        # An image that has the agent needs neither its files nor what the package of those imports.
+        from prime_train.adapters.provisioning.agent_bundle import pack
+
+        parcel = pack()
+        return Agent("", tuple(parcel.files.items()), parcel.digest)
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return read_settings(self._context.environment)
+
+    @cached_property
+    def _client(self) -> KubernetesClient:
+        return KubernetesClient(find_cluster(self._settings, self._context.environment))
+
+
+def _bring_up() -> bytes:
+    from prime_train.adapters.provisioning.agent_bundle import BRING_UP
+
+    return BRING_UP.read_bytes()
