@@ -28,6 +28,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
     "src/prime_train/configs/templates/own_script.py": {"--config", "--out", "--output"},  # trainers
     "src/prime_train/adapters/pods_local/__init__.py": {"--disk"},  # the agent's own
+    "src/prime_train/adapters/pods_kubernetes/manifests.py": {"--disk"},  # the agent's own
     "src/prime_train/adapters/provisioning/bring_up.sh": {"--disk", "--python", "--quiet", "--version"},  # the agent's own, uv, pip, Python
     "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format", "--verify"},  # git
     "src/prime_train/adapters/prime_rl_validators/dependencies.py": {"--python"},  # uv

@@ -161,10 +161,10 @@ class Survey:
         usd = count * pool.usd_per_gpu_hour if count else pool.usd_per_hour
         disk_gib = VOLUME_GIB_MAX if self.settings.storage_class else max([pool.disk_gib, *(int(free[DISK] / GIB) for free in left)])
         offer = replace(self._offer(kind, f"{place}:{count}", count, disk_gib, hardware), usd_per_hour=usd)
-        terms: tuple[Expression, ...] = tuple({"key": key, "operator": "In", "values": [value]} for key, value in pool.node_selector.items())
+        term: tuple[Expression, ...] = tuple({"key": key, "operator": "In", "values": [value]} for key, value in pool.node_selector.items())
         tolerations = _tolerations((*self.settings.tolerations, *pool.tolerations), pool.spot, bool(count))
         slots = sum(times(free, need.requests()) for free in left) + max(0, new - unplaced)
-        return Machine(offer, need, (terms,), tolerations, slots, self._volume_gib(hardware), grows=True)
+        return Machine(offer, need, (term,), tolerations, slots, self._volume_gib(hardware), grows=True)
 
     def _left(self, place: str, nodes: Sequence[Free]) -> tuple[list[Resources], int]:
         """Return what is free on each node once our own waiting Jobs have got theirs, and how many of these fit on none."""
