@@ -10,7 +10,7 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-trainers trainers tools lint bench lock clean
+.PHONY: help install demo test test-trainers test-kubernetes trainers tools lint bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,27 @@ trainers: $(TOOLS)/trainers/.installed $(TOOLS)/trainers-rl/.installed ## what `
 
 test-trainers: install trainers ## train with the real libraries that the kinds of trainers are for, on the CPU
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10 tests/trainers_real $(if $(PRIME_TRAIN_TESTS_QUICK),-m "not exhaustive")
+
+# The programs of a Kubernetes cluster: three are built from Kubernetes' own Go module, once; etcd comes from the system's packages.
+KUBERNETES := kube-apiserver kube-controller-manager kube-scheduler
+test-kubernetes: install $(TOOLS)/kubernetes/.installed ## test with the real control plane of Kubernetes; it is built once, in about ten minutes
+	@command -v etcd >/dev/null || echo "there is no etcd: on Debian and Ubuntu, apt-get install etcd-server" >&2
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations 10 tests/kubernetes
+
+# Without Go the tests are skipped, and say so.
+CONTROL_PLANE := tests/kubernetes/control_plane
+$(TOOLS)/kubernetes/.installed: $(CONTROL_PLANE)/go.mod $(CONTROL_PLANE)/go.sum
+	@mkdir -p $(@D)
+	@if ! command -v go >/dev/null; then echo "Kubernetes is built with Go, and there is none" >&2; exit 0; fi; \
+	version=$$(awk '$$2 == "k8s.io/kubernetes" { print $$3 }' $(CONTROL_PLANE)/go.mod); \
+	out=$$(cd $(@D) && pwd); \
+	echo "building Kubernetes $$version; the first time this takes about ten minutes and 5 GB of Go's build cache"; \
+	for name in $(KUBERNETES); do \
+	  echo "building $$name"; \
+	  (cd $(CONTROL_PLANE) && CGO_ENABLED=0 GOFLAGS=-mod=readonly go build -o "$$out/$$name" \
+	    -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" "k8s.io/kubernetes/cmd/$$name") || exit 1; \
+	done; \
+	touch $@
 
 # Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
 ACT := github.com/nektos/act@v0.2.87
