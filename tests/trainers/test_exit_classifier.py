@@ -272,6 +272,27 @@ def test_only_consequences_name_the_consequence() -> None:
     assert classify(PEERS[1:2], BUILT_IN, code=-6)[0] is Cause.COLLECTIVE_TIMEOUT
 
 
+LOST = "[rank1]: RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23456"
+
+
+@pytest.mark.parametrize("lines", [["[rank0]: KeyError: 'labels'", LOST], [LOST, "[rank0]: KeyError: 'labels'"]])
+def test_a_mistake_on_one_rank_outranks_the_lost_connections_of_the_others(lines: list[str]) -> None:
+    assert classify([*lines, *FAILED_BLOCK], BUILT_IN, code=1) == (Cause.TRAINER_ERROR, "KeyError: 'labels'")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443)",
+        "torch.distributed.DistBackendError: watchdog",
+        "TimeoutError",
+        "ValueError: no batch; retrying",
+    ],
+)
+def test_what_follows_from_a_lost_connection_does_not_hide_it(line: str) -> None:
+    assert classify([line, LOST, "RuntimeError: the engine has stopped"], BUILT_IN, code=1)[0] is Cause.NETWORK_ERROR
+
+
 def test_an_unknown_failure_shows_the_last_meaningful_line() -> None:
     lines = ["RuntimeError: training loop stopped unexpectedly", *FAILED_BLOCK]
     assert classify(lines, BUILT_IN, code=1) == (Cause.TRAINER_ERROR, "RuntimeError: training loop stopped unexpectedly")

@@ -1,10 +1,12 @@
 """The cause of a trainer's end, from its last lines of output and its exit code.
 
 A failure produces many lines, and most of them describe its consequences. So lines are ranked by strength, not by position: the earliest
-line of the greatest strength names the cause. A signal that ended the trainer is stronger evidence than a hint and weaker than a root
+line of the greatest strength names the cause. An exception that no rule knows outranks the complaints of other ranks about a lost
+connection, which are its consequences. A signal that ended the trainer is stronger evidence than a hint and weaker than a root
 cause. torchrun always exits with code 1; how its workers really ended is in its output.
 """
 
+import re
 import signal
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +20,13 @@ LINE_SHOWN_MAX = 500
 
 _HANDLED = r"(?i)\b(retrying|will retry|trying again|trying the next|falling back|skipping this|attempt \d+ (of|/) ?\d+)\b"
 _ERROR = r"^[\w.]*(Error|Exception|Exit|Interrupt)(: |$)|^(error|ERROR|fatal|FATAL): "
+_CONNECTION = (
+    r"(?i)connect|timeout|network|socket|protocol|remote|dist(ributed|backend|network|store)|rendezvous|pipe|cancel|interrupt|exit"
+)
+"""Kinds of exceptions that may themselves follow from a lost connection."""
+_RAISED_WHEN_CUT_OFF = frozenset(("RuntimeError", "OSError"))
 _LAUNCHER = r"^torch\.distributed\.elastic\S*(ChildFailed|Signal)"
+_EXCEPTION = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception))(?:: |$)")
 _NOISE = r"^\W*$|ChildFailedError|^\s*(time|host|rank|exitcode|error_file|traceback)\s+: |^(Root Cause|Failures|<NO_OTHER)|FAILED$"
 
 _SIGNALS: dict[int, Cause] = {
@@ -57,6 +65,8 @@ def classify(
     by_code = _by_code(code)
     if by_code is not None:
         return by_code, ended
+    if best and best[0].strength is EvidenceStrength.CONSEQUENCE and (unknown := _unknown_exception(tail, rules, resumed=resumed)):
+        return Cause.TRAINER_ERROR, unknown[:LINE_SHOWN_MAX]
     if best:
         return best[0].cause, best[1][:LINE_SHOWN_MAX]
     return Cause.TRAINER_ERROR, _last_words(tail, ended)
@@ -65,6 +75,22 @@ def classify(
 def _strongest(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[LogRule, str] | None:
     """Return the earliest line of the greatest strength, with its rule; None if no rule matches any line."""
     return min(_all_fired(tail, rules, resumed=resumed), key=lambda found: found[0].strength, default=None)
+
+
+def _unknown_exception(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> str | None:
+    """Return the first exception in `tail` that no rule matches and that no lost connection explains; None if there is none. A RuntimeError
+    or OSError explains nothing if it comes after a line that a rule matches, because libraries raise it also when they are cut off."""
+    is_first = True
+    for line in tail:
+        if _fired(line, rules, resumed=resumed) is not None:
+            is_first = False
+            continue
+        exception = _EXCEPTION.match(line)
+        if exception is None or found_in(_CONNECTION, exception[1]) or found_in(_LAUNCHER, line) or found_in(_HANDLED, line):
+            continue
+        if is_first or exception[1] not in _RAISED_WHEN_CUT_OFF:
+            return line
+    return None
 
 
 def _all_fired(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> Iterator[tuple[LogRule, str]]:
