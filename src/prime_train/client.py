@@ -354,15 +354,15 @@ class Run:
         hours: float | None = None,
         deadline: str | None = None,
         config: str | Path | None = None,
+        name: str | None = None,
     ) -> RunStatus:
         """Continue a run that has ended from its newest checkpoint.
 
         `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together. `config`: a config to continue
-        with, read now together with its code. Raises UsageError if the run is not over, a limit is invalid or its budget is spent, and
-        InvalidConfig if the config has mistakes.
-        """
+        with, read now together with its code; `name`: the run's name, if it differs from that in `config`. Raises UsageError if the run is
+        not over, a limit is invalid or its budget is spent, and InvalidConfig if the config has mistakes."""
         limits = limits_of(usd=usd, hours=hours, deadline=deadline)
-        resume(self._home, self.id, limits, config=Path(config) if config is not None else None)
+        resume(self._home, self.id, limits, config=Path(config) if config is not None else None, called=name)
         return self.status()
 
     def archive(self, *, undo: bool = False) -> RunStatus:

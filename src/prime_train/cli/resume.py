@@ -10,6 +10,7 @@ from prime_train.cli.arguments import Quiet
 from prime_train.cli.findings import terminal as findings
 from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
 from prime_train.operations.launching.launch import Unfit
@@ -25,6 +26,10 @@ def resume(
     config: Annotated[
         Path | None, typer.Option(help="Resume with this changed config and with the current code.", show_default=False)
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the run, if it was launched with another name than that in --config.", show_default=False),
+    ] = None,
     quiet: Quiet = False,
 ) -> Exit:
     """Resume an ended run.
@@ -33,8 +38,10 @@ def resume(
     with, or with those of --config.
     """
     home = Home.of(os.environ)
+    if name is not None and config is None:
+        raise UsageError("--name says under which name --config is read, and there is no --config", fix="give both, or neither")
     try:
-        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config)
+        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config, called=name)
     except Unfit as error:
         return _unfit(error)
     if quiet:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_train.configs.parsing import read_config
 from prime_train.control_plane.wiring.home import Home
-from prime_train.core.advice import Advice, Call, Operation, Setting
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.budget import Limit
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
@@ -13,6 +13,7 @@ from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.run import Event, IllegalMove, Run, move
 from prime_train.core.text.deadline import parse_deadline
+from prime_train.core.text.safe import neutralized
 from prime_train.core.text.sizes import NUMBER_MAX
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for
@@ -36,16 +37,18 @@ def limits_of(*, usd: float | None, hours: float | None, deadline: str | None) -
     return {limit: value for limit, value in given.items() if value is not None}
 
 
-def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None) -> RunRecord:
+def resume(
+    home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None, called: str | None = None
+) -> RunRecord:
     """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
-    current code, replaces the run's.
+    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch.
 
     Raises UsageError if there is no such run, it has not ended, or its budget is spent; Unfit if the config has errors; and ExternalError
     if an external service fails.
     """
     store = home.store()
     try:
-        renewed = _renewed(home, find(store, name).run, config) if config is not None else None
+        renewed = _renewed(home, find(store, name).run, config, called) if config is not None else None
         return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed))
     except IllegalMove as error:
         raise impossible(error) from error
@@ -54,7 +57,7 @@ def resume(home: Home, name: str, limits: Mapping[Limit, float | str], *, config
         raise UsageError(f"{config or name}: {error}", fix=fix) from error
 
 
-def _renewed(home: Home, run: Run, config: Path) -> Renewed:
+def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
     """Check the config as for a launch and upload its code. The code is stored under a key of its own, so that nothing changes for the run
     until it is resumed. Raises Unfit if the config has errors."""
     read = read_config(config)
@@ -65,9 +68,12 @@ def _renewed(home: Home, run: Run, config: Path) -> Renewed:
     found, _ = found_for(read, spec, home)
     if has_errors(found):
         raise Unfit(found)
-    if read.spec.name != run.spec.name:
+    if (called or read.spec.name) != run.spec.name:
+        own = "give the run's own config; if it was launched from this one under another name, give that, too: "
+        what = f"{config} is the config of {read.spec.name}" if called is None else f"the name {neutralized(called[:80])!r} was given"
+        options = (Option(Setting.CONFIG, str(config)), Option(Setting.NAME, run.spec.name))
         raise UsageError(
-            f"{config} is the config of {read.spec.name}, but {run.run_id} is a run of {run.spec.name}", fix="give the run's own config"
+            f"{what}, but {run.run_id} is a run of {run.spec.name}", fix=Advice(own, Call(Operation.RESUME, run.run_id, options))
         )
     renewed = Renewed(spec, "")
     move(run, Event.RESUME)

@@ -45,10 +45,17 @@ def test_a_run_is_compared_with_the_base_branch_and_what_is_not_met_is_an_exit_c
     assert [one["outcome"] for one in found["requirements"]] == ["not met", "not met"]
 
 
+def test_what_is_required_but_cannot_be_judged_yet_is_an_exit_code_too(shell: Inside) -> None:
+    ended(shell, "first-aaaaa", "2.5", base="main", require=["loss <= base"])
+    done = shell.run("compare", "first-aaaaa")
+    assert done.returncode == 1
+    assert "there is no base run to compare with" in done.stdout
+
+
 def test_any_two_runs_are_compared_by_name(shell: Inside) -> None:
     ended(shell, "one-aaaaa", "2.0", require=["loss <= base"])
     ended(shell, "two-aaaaa", "nan")
-    assert shell.run("compare", "one-aaaaa", "two-aaaaa").returncode == 0
+    assert shell.run("compare", "one-aaaaa", "two-aaaaa").returncode == 1, "a number that is not finite is no limit"
     assert "not finite" in shell.ok("compare", "two-aaaaa", "one-aaaaa")
     alone = shell.run("compare", "one-aaaaa")
     assert alone.returncode == 2

@@ -77,6 +77,20 @@ def test_a_config_that_is_wrong_or_another_runs_changes_nothing(shell: Inside, c
     assert (stored(shell).state, stored(shell).spec) == (RunState.FAILED, before.spec)
 
 
+def test_a_run_that_was_launched_under_another_name_is_resumed_with_its_config_and_that_name(shell: Inside) -> None:
+    failed(shell)
+    config = shell.config(CONFIG.replace("name: small", "name: other").replace("--batch-size 8", "--batch-size 4"))
+    refused = shell.run("resume", "small-1", "--config", config)
+    assert refused.returncode == 2
+    fix = refused.stderr.split("fix: ")[1].split("prime-train ")[1].split("\n")[0].split()
+    assert fix == ["resume", "small-1", "--config", config, "--name", "small"]
+    wrong = shell.run("resume", "small-1", "--config", config, "--name", "smal")
+    assert "the name 'smal' was given, but small-1 is a run of small" in wrong.stderr
+    assert shell.run("resume", "small-1", "--name", "small").returncode == 2
+    assert "queued again" in shell.ok(*fix)
+    assert (stored(shell).spec.name, "--batch-size 4" in stored(shell).spec.trainer.command) == ("small", True)
+
+
 def test_a_config_that_ends_before_the_newest_checkpoint_is_refused_and_no_step_reads_118_of_20(shell: Inside) -> None:
     failed(shell, durable_step=118)
     done = shell.run("resume", "small-1", "--config", shell.config())

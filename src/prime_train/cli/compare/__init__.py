@@ -26,7 +26,7 @@ def compare(
 
     Without BASE, a run of a pull request is compared with the newest run of its config on the base branch, as in the comment on the pull
     request, and any other run with the newest earlier one from its branch. The exit code is 1 if a line under require in the config is not
-    met.
+    met, or cannot be judged yet.
     """
     home = Home.of(os.environ)
     found = compare_runs(home, run, base)
@@ -41,4 +41,4 @@ def compare(
         console().print(table)
         for reason in reasons_of(found):
             console().print(reason)
-    return Exit.FINDINGS if found.outcome is Met.NOT_MET else Exit.OK
+    return Exit.FINDINGS if found.outcome in (Met.NOT_MET, Met.PENDING) else Exit.OK
