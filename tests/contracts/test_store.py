@@ -654,7 +654,9 @@ def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) ->
     assert store.watch() == Watch()
     assert not store.save_watch(Watch(version=2), version=1)
     inbound = Breaker(State.HALF_OPEN, since_s=3, failing_s=2, works_since_s=3)
-    first = Watch(version=1, last_sweep_s=1, inbound=inbound, fell_s={RUN_ID: 2}, members=frozenset({RUN_ID, "other"}))
+    first = Watch(
+        version=1, last_sweep_s=1, inbound=inbound, fell_s={RUN_ID: 2}, members=frozenset({RUN_ID, "other"}), providers={"prime": inbound}
+    )
     assert store.save_watch(first, version=0)
     assert not store.save_watch(Watch(version=1, last_sweep_s=9), version=0)
     assert store.watch() == first

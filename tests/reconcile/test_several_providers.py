@@ -4,7 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.pods_memory import MemoryPods
+from prime_train.control_plane.reconcile.observe import see
 from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.breaker import State
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
@@ -17,12 +19,16 @@ from tests.reconcile.ports import Outside
 
 
 class Market(MemoryPods):
-    """One provider of several. `error` is raised by its create call, `down` by its list and offers."""
+    """One provider of several. `error` is raised by its create call, `down` by its list and offers, `unlisted` by its list. `asked`: how
+    often it was asked for offers."""
 
     error: Exception | None = None
     down: Exception | None = None
+    unlisted: Exception | None = None
+    asked = 0
 
     def offers(self, hardware: HardwareSpec) -> list[Offer]:
+        self.asked += 1
         self._fail()
         return list(super().offers(hardware))
 
@@ -32,6 +38,8 @@ class Market(MemoryPods):
         return super().create(name, offer, hardware)
 
     def list(self) -> "list[Pod]":
+        if self.unlisted is not None:
+            raise self.unlisted
         self._fail()
         return list_of(super().list())
 
@@ -86,6 +94,37 @@ def test_a_provider_that_does_not_answer_keeps_no_run_from_the_offers_of_others(
     prime.down = TemporaryError("503")
     w.settle()
     assert (len(prime._rented), len(other.list())) == (0, 1)
+
+
+def test_a_provider_whose_list_fails_is_not_rented_from_while_there_is_another_and_is_again_when_it_answers() -> None:
+    w, prime, other = two_markets()
+    prime.unlisted = TemporaryError("503")
+    w.settle()
+    assert (prime.asked, len(prime._rented), len(other.list())) == (0, 0, 1)
+    prime.unlisted, other.error = None, NoCapacity("sold out")
+    for pod in other.list():
+        other.preempt(pod.pod_id)
+    w.sweeps(300)
+    assert w.run().attempts[-1].offer.provider == "prime"
+
+
+def test_a_machine_whose_own_provider_was_down_gets_its_agent_before_it_counts_as_late_and_those_of_others_do_not_wait() -> None:
+    w, prime, _ = two_markets()
+    w.world = replace(w.world, providers={"prime", "other"})
+    w.settle()
+    launched_s = w.run().attempts[0].launched_s
+    prime.unlisted = TemporaryError("503")
+    w.sweeps(1200)
+    watch = w.store.watch()
+    assert set(watch.down_since_s) == {"prime"}
+    assert watch.provider.state is State.CLOSED
+    assert w.run().attempt == 1, "no watcher could tell whether it needs an agent"
+    prime.unlisted = None
+    w.after(30).sweep()
+    hearing = see(w.world, w.now_s).hearing
+    assert hearing.boot_since_s(launched_s, "prime") > launched_s
+    assert hearing.boot_since_s(launched_s, "other") <= launched_s
+    assert w.store.watch().down_since_s == {}
 
 
 def test_a_machine_whose_provider_does_not_answer_is_not_replaced_while_one_of_another_is() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
@@ -17,6 +18,8 @@ from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import Account, ExternalError, PartlyListed, PermanentError, Pods, TemporaryError
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 
@@ -25,6 +28,7 @@ class PodsByProvider:
 
     def __init__(self, providers: Mapping[str, Pods], defaults: Sequence[str]) -> None:
         self._providers, self._defaults = dict(providers), tuple(defaults)
+        self._unlisted: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -32,22 +36,30 @@ class PodsByProvider:
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         """Return the offers of all providers that the run names, or of the default ones. A provider that does not answer, or is not set up
-        here, only leaves its own offers out. Raises what the first one raised if none answers."""
-        return offers_of({name: partial(self._offers, name) for name in allowed_providers(hardware) or self._defaults}, hardware)
+        here, only leaves its own offers out. Raises what the first one raised if none answers.
+
+        A provider that could not list its pods last is not asked while there are others: waiting for it would delay them, and a machine
+        that it rents could not be found if the response to the create call is lost."""
+        names = allowed_providers(hardware) or self._defaults
+        answering = [name for name in names if name not in self._unlisted]
+        if answering and len(answering) < len(names):
+            log.warning("the offers of %s are left out: its machines could not be listed", " and ".join(self._unlisted.intersection(names)))
+        return offers_of({name: partial(self._offers, name) for name in answering or names}, hardware)
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         return _with_id(offer.provider, self._of(offer.provider).create(name, offer, hardware))
 
     def list(self) -> Sequence[Pod]:
-        """Return the pods of all providers. Raises PartlyListed if some could not be listed, because a partial list would look complete,
-        and what the only one raised if there is only one."""
+        """Return the pods of all providers, queried side by side. Raises PartlyListed if some could not be listed, because a partial list
+        would look complete, and what the only one raised if there is only one."""
         listed: list[Pod] = []
         failed: dict[str, ExternalError] = {}
-        for name, pods in self._providers.items():
+        for name, answer in _side_by_side({name: pods.list for name, pods in self._providers.items()}).items():
             try:
-                listed += [_with_id(name, pod) for pod in pods.list()]
+                listed += [_with_id(name, pod) for pod in answer()]
             except ExternalError as error:
                 failed[name] = error
+        self._unlisted = frozenset(failed)
         if failed and len(self._providers) == 1:
             raise next(iter(failed.values()))
         if failed:
@@ -87,19 +99,24 @@ def offers_of(providers: Mapping[str, Callable[[HardwareSpec], Sequence[Offer]]]
     what the first one raised if all fail."""
     if len(providers) == 1:
         return [offer for offers in providers.values() for offer in offers(hardware)]
-    with ThreadPoolExecutor(max(1, len(providers))) as pool:
-        asked = {name: pool.submit(offers, hardware) for name, offers in providers.items()}
     found: list[Offer] = []
     failed: list[ExternalError] = []
-    for name, answer in asked.items():
+    for name, answer in _side_by_side({name: partial(offers, hardware) for name, offers in providers.items()}).items():
         try:
-            found += answer.result()
+            found += answer()
         except ExternalError as error:
             log.warning("the offers of %s are left out: %s", name, error)
             failed.append(error)
     if failed and len(failed) == len(providers):
         raise failed[0]
     return found
+
+
+def _side_by_side(calls: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
+    """Make the calls at the same time, and return functions that return their results, or raise what they raised."""
+    with ThreadPoolExecutor(max(1, len(calls))) as pool:
+        asked = {name: pool.submit(call) for name, call in calls.items()}
+    return {name: answer.result for name, answer in asked.items()}
 
 
 class AccountOfOne:

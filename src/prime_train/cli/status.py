@@ -19,6 +19,7 @@ from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
+from prime_train.operations.providers.down import down
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
 from prime_train.operations.status import RunList, is_left_alone, is_settled, status_with_success, statuses
@@ -153,7 +154,10 @@ def _shown(view: _View) -> RenderableType:
             shown = Group(
                 shown, Text(f"{found.left_out:,} older runs are not shown; --limit {found.left_out + len(found.runs)} shows them")
             )
-    return Group(shown, Text(), Text(worded(UNSERVED), style="bold yellow")) if is_left_alone(view.home, found) else shown
+    warnings = [f"{text[0].upper()}{text[1:]}." for text in down(view.store).values()] if found.goes_on else []
+    if is_left_alone(view.home, found):
+        warnings.append(worded(UNSERVED))
+    return Group(shown, Text(), *(Text(text, style="bold yellow") for text in warnings)) if warnings else shown
 
 
 def _nothing(view: _View, archived: int) -> str:

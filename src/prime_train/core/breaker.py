@@ -1,4 +1,4 @@
-"""Six circuit breakers with one transition table that decide when silence proves nothing.
+"""Circuit breakers with one transition table that decide when silence proves nothing.
 
 Four breakers represent the paths that a heartbeat takes, and that a machine needs before its first one:
 
@@ -7,7 +7,8 @@ Four breakers represent the paths that a heartbeat takes, and that a machine nee
   until the newest of them arrived, and no longer.
 - `answers`: responses of the webhook reach the sender. Only the canary measures this. Without responses no new machine gets what it needs
   to start.
-- `provider`: the provider's list of pods can be read. Without it no agent is put on a machine.
+- `provider`: a list of pods can be read. Without it no agent is put on a machine. Each of several providers has a breaker of its own, in
+  `providers`, which is about its own machines only.
 - `store`: watchers can read and write the store. During a failure of the store nothing can be recorded, so the failure is inferred from a
   gap between two sweeps in which no heartbeat was stored.
 
@@ -109,7 +110,7 @@ TRANSITIONS: Mapping[tuple[State, Sign], State] = {
 
 @dataclass(frozen=True)
 class Breaker:
-    """The state of one of the six breakers. All times are those of the sweep that observed the change, in seconds."""
+    """The state of one breaker. All times are those of the sweep that observed the change, in seconds."""
 
     state: State = State.CLOSED
     since_s: int | None = None
@@ -190,6 +191,8 @@ class Watch:
     inbound: Breaker = Breaker()
     answers: Breaker = Breaker()
     provider: Breaker = Breaker()
+    providers: Mapping[str, Breaker] = field(default_factory=dict)
+    """The breakers of the providers whose list has failed at least once, by provider."""
     store: Breaker = Breaker()
     fleet: Breaker = Breaker()
     cohort: Breaker = Breaker()
@@ -205,6 +208,11 @@ class Watch:
     """The accounts that own the machines, as the providers name them, by provider; those that are stored elsewhere are left out."""
     buckets: dict[str, str] = field(default_factory=dict)
     """Identities of the buckets that were created or used, by URL."""
+
+    @property
+    def down_since_s(self) -> Mapping[str, int]:
+        """Return the providers whose list cannot be read, each with the second since which it has failed."""
+        return {name: each.failing_s or 0 for name, each in sorted(self.providers.items()) if each.state is State.OPEN}
 
 
 @dataclass(frozen=True)
@@ -224,6 +232,8 @@ class Hearing:
     """The reason why a machine that has not been heard yet may be healthy."""
     boots_since_s: int = 0
     """The second since which a machine could get everything it needs for its first heartbeat."""
+    provider_since_s: Mapping[str, int] = field(default_factory=dict)
+    """The same for the machines of single providers whose list has failed, by provider."""
     received_until_s: int | None = None
     """The last second at which heartbeats are known to have reached the webhook; None: now."""
     unheard: tuple[int, int] | None = None
@@ -247,20 +257,29 @@ class Hearing:
         from_s, to_s = self.unheard if self.unheard is not None else (0, 0)
         return now_s - until_s + max(0, min(until_s, to_s) - max(since_s, from_s))
 
-    def boot_since_s(self, launched_s: int) -> int:
-        """Return the second since which a machine launched at `launched_s` could have sent a heartbeat."""
-        return max(self.receiving_since_s, min(self.boots_since_s, launched_s + HOLD_S))
+    def boot_since_s(self, launched_s: int, provider: str = "") -> int:
+        """Return the second since which a machine of that provider launched at `launched_s` could have sent a heartbeat."""
+        since_s = max(self.boots_since_s, self.provider_since_s.get(provider, 0))
+        return max(self.receiving_since_s, min(since_s, launched_s + HOLD_S))
 
 
 def listen(
-    watch: Watch, *, canary: bool, silent_s: Mapping[str, int], active: Mapping[str, int], now_s: int, provider: bool = True
+    watch: Watch,
+    *,
+    canary: bool,
+    silent_s: Mapping[str, int],
+    active: Mapping[str, int],
+    now_s: int,
+    provider: bool = True,
+    unlisted: Collection[str] = (),
 ) -> tuple[Watch, Hearing]:
     """Return the next state of the watchers and what this sweep may conclude.
 
     `silent_s`: runs whose heartbeats are overdue, with the seconds since their last heartbeat; `active`: all runs that should send
     heartbeats, with the second of their last heartbeat by the server's clock. Both as of before the canary was sent. `provider`: whether
-    the provider's list of pods could be read.
+    any list of pods could be read; `unlisted`: the names of the providers whose list could not.
     """
+    watch = replace(watch, providers=_after_providers(watch.providers, unlisted, now_s))
     watch = _after_paths(watch, canary=canary, provider=provider, silent=silent_s.keys(), active=active, now_s=now_s)
     inbound = watch.inbound
     if inbound.state is State.OPEN:
@@ -281,6 +300,7 @@ def listen(
         boots_since_s=max(watch.sweeps_since_s, _works_since_s(inbound, watch.answers, watch.provider, watch.store)),
         received_until_s=watch.received_s,
         unheard=watch.unheard,
+        provider_since_s={name: _works_since_s(each) for name, each in watch.providers.items()},
     )
     return (watch if through is None else replace(watch, let_through=watch.let_through + 1)), hearing
 
@@ -313,6 +333,11 @@ def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collecti
         provider=moved(watch.provider, works=provider, now_s=now_s, limits=PROVIDER),
         store=_store(watch, active.values(), now_s),
     )
+
+
+def _after_providers(providers: Mapping[str, Breaker], unlisted: Collection[str], now_s: int) -> Mapping[str, Breaker]:
+    before = {**dict.fromkeys(unlisted, Breaker()), **providers}
+    return {name: moved(each, works=name not in unlisted, now_s=now_s, limits=PROVIDER) for name, each in before.items()}
 
 
 def _arrives(failing_heartbeat_s: int | None, heartbeats_s: Collection[int], now_s: int) -> bool:

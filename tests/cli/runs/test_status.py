@@ -8,6 +8,8 @@ import pytest
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.core.breaker import listen
+from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import METRICS_EVIDENCE, NO_IDENTITY, evidence_key
 from prime_train.core.results.numbers import AttemptResults, Source, number
 from prime_train.core.run import RunState
@@ -50,6 +52,19 @@ def test_a_table_that_is_cut_says_how_many_it_leaves_out(shell: Inside) -> None:
 
 def test_a_choice_that_means_no_run_says_so_and_not_that_there_are_none(shell: Inside) -> None:
     assert "No run matches these options" in shell.ok("status", "--tag", "none")
+
+
+def test_a_provider_that_does_not_answer_the_watchers_is_shown_by_status_and_doctor(shell: Inside) -> None:
+    store = Home(shell.home, {}).store()
+    now_s = store.now_s()
+    for version, at_s in enumerate((now_s - 720, now_s)):
+        watch, _ = listen(store.watch(), canary=True, silent_s={}, active={}, now_s=at_s, unlisted=["runpod"])
+        assert store.save_watch(replace(watch, version=version + 1), version=version)
+    said = "the list of machines at runpod could not be read for 12 min"
+    assert said[1:] in " ".join(shell.ok("status").split())
+    doctor = shell.run("doctor")
+    assert f"wrong  watching runpod: {said}" in doctor.stdout
+    assert doctor.returncode == Exit.FINDINGS
 
 
 @pytest.mark.parametrize(

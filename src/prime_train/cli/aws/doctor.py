@@ -14,6 +14,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
 from prime_train.operations.aws.deployment import STACK, Deployment, was_deployed
 from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
+from prime_train.operations.providers.down import down_here
 from prime_train.operations.providers.health import health
 from prime_train.operations.providers.look import hardware_of
 from prime_train.operations.providers.words import in_words
@@ -81,6 +82,8 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
     found = health(home, os.environ, hardware_of(None, os.environ))
     for one in found:
         yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
+    for name, text in down_here(home).items():
+        yield Check(f"watching {name}", CheckStatus.WRONG, Advice(text))
     if deployed is None:
         if not found:
             add = Call(Operation.ADD_PROVIDER, "NAME")

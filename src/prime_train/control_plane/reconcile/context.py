@@ -1,6 +1,6 @@
 """The inputs of a watcher (ports and snapshot) and its results."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,7 +37,7 @@ class Context:
     watched: Watched = _quiet
     secrets: Container[str] | None = None
     """Names of the secrets that this control plane can provide; None: unknown here."""
-    providers: Container[str] | None = None
+    providers: Collection[str] | None = None
     """Providers whose pods this control plane can list; None: all."""
     shared: Container[str] = frozenset()
     """Providers at which pods with this control plane's mark may belong to another control plane."""

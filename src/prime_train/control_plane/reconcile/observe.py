@@ -2,7 +2,7 @@
 run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot
@@ -30,6 +30,7 @@ def look(context: Context, now_s: int | None = None) -> Snapshot:
         listed, unlisted = error.listed, error.failed
     except ExternalError as error:
         listed = f"the provider's list failed: {error}"
+        unlisted = dict.fromkeys(context.providers or (), str(error))
     # The wallets after the list, which tells what the pods cost.
     return Snapshot(listed, unlisted=unlisted, funds=_funds(context), listed_s=now_s)
 
@@ -52,11 +53,11 @@ def see(context: Context, now_s: int) -> Snapshot:
     """Return the facts for a single step outside a sweep. They include what may be concluded from missing heartbeats; a snapshot without
     that allows no conclusion from them."""
     snapshot = look(context, now_s)
-    hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str))
+    hearing = _listen(context, now_s, provider=not isinstance(snapshot.listed, str), unlisted=snapshot.unlisted)
     return replace(snapshot, hearing=hearing, listened_s=now_s)
 
 
-def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
+def _listen(context: Context, now_s: int, *, provider: bool, unlisted: Collection[str]) -> Hearing:
     """Return what may be concluded from silence now, and save the state that all watchers share. A failed save is harmless, because another
     watcher has saved the state then."""
     watch = context.store.watch()
@@ -64,7 +65,7 @@ def _listen(context: Context, now_s: int, *, provider: bool) -> Hearing:
     active = {lease_status.run_id: lease_status.heartbeat_s for lease_status in lease_statuses if lease_status.heartbeat_s is not None}
     silent = {v.run_id: now_s - v.heartbeat_s for v in lease_statuses if v.heartbeat_s is not None and now_s - v.heartbeat_s > v.overdue_s}
     is_answering = context.canary.is_answering(now_s) if context.canary is not None else True
-    after, hearing = listen(watch, canary=is_answering, silent_s=silent, active=active, now_s=now_s, provider=provider)
+    after, hearing = listen(watch, canary=is_answering, silent_s=silent, active=active, now_s=now_s, provider=provider, unlisted=unlisted)
     context.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
     if hearing.overruled_since_s is not None:
         enqueue(context, _closed_way(hearing.overruled_since_s, now_s))
@@ -125,7 +126,7 @@ def _receiving(record: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | N
     if attempt is None or (record.lease.attempt == attempt.number and record.lease.heartbeat_s is not None):
         return hearing.blind_for(run.run_id), hearing.receiving_since_s
     late_s = now_s - attempt.launched_s - run.spec.health.first_heartbeat_s
-    return hearing.blind_for_boot(late_s), hearing.boot_since_s(attempt.launched_s)
+    return hearing.blind_for_boot(late_s), hearing.boot_since_s(attempt.launched_s, attempt.offer.provider)
 
 
 def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) -> PodsView:
