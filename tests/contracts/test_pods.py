@@ -19,6 +19,7 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
 from tests.builders import is_gone
+from tests.contracts.kubernetes_account import KubernetesAccount
 from tests.contracts.lambda_account import LambdaAccount
 from tests.contracts.prime_account import PrimeAccount
 from tests.contracts.rented_account import Started
@@ -26,7 +27,7 @@ from tests.contracts.runpod_account import RunPodAccount
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
-NAME = "pt-tiny-1-e1"
+NAME, OTHER = "pt-tiny-1-e1", "pt-other-e3"
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 
 # Leaves a line on its pod's disk, and stays.
@@ -41,6 +42,8 @@ class Provider:
     agents: Callable[[Pods, Pod], int]
     close: Callable[[], None] = lambda: None
     has_spot: bool = True
+    one_per_name: bool = False
+    """Whether a second create call with the same name answers the first one's pod."""
 
 
 def local(folder: Path) -> Provider:
@@ -89,12 +92,22 @@ def rented(
     return Provider(make, lambda pods, pod: len(started[pod.pod_id]), close, has_spot=has_spot)
 
 
+def kubernetes(folder: Path) -> Provider:
+    account = KubernetesAccount()
+
+    def agents(pods: Pods, pod: Pod) -> int:
+        return account.agents(pod.pod_id)
+
+    return Provider(account.pods, agents, account.close, one_per_name=True)
+
+
 PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "memory": memory,
     "local": local,
     "prime": prime,
     "runpod": runpod,
     "lambda": lambda_cloud,
+    "kubernetes": kubernetes,
 }
 
 
@@ -135,15 +148,15 @@ def test_a_new_pod_is_found_and_listed_under_the_name_it_was_given(pods: Pods) -
     assert list(pods.list()) == [pod]
 
 
-def test_two_pods_of_one_name_are_two_pods(pods: Pods) -> None:
+def test_two_pods_of_one_name_are_two_pods_or_the_same(provider: Provider, pods: Pods) -> None:
     one, two = rent(pods), rent(pods)
-    assert one.pod_id != two.pod_id
-    assert {pod.pod_id for pod in pods.list()} == {one.pod_id, two.pod_id}
+    assert (one.pod_id == two.pod_id) is provider.one_per_name
+    assert sorted(pod.pod_id for pod in pods.list()) == sorted({one.pod_id, two.pod_id})
     assert {pod.name for pod in pods.list()} == {NAME}
 
 
 def test_a_terminated_pod_is_gone_for_good_and_the_others_stay(pods: Pods) -> None:
-    one, two = rent(pods), rent(pods, "pt-other-e3")
+    one, two = rent(pods), rent(pods, OTHER)
     for _ in range(3):
         pods.terminate(one.pod_id)
         assert is_gone(pods.get(one.pod_id))
@@ -192,9 +205,9 @@ def test_without_capacity_nothing_is_created_and_a_terminated_pod_makes_room(pro
     only = rent(pods, offer=offer)
     assert offer.offer_id not in [o.offer_id for o in pods.offers(HARDWARE)]
     with pytest.raises(NoCapacity, match=offer.offer_id):
-        pods.create(NAME, offer, HARDWARE)
+        pods.create(OTHER, offer, HARDWARE)
     assert list(pods.list()) == [only]
-    other = pods.create(NAME, first(pods), HARDWARE)
+    other = pods.create(OTHER, first(pods), HARDWARE)
     pods.terminate(only.pod_id)
     assert first(pods).offer_id == offer.offer_id
     again = pods.create(NAME, offer, HARDWARE)
@@ -206,10 +219,10 @@ def test_the_last_machines_are_not_given_out_twice(provider: Provider) -> None:
     pods = provider.make({offer.offer_id: 3}, 0)
     gate = threading.Barrier(8)
 
-    def ask(_: int) -> bool:
+    def ask(number: int) -> bool:
         gate.wait(HANG_S)
         try:
-            pods.create(NAME, offer, HARDWARE)
+            pods.create(f"pt-tiny-1-e{number + 1}", offer, HARDWARE)
         except NoCapacity:
             return False
         return True
@@ -220,7 +233,7 @@ def test_the_last_machines_are_not_given_out_twice(provider: Provider) -> None:
 
 
 def test_putting_the_agent_twice_starts_one(provider: Provider, pods: Pods) -> None:
-    one, two = rent(pods), rent(pods)
+    one, two = rent(pods), rent(pods, OTHER)
     for _ in range(3):
         pods.put_agent(one, TICKET)
     assert provider.agents(pods, one) == 1

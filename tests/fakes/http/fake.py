@@ -172,10 +172,11 @@ class _Connection(BaseHTTPRequestHandler):
             self._send(response)
 
     def _send(self, response: Response) -> None:
-        self.send_response(response.status)
+        self.send_response_only(response.status)
         bodiless = response.status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
         about_body = {} if bodiless else {"content-type": response.content_type, "content-length": str(len(response.body))}
-        headers = about_body | {name.lower(): value for name, value in response.headers.items()}
+        own = {"server": self.version_string(), "date": self.date_time_string()}
+        headers = own | about_body | {name.lower(): value for name, value in response.headers.items()}
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
