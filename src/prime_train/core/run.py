@@ -14,6 +14,7 @@ from pydantic import AliasChoices, Field
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
+from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.offers import Offer
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Heartbeat, Order
@@ -333,6 +334,8 @@ class Run:
     """Whether the user has archived the ended run, so that lists leave it out."""
     lineage: Annotated[Lineage | None, Field(validation_alias=AliasChoices("lineage", "branch"))] = None
     """The checkpoint of another run from which this run was started; None: it was started from step 0."""
+    forecast: Forecast = NO_FORECAST
+    """What was estimated of its config when it was launched, or last resumed with another config."""
 
     @property
     def current_attempt(self) -> Attempt | None:

@@ -6,10 +6,15 @@ Everything fades: an observation counts half after `HALF_LIFE_H`, because provid
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import paid_from_s
+from prime_train.core.market.step_times import Kind, measured_in, training_key
 from prime_train.core.run import Attempt, Run
+
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 HALF_LIFE_H = 14 * 24.0
 TIMES_WEIGHT = 2.0
@@ -58,31 +63,42 @@ class Times:
 class Observations:
     """What was seen. `losses` by provider and whether the machine was spot; `boot` (from the order to the first heartbeat) by provider;
     `setup` (from there to the first step) by the name of the config, of attempts from step 0, and `resume` of attempts that restored a
-    checkpoint; `detection`: from the last sign of life of a lost machine to its fence."""
+    checkpoint; `detection`: from the last sign of life of a lost machine to its fence. `steps`: the seconds of a step by kind of machine,
+    of each training by its key, as measured in its newest run on that kind."""
 
     losses: Mapping[tuple[str, bool], Losses] = field(default_factory=dict)
     boot: Mapping[str, Times] = field(default_factory=dict)
     setup: Mapping[str, Times] = field(default_factory=dict)
     resume: Mapping[str, Times] = field(default_factory=dict)
     detection: Times = Times()
+    steps: Mapping[str, Mapping[Kind, float]] = field(default_factory=dict)
     machines: int = 0
     """Number of machines that were seen, without fading."""
 
     def losses_of(self, provider: str, *, spot: bool) -> Losses:
         return self.losses.get((provider, spot), Losses())
 
+    def steps_of(self, spec: "RunSpec") -> Mapping[Kind, float]:
+        """Return the measured seconds of a step of this config, by kind of machine."""
+        return self.steps.get(training_key(spec), {}) if self.steps else {}
+
 
 NOTHING_SEEN = Observations()
 
 
 def observations(runs: Iterable[Run], now_s: int) -> Observations:
-    """Return what the attempts of these runs show at `now_s`. Attempts that a run no longer lists are forgotten."""
+    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no longer lists are forgotten."""
     losses: dict[tuple[str, bool], Losses] = {}
     boot: dict[str, Times] = {}
     setup: dict[str, Times] = {}
     resume: dict[str, Times] = {}
+    steps: dict[str, dict[Kind, float]] = {}
     detection, machines = Times(), 0
     for run in runs:
+        measured = measured_in(run.attempts)
+        if measured:
+            key = training_key(run.spec)
+            steps[key] = measured | steps.get(key, {})
         for attempt in run.attempts:
             if attempt.pod_id is None:
                 continue
@@ -100,7 +116,7 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
                     _add(resume if attempt.resumed_step else setup, run.spec.name, weight, first_step_s - heard_s)
             if lost and attempt.last_sign_s is not None and attempt.fenced_s is not None:
                 detection = _with(detection, weight, attempt.fenced_s - attempt.last_sign_s)
-    return Observations(losses, boot, setup, resume, detection, machines)
+    return Observations(losses, boot, setup, resume, detection, steps, machines)
 
 
 def _last_s(attempt: Attempt, now_s: int) -> int:

@@ -1,0 +1,21 @@
+"""What was estimated of a config when its run was launched, because only then its trainer's files were at hand."""
+
+from dataclasses import dataclass
+
+from prime_train.core.market.step_times import StepEstimate
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """`steps`: the estimated time of a step, by kind of machine. `every_steps`, `every_s`: training between two saves; None: not known, or
+    set in the other unit. `stall_s`: seconds that training pauses for a save. Bytes of 0 are not known."""
+
+    steps: tuple[StepEstimate, ...] = ()
+    every_steps: int | None = None
+    every_s: float | None = None
+    stall_s: float | None = None
+    checkpoint_bytes: float = 0.0
+    model_bytes: float = 0.0
+
+
+NO_FORECAST = Forecast()

@@ -1,0 +1,32 @@
+"""What is known when a machine is rented for a run: the work that it has left, and what this account has seen of machines."""
+
+from prime_train.core.budget import flush_from_s, training_s
+from prime_train.core.market.observations import Observations
+from prime_train.core.market.quotes import Market, Work
+from prime_train.core.market.step_times import step_times
+from prime_train.core.run import Run
+
+
+def market_of(run: Run, seen: Observations, now_s: int, *, has_store: bool = True) -> Market:
+    """Return what offers for the next machine of the run are compared by. `seen`: what this account has seen, this run included."""
+    return Market(work_of(run, seen, now_s), seen, has_store)
+
+
+def work_of(run: Run, seen: Observations, now_s: int) -> Work:
+    """Return the work that the run's next machine has before it."""
+    spec, forecast, flush_s = run.spec, run.forecast, flush_from_s(run)
+    steps, hours = spec.trainer.steps, spec.budget.hours
+    done = run.resume.step if run.resume is not None else 0
+    every_steps = spec.checkpoints.every_steps or forecast.every_steps
+    return Work(
+        config=spec.name,
+        steps=0 if run.trained_step is not None else max(0, steps - done) if steps is not None else None,
+        step_times=step_times(seen.steps_of(spec), forecast.steps),
+        hours=max(0.0, hours - training_s(run, now_s) / 3600) if hours is not None else None,
+        interval_steps=every_steps,
+        interval_s=forecast.every_s if every_steps is None else None,
+        checkpoint_bytes=forecast.checkpoint_bytes,
+        model_bytes=forecast.model_bytes,
+        resumes=run.resume is not None,
+        deadline_h=max(0.0, flush_s - now_s) / 3600 if flush_s is not None else None,
+    )
