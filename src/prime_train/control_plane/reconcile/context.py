@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from secrets import token_hex
 
+from prime_train.control_plane.reconcile.market import SeenMachines
 from prime_train.core import decide as d
 from prime_train.core.breaker import Hearing
 from prime_train.core.exit_codes import Exit
@@ -60,6 +61,7 @@ class Context:
     """The time of this process's last reading of the tracker for each healthy run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
+    seen: SeenMachines = field(default_factory=SeenMachines, repr=False, compare=False)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
 from prime_train.core.manifest import ResumePoint, choose_resume, missing_blobs
+from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.run import Change, Lease, Run, Severity
 from prime_train.core.text.commands import command
@@ -175,11 +176,12 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
     try:
         context.bucket.put(spec_key(run.run_id), spec_json(run))
         offers = context.pods.offers(run.spec.hardware)
-        ranking = _ranked(run, d.affordable(run, offers, wallets), decision, now_s)
+        market = context.seen.market(context.store, run, now_s, context.watched)
+        ranking = _ranked(run, d.affordable(run, offers, wallets), decision, now_s, market)
         why_not = _why_no_start(context.bucket, run) if ranking.best and run.starts_elsewhere else ""
     except ExternalError as error:
         return context.store.save(c.no_offer(run, f"bucket or offers could not be reached: {error}", now_s))
-    if not ranking.best and (unpaid := _ranked(run, offers, decision, now_s).best):
+    if not ranking.best and (unpaid := _ranked(run, offers, decision, now_s, market).best):
         money = "; ".join(d.in_wallet(wallets[name]) for name in dict.fromkeys(offer.provider for offer in unpaid))
         why = f"{money}; no machine is rented until there is credit for an hour"
         return context.store.save(c.no_offer(run, why, now_s, kind=AlertKind.FUNDS, title="the wallet is nearly empty"))
@@ -189,7 +191,7 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
     if why_not:
         note = d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "the checkpoint that the run starts from is incomplete", why_not)
         return context.store.save(_waits(record, note, now_s))
-    intent = c.launch(run, record.lease, ranking.best[0], now_s, identity=context.new_identity())
+    intent = c.launch(run, record.lease, ranking.best[0], now_s, identity=context.new_identity(), why=ranking.quotes[0].why)
     if not context.store.save(intent):
         return False
     assert intent.lease is not None
@@ -203,7 +205,7 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
     return True
 
 
-def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int) -> Ranking:
+def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int, market: Market) -> Ranking:
     return rank(
         offers,
         run.spec.hardware,
@@ -211,6 +213,7 @@ def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int) -
         avoided=d.avoided_offers(run, now_s),
         closed=d.closed_providers(run, now_s),
         on_demand=decision.on_demand,
+        market=market,
     )
 
 

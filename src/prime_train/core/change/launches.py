@@ -25,9 +25,9 @@ from prime_train.core.run import (
 )
 
 
-def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = "") -> Change:
+def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = "", why: str = "") -> Change:
     """Return the intent to launch, saved before the create call: attempt + 1, a fresh open lease, and the offer that will be requested.
-    `identity`: the random identity of the attempt."""
+    `identity`: the random identity of the attempt; `why`: what speaks for the offer, for people."""
     after = turned(move(run, Event.LAUNCH))
     number = run.attempt + 1
     resumed = run.resume.step if run.resume else 0
@@ -47,6 +47,7 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
     text = f"requesting {_in_words(offer)} from {offer.provider}{f' for {attempt.variant}' if attempt.variant else ''}"
     if run.lineage is not None and run.starts_elsewhere:
         text += f", to start from {run.lineage.text}"
+    text += f"; {why}" if why else ""
     line = happened(after, now_s, "launching", text, resumed)
     return saved(ledger.fold(after), line, lease=fresh, lease_version=lease.version, alerts=mirrored(after, AlertKind.LAUNCHING, now_s))
 
