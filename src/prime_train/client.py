@@ -174,7 +174,7 @@ class Client:
     def offers(self, config: str | Path) -> Ranking:
         """Return the machines that a launch of this config would try, in that order, and why the other offers were left out. Prices are US
         dollars per hour for the entire machine. Raises InvalidConfig, and ExternalError if the provider does not answer."""
-        return dry_run.ranking(self._home, checked(self._home, Path(config)).spec)
+        return dry_run.ranking(self._home, checked(self._home, Path(config)))
 
     def memory(
         self,

@@ -12,6 +12,7 @@ from prime_train.operations.configs.review import ConfigReview
 from prime_train.reports.cost.report import CostReport, Machine, Priced
 from prime_train.reports.find.formatting import size_range, time_range, usd_range
 from prime_train.reports.markdown import code, folded, plain, table
+from prime_train.reports.market import market_rows
 from prime_train.reports.memory.report import MemoryReport
 
 CHANGES_MAX = 40
@@ -27,7 +28,7 @@ _STEP_FROM = {
 def block(file: str, found: ConfigReview) -> list[str]:
     """Return the section as Markdown lines."""
     memory = _memory(found.memory) if found.memory is not None else []
-    lines = [f"#### {code(found.spec.name)} ({code(file)})", "", *_money(found)]
+    lines = [f"#### {code(found.spec.name)} ({code(file)})", "", *_money(found), *_market(found)]
     if found.is_new:
         lines += ["", "New: the base branch does not have this config."]
     if memory:
@@ -52,6 +53,25 @@ def _money(found: ConfigReview) -> list[str]:
     if not found.unpriced:
         return lines
     return [*lines, "", f"Time and cost are those of {plain(found.variant)}. Other machines:", "", *_rates(found.unpriced)]
+
+
+def _market(found: ConfigReview) -> list[str]:
+    """Return the machines in the order in which they would be tried, with the reasons."""
+    ranked = found.ranking
+    if ranked is None or not ranked.quotes:
+        return []
+    rows = [(plain(row.machine), row.price, row.total, plain(row.why)) for row in market_rows(ranked, found.spec.hardware)]
+    more = [f"… and {len(ranked.quotes) - len(rows)} more."] if len(ranked.quotes) > len(rows) else []
+    saving = [f"Saving: {plain(found.saving)}."] if found.saving else []
+    foot = " ".join([*more, f"{ranked.basis[:1].upper()}{plain(ranked.basis[1:])}.", *saving])
+    return [
+        "",
+        "Machines in the order in which they would be tried:",
+        "",
+        *table(("machine", "an hour", "to the end", "why"), rows),
+        "",
+        foot,
+    ]
 
 
 def _rates(machines: Sequence[Machine]) -> list[str]:

@@ -106,7 +106,7 @@ def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:
 
 def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
     spec = what.spec
-    ranked = offers_from_here(home, spec)
+    ranked = offers_from_here(home, what)
     if ranked is None:
         reason = f"The offers of {' or '.join(allowed_providers(spec.hardware))} cannot be queried from here: give the step its API key."
         return _not_launched(job, spec, reason)

@@ -175,7 +175,7 @@ def _unfit(found: tuple[Finding, ...], sources: dict[str, str]) -> Exit:
 
 def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
     if as_json:
-        print_json(dry_run.record(what, dry_run.ranking(home, what.spec)))
+        print_json(dry_run.record(what, dry_run.ranking(home, what)))
         return Exit.OK
-    print_rows(dry_run.rows(what, dry_run.ranking(home, what.spec)))
+    print_rows(dry_run.rows(what, dry_run.ranking(home, what)))
     return Exit.OK

@@ -18,6 +18,7 @@ from prime_train.core.text.sizes import NUMBER_MAX
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for
 from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
+from prime_train.operations.launching.market import config_forecast
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask, impossible
 from prime_train.ports import RunRecord
@@ -80,4 +81,4 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
     renewed.check(run)
     made = plan(spec, file=str(config))
     digest = put_code(home, made.snapshot, code_key(run.run_id, run.revision + 1)) if made.snapshot is not None else ""
-    return Renewed(spec, made.commit, digest)
+    return Renewed(spec, made.commit, digest, config_forecast(read, spec))

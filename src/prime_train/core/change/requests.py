@@ -7,6 +7,7 @@ from prime_train.core.after.steps import kept_steps
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.change.common import happened, mirrored, saved
+from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.run import (
     Change,
     DesiredState,
@@ -32,6 +33,8 @@ class Renewed:
     commit: str
     code_sha256: str = ""
     """SHA-256 of the packed working tree; empty if a repository is checked out."""
+    forecast: Forecast = NO_FORECAST
+    """What is estimated of the config."""
 
     def check(self, run: Run) -> None:
         """Raise ValueError if the run cannot continue with this config: its name, its kind of trainer and the pattern of checkpoint names
@@ -58,7 +61,8 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
     if renewed is not None:
         renewed.check(run)
         moved = _with_steps_kept(moved, renewed.spec)
-        moved = replace(moved, spec=renewed.spec, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
+        moved = replace(moved, spec=renewed.spec, forecast=renewed.forecast)
+        moved = replace(moved, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
     # Validated like any budget, because a run stored with an invalid limit could not be read again.
     budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
     after = replace(

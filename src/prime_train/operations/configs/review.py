@@ -11,7 +11,10 @@ from prime_train.core.offers import Ranking, rank, variant_of
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.cost import machine_at_most
+from prime_train.operations.launching.market import market_for
+from prime_train.reports.cost.forecast import forecast_of
 from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers
+from prime_train.reports.market import save_advice
 from prime_train.reports.memory.report import MemoryReport, memory_report
 from prime_train.rules.hardware.memory_plan import plan_of
 
@@ -36,6 +39,10 @@ class ConfigReview:
     memory: MemoryReport | None
     changes: tuple[Change, ...]
     is_new: bool
+    ranking: Ranking | None = None
+    """The machines for rent now in the order in which they would be tried; None if they are not known."""
+    saving: str = ""
+    """How often the trainer should save on the best of them, in words."""
 
     @property
     def unpriced(self) -> tuple[Machine, ...]:
@@ -70,6 +77,8 @@ def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, afte
         memory_report("", plan, spec.hardware.gpus) if plan is not None else None,
         tuple(_changed(before, after)),
         before.get(loaded.file) is None,
+        ranking,
+        save_advice(ranking.quotes[0], spec, forecast_of([subject])) if ranking is not None and ranking.quotes else "",
     )
 
 
@@ -79,13 +88,16 @@ def reviewable(read: Sequence[LoadedConfig], found: Sequence[Finding]) -> list[L
     return [loaded for loaded in read if loaded.subject is not None and loaded.subject.spec is not None and loaded.file not in faulty]
 
 
-def offers_for(environment: Mapping[str, str], spec: RunSpec) -> Ranking | None:
-    """Return the ranked offers for the spec, or None if its providers rent out no machines, or none is set up here. Raises ExternalError if
-    no provider answers."""
+def offers_for(environment: Mapping[str, str], loaded: LoadedConfig) -> Ranking | None:
+    """Return the ranked offers for a config that can be parsed, or None if its providers rent out no machines, or none is set up here. The
+    control plane's store is not read. Raises ExternalError if no provider answers."""
+    spec = loaded.spec
+    assert spec is not None
     names = providers_to_rent_from(environment, allowed_providers(spec.hardware))
     if not is_rented(names) or not any(is_set_up(name, environment) for name in names):
         return None
-    return rank(offers_to_rent(environment, spec.hardware), spec.hardware)
+    market = market_for(spec, forecast_of([subject for _, subject in loaded.judged]), None)
+    return rank(offers_to_rent(environment, spec.hardware), spec.hardware, market=market)
 
 
 def _changed(before: Texts, after: Texts) -> Iterator[Change]:

@@ -9,7 +9,6 @@ from prime_train.adapters.github.events import Event, PullRequest, Trigger
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.core.offers import Ranking
-from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
 from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named, runs_among
 from prime_train.operations.github.launch_request import launches
@@ -48,7 +47,7 @@ def review_for(
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     before = _before(loaded, event, github, warn)
-    ranking = _for_rent(environment, loaded.subject.spec, warn)
+    ranking = _for_rent(environment, loaded, warn)
     return review(loaded, ranking, before=before, after=loaded.sources)
 
 
@@ -107,10 +106,10 @@ def _content(github: GitHub, file: str, commit: str, warn: Callable[[str], None]
         return None
 
 
-def _for_rent(environment: Mapping[str, str], spec: RunSpec, warn: Callable[[str], None]) -> Ranking | None:
-    """Return the ranked offers for the spec. Return None if they cannot be queried, which is not a mistake in the config."""
+def _for_rent(environment: Mapping[str, str], loaded: LoadedConfig, warn: Callable[[str], None]) -> Ranking | None:
+    """Return the ranked offers for the config. Return None if they cannot be queried, which is not a mistake in the config."""
     try:
-        return offers_for(environment, spec)
+        return offers_for(environment, loaded)
     except ExternalError as error:
         warn(f"offers cannot be read: {one_line(str(error))[:REASON_CHARS_MAX]}")
         return None

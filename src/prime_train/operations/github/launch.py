@@ -9,7 +9,6 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.offers import Ranking
 from prime_train.core.run import Origin
-from prime_train.core.spec import RunSpec
 from prime_train.operations.github.launch_request import LaunchRequest
 from prime_train.operations.github.runs import launch_once
 from prime_train.operations.launching.dry_run import ranking
@@ -55,10 +54,10 @@ def launch_from(
     return Launched(record, created is not None, created is not None and not is_rented_here)
 
 
-def offers_from_here(home: Home, spec: RunSpec) -> Ranking | None:
+def offers_from_here(home: Home, what: Checked) -> Ranking | None:
     """Return the offers as a launch would rank them now, or None if the run's provider cannot be called from here. Raises ExternalError if
     the provider does not answer."""
-    return ranking(home, spec) if is_called_here(home, spec) else None
+    return ranking(home, what) if is_called_here(home, what.spec) else None
 
 
 def _deployment(github: GitHub, run_id: str, request: LaunchRequest, warn: Callable[[str], None]) -> int | None:

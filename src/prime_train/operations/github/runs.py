@@ -44,7 +44,7 @@ def launch_once(
     if store.load(run_id) is not None:
         return run_id, None
     origin = replace(origin, deployment=deployment(run_id))
-    return run_id, launch_as(home, run_id, what.spec, what.plan, origin=origin, start=what.start)
+    return run_id, launch_as(home, run_id, what.spec, what.plan, origin=origin, start=what.start, forecast=what.forecast)
 
 
 def runs_of(home: Home, repository: str) -> list[Run]:

@@ -14,24 +14,28 @@ from prime_train.core.trainer_conventions.environment_by_version import Row, mac
 from prime_train.core.verdict import PodsObserved
 from prime_train.operations.launching.launch import Plan
 from prime_train.operations.launching.launch_config import Checked
+from prime_train.operations.launching.market import market_for, seen_here
+from prime_train.reports.market import as_json, market_rows, named, save_advice
 from prime_train.trainers import trainer_for
 
 NEXT_MAX = 5
 REASONS_MAX = 10
 
 
-def ranking(home: Home, spec: RunSpec) -> Ranking:
+def ranking(home: Home, what: Checked) -> Ranking:
     """Return the offers, ranked as a launch would rank them now."""
-    now_s = wall_s()
+    now_s, spec = wall_s(), what.spec
     decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsObserved((), frozenset()), now_s)
     on_demand = isinstance(decision, Launch) and decision.on_demand
-    return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand)
+    from_step = what.start.manifest.step if what.start is not None else None
+    market = market_for(spec, what.forecast, seen_here(home), from_step=from_step)
+    return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand, market=market)
 
 
 def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     """Yield the report as rows of a name and a text."""
     spec, made = what.spec, what.plan
-    yield from _decided(spec, ranked)
+    yield from _decided(what, ranked)
     if what.start is not None:
         yield "starts from", what.start.text
     yield "code", _code(spec, made)
@@ -46,7 +50,11 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
     """Return the offers for JSON output: those that fit in the order in which they would be tried, and the others with the reason."""
     spec, made = what.spec, what.plan
     return {
-        "offers": [{**asdict(offer), "variant": variant_title(offer, spec.hardware)} for offer in ranked.best],
+        "offers": [
+            {**asdict(quote.offer), "variant": variant_title(quote.offer, spec.hardware), "to_the_end": as_json(quote)}
+            for quote in ranked.quotes
+        ],
+        "based_on": ranked.basis,
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
         "environment": [
             {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
@@ -68,13 +76,18 @@ def environment_rows(spec: RunSpec, ranked: Ranking) -> list[Row]:
     return list(possible(machine(spec, (offer.gpu,) * offer.gpu_count), present))
 
 
-def _decided(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
-    first = ranked.best[0] if ranked.best else None
-    if first is None:
+def _decided(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
+    spec = what.spec
+    if not ranked.best:
         yield "decision", "wait: no suitable machine is for rent now"
         return
-    yield "decision", f"launch on {_named(first)}{_variant(first, spec)}"
+    first, quote = ranked.best[0], ranked.quotes[0]
+    yield "decision", f"launch on {named(first, spec.hardware)}"
     yield "price", f"{usd(first.usd_per_hour)} an hour"
+    yield "expected", quote.why
+    advice = save_advice(quote, spec, what.forecast)
+    if advice:
+        yield "saving", advice
     yield "budget", f"{usd(spec.budget.usd)}{_hours(spec)}: enough for {span(_affordable_s(spec, first))}"
 
 
@@ -84,16 +97,18 @@ def _commit(made: Plan) -> str:
 
 def _others(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     """Yield rows for the next best offers, and for each reason for rejection with the offers rejected for it."""
-    for offer in ranked.best[1 : 1 + NEXT_MAX]:
-        yield "next best", f"{_named(offer)}{_variant(offer, spec)}, {usd(offer.usd_per_hour)} an hour"
+    for row in market_rows(ranked, spec.hardware, limit=1 + NEXT_MAX)[1:]:
+        yield "next best", f"{row.machine}: {row.why}"
     if len(ranked.best) > 1 + NEXT_MAX:
         yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more suitable machines"
+    if ranked.best:
+        yield "based on", ranked.basis
     reasons: dict[str, list[Offer]] = {}
-    for row in ranked.left_out:
-        reasons.setdefault(row.why, []).append(row.offer)
+    for left_out in ranked.left_out:
+        reasons.setdefault(left_out.why, []).append(left_out.offer)
     for why, offers in list(reasons.items())[:REASONS_MAX]:
         more = f" and {len(offers) - 1} more" if len(offers) > 1 else ""
-        yield "left out", f"{_named(offers[0])}{more}: {why}"
+        yield "left out", f"{named(offers[0], spec.hardware)}{more}: {why}"
     if len(reasons) > REASONS_MAX:
         yield "", f"and {sum(map(len, list(reasons.values())[REASONS_MAX:]))} for {len(reasons) - REASONS_MAX} more reasons"
 
@@ -110,16 +125,6 @@ def _hours(spec: RunSpec) -> str:
     hours = spec.budget.hours
     until = f", until {spec.budget.deadline}" if spec.budget.deadline is not None else ""
     return (f", {hours:g} hour{'' if hours == 1 else 's'}" if hours is not None else "") + until
-
-
-def _named(offer: Offer) -> str:
-    what = f"{offer.gpu_count} x {offer.gpu}, " if offer.gpu else ""
-    return f"{offer.provider} {offer.offer_id} ({what}{'spot' if offer.spot else 'on-demand'})"
-
-
-def _variant(offer: Offer, spec: RunSpec) -> str:
-    title = variant_title(offer, spec.hardware)
-    return f" with {title}" if title else ""
 
 
 def _code(spec: RunSpec, made: Plan) -> str:

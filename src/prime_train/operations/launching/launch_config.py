@@ -10,19 +10,22 @@ from prime_train.control_plane.wiring.home import BUCKET, Home
 from prime_train.core.config_tree import plain
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import Finding, has_errors
+from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
+from prime_train.operations.launching.market import config_forecast
 from prime_train.operations.launching.start import Start, check_start, start_of
 
 
 @dataclass(frozen=True)
 class Checked:
     """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file; `text`: the config itself,
-    with the values that replaced its own; `start`: the checkpoint of another run that the run starts from, None for step 0."""
+    with the values that replaced its own; `start`: the checkpoint of another run that the run starts from, None for step 0;
+    `forecast`: what is estimated of the config, by which machines are compared."""
 
     spec: RunSpec
     plan: Plan
@@ -30,6 +33,7 @@ class Checked:
     sources: dict[str, str]
     text: str
     start: Start | None = None
+    forecast: Forecast = NO_FORECAST
 
 
 class InvalidConfig(Unfit):
@@ -75,7 +79,8 @@ def checked(
     if start is not None:
         check_start(start, spec)
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
-    return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)), start)
+    forecast = config_forecast(read, spec)
+    return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast)
 
 
 def save_config(what: Checked, path: Path) -> None:
@@ -101,6 +106,6 @@ def launch_checked(home: Home, what: Checked) -> Run:
         )
         raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
     try:
-        return launch(home, what.spec, what.plan, start=what.start)
+        return launch(home, what.spec, what.plan, start=what.start, forecast=what.forecast)
     except Unfit as error:
         raise InvalidConfig((*what.findings, *error.findings), what.sources) from error

@@ -1,0 +1,40 @@
+"""What is known here when offers are compared for a config that is not launched yet: the same that a watcher will know."""
+
+from dataclasses import replace
+
+from prime_train.configs.parsing import Config
+from prime_train.configs.run_config import of_config
+from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.observations import NOTHING_SEEN, Observations, observations
+from prime_train.core.market.of_run import market_of
+from prime_train.core.market.quotes import Market
+from prime_train.core.run import Run
+from prime_train.core.spec import RunSpec
+from prime_train.ports import ExternalError
+from prime_train.reports.cost.forecast import forecast_of
+
+
+def seen_here(home: Home) -> Observations | None:
+    """Return what the runs in the store of this home tell of machines; None if they cannot be read."""
+    if not home.has_runs and not home.elsewhere:
+        return NOTHING_SEEN  # Reading must not create a home if there is none.
+    try:
+        return observations(home.store().list_runs(), wall_s())
+    except ExternalError:
+        return None
+
+
+def config_forecast(read: Config, spec: RunSpec) -> Forecast:
+    """Return what is estimated of a config that is launched as `spec`."""
+    return forecast_of([subject for _, subject in of_config(replace(read, spec=spec)).judged])
+
+
+def market_for(spec: RunSpec, forecast: Forecast, seen: Observations | None, *, from_step: int | None = None) -> Market:
+    """Return what offers are compared by for a launch of the config now. `seen`: None if the store cannot be read; `from_step`: the step of
+    the checkpoint that the run starts from."""
+    now_s = wall_s()
+    resume = ResumePoint(step=from_step, attempt=0, key="") if from_step is not None else None
+    run = Run(spec.name, spec, created_s=now_s, forecast=forecast, resume=resume)
+    return market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None)

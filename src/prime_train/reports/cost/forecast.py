@@ -1,0 +1,46 @@
+"""What is estimated of a config when its run is launched, for ranking machines later without its trainer's files."""
+
+from collections.abc import Iterator, Sequence
+
+from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.spec import RunSpec
+from prime_train.estimate import gpus
+from prime_train.estimate.cost.bill import Rate
+from prime_train.reports.cost.report import Machine, published
+from prime_train.rules.hardware.host_bytes import disk_bytes
+from prime_train.rules.hardware.memory_plan import plan_of
+from prime_train.rules.resilience.checkpoint_pace import save_plan_of
+from prime_train.rules.rule import Subject
+
+ESTIMATES_MAX = 100
+
+
+def forecast_of(subjects: Sequence[Subject]) -> Forecast:
+    """Return the forecast of a config. `subjects`: the config as machines of each of its variants get it, or the config itself."""
+    estimates = {one.kind: one for subject in reversed(subjects) for one in _estimates(subject)}
+    first = subjects[0] if subjects else Subject()
+    plan, saving = plan_of(first), save_plan_of(first)
+    return Forecast(
+        tuple(estimates.values())[:ESTIMATES_MAX],
+        every_steps=saving.steps if saving is not None else None,
+        every_s=saving.every_s.expected if saving is not None and saving.steps is None else None,
+        stall_s=saving.stall_s.expected if saving is not None else None,
+        checkpoint_bytes=saving.saved_b if saving is not None else disk_bytes(plan, first)[1] if plan is not None else 0.0,
+        model_bytes=2.0 * plan.model.params if plan is not None else 0.0,
+    )
+
+
+def _estimates(subject: Subject) -> Iterator[StepEstimate]:
+    """Yield the estimated time of a step on each kind of machine that the config allows; if it allows all, on all whose speed is known."""
+    spec, plan = subject.spec, plan_of(subject)
+    if spec is None or plan is None:
+        return
+    for kind in _kinds(spec):
+        step = published(plan, Machine("", kind, spec.hardware.count, Rate(0.0, spot=False)))
+        if step is not None:
+            yield StepEstimate(kind, spec.hardware.count, step.seconds.low, step.seconds.high)
+
+
+def _kinds(spec: RunSpec) -> Sequence[str]:
+    return spec.hardware.gpus or sorted(kind for kind in gpus.RENTED if gpus.has_bf16(kind) and not gpus.has_arm64(kind))
