@@ -1,7 +1,7 @@
 """Selection of offers: which machines fit a run, in which order they are tried, and why the others were left out."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,26 +150,27 @@ def rank(
     left_out = tuple(LeftOut(offer, why) for offer, why in reasons if why is not None)
     kinds = {kind: place for place, kind in enumerate(hardware.gpus)}
     if market is None:
-        best = sorted(
-            able,
-            key=lambda o: (
-                o.provider in closed,
-                o.offer_id in excluded,
-                kinds.get(o.gpu, 0),
-                not o.spot,
-                o.offer_id in avoided,
-                *_price(o),
-            ),
-        )
-        return Ranking(tuple(best), left_out)
-    quotes = market.quotes(able, among=offers)
+
+        def by_kind(o: Offer) -> tuple[object, ...]:
+            refused = (o.provider in closed, o.offer_id in excluded)
+            return (*refused, kinds.get(o.gpu, 0), not o.spot, o.offer_id in avoided, *_price(o))
+
+        return Ranking(tuple(sorted(able, key=by_kind)), left_out)
     comes_first = {} if market.can_compare(able) else kinds
-    most = _most_usd(quotes, avoided)
+    quotes = market.quotes(able, among=offers)
+
+    def rung(quote: "Quote") -> tuple[object, ...]:
+        return (kinds.get(quote.offer.gpu, 0), quote.offer.spot, quote.is_late)
+
+    most: dict[tuple[object, ...], float] = {}
+    for quote in quotes:
+        if quote.offer.offer_id not in avoided:
+            most[rung(quote)] = max(most.get(rung(quote), 0.0), quote.usd)
 
     def by_usd(quote: "Quote") -> tuple[object, ...]:
         offer = quote.offer
         is_avoided = offer.offer_id in avoided
-        usd = max(quote.usd, most.get((offer.gpu, offer.spot, quote.is_late), 0.0)) if is_avoided else quote.usd
+        usd = max(quote.usd, most.get(rung(quote), 0.0)) if is_avoided else quote.usd
         refused = (offer.provider in closed, offer.offer_id in excluded)
         place = comes_first.get(offer.gpu, 0)
         return (*refused, quote.is_late, place, usd, is_avoided, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
@@ -181,13 +182,3 @@ def rank(
 def _price(offer: Offer) -> tuple[object, ...]:
     """Return what orders offers that are alike otherwise, whichever order their providers list them in."""
     return (offer.usd_per_hour, offer.offer_id, offer.provider, offer.gpu, offer.region)
-
-
-def _most_usd(quotes: "Iterable[Quote]", avoided: Collection[str]) -> dict[tuple[str, bool, bool], float]:
-    """Return the highest expected dollars of each kind of GPU and market, without `avoided` offers."""
-    most: dict[tuple[str, bool, bool], float] = {}
-    for quote in quotes:
-        if quote.offer.offer_id not in avoided:
-            key = (quote.offer.gpu, quote.offer.spot, quote.is_late)
-            most[key] = max(most.get(key, 0.0), quote.usd)
-    return most

@@ -7,20 +7,23 @@ from enum import StrEnum
 from functools import cached_property
 
 from prime_train.core.advice import Advice, Option, Setting
+from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate import gpus
-from prime_train.estimate.cost import duration as cost
-from prime_train.estimate.cost.duration import Between, Machine, Work
+from prime_train.estimate.cost.duration import Between, Machine, Work, training_s
 from prime_train.estimate.gpus import USABLE_SHARE, Gpu
 from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, Training, rl_need, training_need
 from prime_train.estimate.models.dimensions import Model
+from prime_train.estimate.offer_costs import Costs, costs_of
 
 COUNTS = (1, 2, 4, 8, 16)
 """The GPU counts that a config can request."""
 FIXED_WEIGHT = 3
 """How many fixable mismatches weigh as much as one that no option can fix."""
 NEAREST_MAX = 3
+ASSUMED = Market()
+"""What is known without a config and a store: nothing but assumptions."""
 
 
 class Fit(StrEnum):
@@ -98,12 +101,13 @@ class Variant:
 @dataclass(frozen=True)
 class Candidate:
     """A machine with what this job would need and cost on it. If its GPU is not known, `gpu` and the values derived from it are None.
-    `variant`: the number of the config's variant that it would get; 0: none."""
+    `variant`: the number of the config's variant that it would get; 0: none. `costs`: None if the GPU is not known."""
 
     offer: Offer
     job: Job
     against: tuple[Mismatch, ...]
     variant: int = 0
+    costs: Costs | None = None
 
     @cached_property
     def gpu(self) -> Gpu | None:
@@ -118,26 +122,27 @@ class Candidate:
     def fit(self) -> Fit:
         return Fit.NO if self.need is None else fit(self.need, self.offer.gpu_gb)
 
-    @cached_property
+    @property
     def time_s(self) -> Between | None:
-        """Return the seconds from the order to the last token; None if the GPU is not known."""
-        return None if self._machine is None else cost.time_s(self.job.model, self.job.work, self._machine)
+        """Return the seconds from the order to the last durable step; None if the GPU is not known."""
+        return None if self.costs is None else self.costs.time_s
 
-    @cached_property
+    @property
     def usd(self) -> Between | None:
         """Return the expected dollars of the entire job; None if the GPU is not known."""
-        return None if self._machine is None or self.time_s is None else cost.usd(self.time_s, self._machine)
+        return None if self.costs is None else self.costs.usd
 
     @property
     def expected_usd(self) -> float:
-        """Return the middle of the dollar range; infinite if it is not known."""
-        return math.inf if self.usd is None else self.usd.expected
+        """Return the dollars to expect; infinite if they are not known."""
+        return math.inf if self.costs is None else self.costs.quote.usd
 
     @cached_property
-    def _machine(self) -> Machine | None:
+    def training_s(self) -> Between | None:
+        """Return the estimated seconds of training alone; None if the GPU is not known."""
         if self.gpu is None or self.offer.gpu_count < 1:
             return None
-        return Machine(self.gpu, self.offer.gpu_count, self.offer.usd_per_hour, self.offer.spot)
+        return training_s(self.job.model, self.job.work, Machine(self.gpu, self.offer.gpu_count))
 
 
 @dataclass(frozen=True)
@@ -178,11 +183,18 @@ class Placement:
 
 
 def choose(
-    offers: Sequence[Offer], job: Job, constraints: MachineConstraints, variant_for: Callable[[Offer], Variant | None] | None = None
+    offers: Sequence[Offer],
+    job: Job,
+    constraints: MachineConstraints,
+    variant_for: Callable[[Offer], Variant | None] | None = None,
+    *,
+    market: Market = ASSUMED,
 ) -> Placement:
     """Return the choice, which contains every offer once. `variant_for` returns the variant of a config that an offer gets, None if it fits
-    none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`."""
-    seen = [_candidate(offer, job, constraints, variant_for) for offer in offers]
+    none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`. `market`: what costs are derived from."""
+    judged = [_candidate(offer, job, constraints, variant_for) for offer in offers]
+    costs = costs_of(market, offers, [one.training_s for one in judged])
+    seen = [replace(one, costs=cost) for one, cost in zip(judged, costs, strict=True)]
     able = sorted((one for one in seen if not one.against), key=_order)
     return Placement(tuple(able), tuple(one for one in seen if one.against))
 

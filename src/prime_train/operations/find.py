@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import providers_to_rent_from
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
+from prime_train.core.market.observations import NOTHING_SEEN
+from prime_train.core.market.quotes import Market, Work
 from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import HardwareSpec
@@ -18,7 +21,10 @@ from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, Variant, choose
 from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
+from prime_train.operations.launching.market import market_for, seen_here
 from prime_train.operations.memory import SEQ_LEN_MAX, check_range, loaded_config
+from prime_train.reports.cost.forecast import forecast_of
+from prime_train.reports.market import save_advice
 from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.rule import Subject
 
@@ -68,13 +74,16 @@ class FindRequest:
 @dataclass(frozen=True)
 class FoundMachines:
     """The result of a search. `placement`: the machines that fit, the best first, and the others with the reasons; `job`: the training, of
-    a config with variants that of the first; `constraints`: the user's constraints; `variants`: those of the config, in words."""
+    a config with variants that of the first; `constraints`: the user's constraints; `variants`: those of the config, in words; `basis`:
+    what losses and start times are based on; `saving`: how often the trainer should save on the best machine, "" if it hardly matters."""
 
     title: str
     job: Job
     constraints: MachineConstraints
     placement: Placement
     variants: tuple[str, ...] = ()
+    basis: str = ""
+    saving: str = ""
 
 
 def find_machines(home: Home, request: FindRequest) -> FoundMachines:
@@ -99,9 +108,21 @@ def find_machines(home: Home, request: FindRequest) -> FoundMachines:
         number = variant_of(offer, spec.hardware) if spec is not None else None
         return Variant(number + 1, jobs[number]) if number is not None else None
 
-    placement = choose(home.pods().offers(hardware), jobs[0], constraints, variant_for if variants else None)
+    market, saving = _market(home, request, loaded), ""
+    placement = choose(home.pods().offers(hardware), jobs[0], constraints, variant_for if variants else None, market=market)
+    best = placement.best.costs if placement.best is not None else None
+    if best is not None and spec is not None and loaded is not None:
+        saving = save_advice(best.quote, spec, forecast_of([subject for _, subject in loaded.judged]))
     title = request.model or request.params or (str(request.config) if request.config is not None else "")
-    return FoundMachines(title, jobs[0], constraints, placement, variants)
+    return FoundMachines(title, jobs[0], constraints, placement, variants, market.basis, saving)
+
+
+def _market(home: Home, request: FindRequest, loaded: LoadedConfig | None) -> Market:
+    """Return what costs are derived from: for a config what a launch of it would be judged by, unless the request says what is trained."""
+    seen, spec = seen_here(home), loaded.spec if loaded is not None else None
+    if loaded is None or spec is None or request.model or request.params:
+        return Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
+    return market_for(spec, forecast_of([subject for _, subject in loaded.judged]), seen)
 
 
 def _job(request: FindRequest, subject: Subject | None) -> Job:

@@ -5,7 +5,7 @@ import pytest
 from prime_train.cli.quantities import kinds, price, tokens
 from prime_train.core.errors import UsageError
 from prime_train.estimate.cost.duration import Between
-from prime_train.reports.find.formatting import large, percent_range, size_range, time_range, usd_range
+from prime_train.reports.find.formatting import large, size_range, time_range, usd_range
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,4 @@ def test_a_range_of_money(low: float, high: float, text: str) -> None:
 def test_other_amounts() -> None:
     assert [large(count) for count in (8_190_735_360, 596_049_920, 1e12, 500_000, 12)] == ["8.2B", "600M", "1.0T", "500k", "12"]
     assert size_range(20 * 2**30, 45.4 * 2**30) == "20-45"
-    assert percent_range(Between(0.008, 0.15)) == "0.8 to 15 %"
     assert kinds(" H100, A100_80GB,,") == ("H100", "A100_80GB")

@@ -70,7 +70,8 @@ def find(
     )
     found = find_machines(Home.of(os.environ), request)
     if as_json:
-        print(find_json.text(found.placement, found.job, found.constraints, title=found.title, variants=found.variants))
+        placement, job, constraints = found.placement, found.job, found.constraints
+        print(find_json.text(placement, job, constraints, title=found.title, variants=found.variants, basis=found.basis))
     else:
-        find_show.show(found.placement, found.job, found.constraints, title=found.title, limit=limit, variants=found.variants)
+        find_show.show(found, limit)
     return Exit.OK if found.placement.best is not None else Exit.FINDINGS

@@ -9,7 +9,8 @@ from rich.text import Text
 from prime_train.cli.columns import Column, Fitting
 from prime_train.console import console
 from prime_train.estimate.memory.phases import Method
-from prime_train.estimate.placement import Candidate, Fit, Job, MachineConstraints, Placement
+from prime_train.estimate.placement import Candidate, Fit, Job
+from prime_train.operations.find import FoundMachines
 from prime_train.reports.find.formatting import large, time_range, usd_range
 from prime_train.reports.find.recommendation import advice, machine, needed
 
@@ -19,20 +20,21 @@ _STYLES = {"take": "bold", "assumed": "dim"}
 _STOCK = {"available": "yes", "medium": "mid"}
 
 
-def show(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int, variants: Sequence[str] = ()) -> None:
-    console().print(render(placement, job, constraints, title=title, limit=limit, variants=variants))
+def show(found: FoundMachines, limit: int) -> None:
+    """Print at most `limit` machines, and the advice."""
+    console().print(render(found, limit))
 
 
-def render(
-    placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, limit: int, variants: Sequence[str] = ()
-) -> RenderableType:
-    parts: list[RenderableType] = [Text(headline(job, title)), Text()]
+def render(found: FoundMachines, limit: int) -> RenderableType:
+    placement, job = found.placement, found.job
+    parts: list[RenderableType] = [Text(headline(job, found.title)), Text()]
     if placement.able:
         parts += [table(placement.able[:limit]), Text()]
     words = Table.grid(padding=(0, 2))
     words.add_column(no_wrap=True, style="bold")
     words.add_column()
-    for name, text in advice(placement, job, constraints, limit=limit, variants=variants):
+    notes = [(name, text) for name, text in (("saving", found.saving), ("based on", found.basis)) if text]
+    for name, text in advice(placement, job, found.constraints, limit=limit, variants=found.variants, notes=notes):
         words.add_row(name, Text(text, style=_STYLES.get(name, "")))
     return Group(*parts, words)
 
@@ -56,6 +58,7 @@ def table(rows: Sequence[Candidate]) -> RenderableType:
             *([Column("variant", _texts(str(one.variant) for one in rows))] if rows[0].variant else []),
             Column("time", _texts(time_range(one.time_s) if one.time_s else "?" for one in rows)),
             Column("total", _texts(usd_range(one.usd) if one.usd else "?" for one in rows)),
+            Column("losses", _texts(f"{one.costs.quote.losses:.1f}" if one.costs else "?" for one in rows), 5),
             Column("fits", tuple(Text(one.fit, style=_COLOURS[one.fit]) for one in rows)),
             Column("place", _texts(offer.region or "?" for offer in offers), 2, _texts(_short_place(offer.region) for offer in offers)),
             Column("stock", _texts(_STOCK.get(offer.stock.lower(), offer.stock.lower()) or "?" for offer in offers), 3),

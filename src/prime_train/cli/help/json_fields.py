@@ -107,6 +107,21 @@ _OFFER = {
     "hindrance": "why it cannot be rented now",
     "socket": "PCIe or SXM",
     "stock": "availability, in the provider's words",
+    "usd_per_gib_down": "price of a GiB sent to the machine, in dollars; 0: none, or not known",
+    "usd_per_gib_up": "price of a GiB sent from it",
+}
+_TO_THE_END = {
+    "usd": "dollars that the rest of the run is expected to cost on such machines; null: it would not end",
+    "hours": "hours from the order to the last durable step, losses included",
+    "training_hours": "hours of training alone",
+    "training_hours_known": "measured, measured on another kind of GPU, estimated or assumed",
+    "losses": "machines that are expected to be lost on the way",
+    "hours_per_loss": "hours that each loss adds",
+    "losses_per_hour": "losses in an hour of such a machine",
+    "start_hours": "hours from the order to the first step",
+    "traffic_usd": "dollars for traffic, which are part of usd",
+    "is_late": "whether the run is not expected to end by its deadline",
+    "why": "all of this in words",
 }
 
 
@@ -132,6 +147,7 @@ _MACHINE = {
     "usd[]": "dollars of the whole run, lowest and highest",
     "usd_expected": "dollars expected",
     "against[].**": "reasons against the offer, and what would help",
+    **{f"to_the_end.{name}": text for name, text in _TO_THE_END.items()},
 }
 
 
@@ -161,6 +177,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "run --dry-run": {
         **_of_each(_OFFER, "offers[]"),
         "offers[].variant": "variant of the config that it would get, in words; empty: none",
+        **_of_each(_TO_THE_END, "offers[].to_the_end"),
+        "based_on": "what the expected losses and start times are based on, in words",
         **_of_each(_OFFER, "left_out[]"),
         "left_out[].why": "why it does not fit",
         "environment[]": "variables for the versions of libraries that the agent would set on the first machine",
@@ -338,6 +356,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "job.**": "what is trained",
         "constraints.**": "the request",
         "assumed.**": "assumptions of the estimate",
+        "based_on": "what the expected losses and start times are based on, in words",
         "recommended": "id of the best offer",
         "hardware.**": "the same as a hardware section for the config",
         "runner_up": "id of the next best offer",

@@ -108,8 +108,13 @@ class Market:
     def quotes(self, offers: Sequence[Offer], *, among: Sequence[Offer] = ()) -> list[Quote]:
         """Return a quote for each offer, in the same order. The price level of a spot machine is that among the offers `among`, or else
         among `offers`."""
+        return [self.quote(offer, share) for offer, share in zip(offers, self.shares(offers, among=among), strict=True)]
+
+    def shares(self, offers: Sequence[Offer], *, among: Sequence[Offer] = ()) -> list[float | None]:
+        """Return the price of each spot offer as a share of the lowest on-demand price for such a machine; None: on-demand, or not known.
+        Prices of the same provider are preferred."""
         steady = _steady_prices(among or offers)
-        return [self._quote(offer, _share(offer, steady)) for offer in offers]
+        return [_share(offer, steady) for offer in offers]
 
     def can_compare(self, offers: Iterable[Offer]) -> bool:
         """Return whether dollars can be compared between these offers: they all have one kind of GPU, or it is known how long the run
@@ -163,7 +168,8 @@ class Market:
             return known_h
         return priors.WORK_H if self.work.hours is None else self.work.hours
 
-    def _quote(self, offer: Offer, share: float | None) -> Quote:
+    def quote(self, offer: Offer, share: float | None = None) -> Quote:
+        """Return the quote for an offer whose price is that share of the on-demand price."""
         course, step = self.course(offer, share), self.work.step_time(offer)
         expectation = expected(course)
         traffic_usd = self._traffic_usd(offer, course, expectation.losses)

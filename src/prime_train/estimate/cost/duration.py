@@ -1,8 +1,7 @@
-"""Estimates how long an amount of training takes on a machine and what it costs, as ranges: before a run nothing more exact is known.
+"""Estimates how long an amount of training takes on a machine, as a range: before a run nothing more exact is known.
 
-The time is tokens divided by the published speed of GPUs of that kind (estimate/cost/training_speed.py), plus the start, which is paid as
-well. The cost is time times price; on a spot machine the cost of preemptions is added. estimate/cost/bill.py has the bill of an entire run,
-line by line.
+The time is tokens divided by the published speed of GPUs of that kind (estimate/cost/training_speed.py). estimate/cost/bill.py has the bill
+of an entire run, line by line; estimate/offer_costs.py what it is expected to cost on each offer.
 """
 
 import math
@@ -41,11 +40,6 @@ class Between:
 
 PREEMPTION_EVERY_S = Between(3 * HOUR_S, 24 * HOUR_S)
 """The assumed seconds between two preemptions of a spot machine."""
-START_S = Between(5 * 60.0, 20 * 60.0)
-"""Seconds for boot, set-up, model download and compilation."""
-SPOT_SHARE = Between(0.02, 0.15)
-"""The share of time that preemptions add: 25 minutes each (half of 30 between checkpoints, 10 until another machine trains), every 3 to 24
-hours."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +60,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Machine:
-    """GPUs of one kind, with the price of all of them per hour."""
+    """GPUs of one kind."""
 
     gpu: Gpu
     count: int
-    usd_per_hour: float
-    spot: bool
-
-
-def time_s(model: Model, work: Work, machine: Machine) -> Between:
-    """Return the seconds from the order to the last token, including preemptions on a spot machine."""
-    trained = START_S + training_s(model, work, machine)
-    return trained * Between(1 + SPOT_SHARE.low, 1 + SPOT_SHARE.high) if machine.spot else trained
 
 
 def training_s(model: Model, work: Work, machine: Machine) -> Between:
@@ -85,9 +71,3 @@ def training_s(model: Model, work: Work, machine: Machine) -> Between:
     done = Pass(work.seq_len, work.micro_batch, work.method, work.recompute, work.rl)
     slow, fast = tokens_per_s(model, done, machine.gpu, machine.count)
     return Between(work.tokens / fast, work.tokens / slow)
-
-
-def usd(time: Between, machine: Machine) -> Between:
-    """Return the dollars for a time in seconds on the machine."""
-    per_s = machine.usd_per_hour / HOUR_S
-    return time * Between(per_s, per_s)

@@ -36,13 +36,14 @@ def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     """Yield the report as rows of a name and a text."""
     spec, made = what.spec, what.plan
     yield from _decided(what, ranked)
+    yield from _next_best(spec, ranked)
     if what.start is not None:
         yield "starts from", what.start.text
     yield "code", _code(spec, made)
     yield "commit", _commit(made)
     for row in environment_rows(spec, ranked):
         yield "environment", f"{row.variable}={row.value} {row.condition}: {row.reason}"
-    yield from _others(spec, ranked)
+    yield from _left_out(spec, ranked)
     yield "", "nothing was launched"
 
 
@@ -95,14 +96,17 @@ def _commit(made: Plan) -> str:
     return made.commit or "none: not a git checkout"
 
 
-def _others(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
-    """Yield rows for the next best offers, and for each reason for rejection with the offers rejected for it."""
+def _next_best(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     for row in market_rows(ranked, spec.hardware, limit=1 + NEXT_MAX)[1:]:
         yield "next best", f"{row.machine}: {row.why}"
     if len(ranked.best) > 1 + NEXT_MAX:
         yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more suitable machines"
     if ranked.best:
         yield "based on", ranked.basis
+
+
+def _left_out(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
+    """Yield a row for each reason for rejection, with the offers rejected for it."""
     reasons: dict[str, list[Offer]] = {}
     for left_out in ranked.left_out:
         reasons.setdefault(left_out.why, []).append(left_out.offer)

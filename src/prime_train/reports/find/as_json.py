@@ -1,7 +1,7 @@
 """The machines for rent as JSON: everything in the table and more, unrounded."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from prime_train.core.text.commands import worded
@@ -9,6 +9,7 @@ from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.placement import Candidate, Job, MachineConstraints, Placement
 from prime_train.reports.find.recommendation import assumptions, hardware, left_out
+from prime_train.reports.market import as_json as quote_as_json
 
 
 class Machine(TypedDict):
@@ -35,10 +36,13 @@ class Machine(TypedDict):
     hours: list[float] | None
     usd: list[float] | None
     usd_expected: float | None
+    to_the_end: Mapping[str, object] | None
     against: list[dict[str, str]]
 
 
-def text(placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, variants: Sequence[str] = ()) -> str:
+def text(
+    placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, variants: Sequence[str] = (), basis: str = ""
+) -> str:
     model = job.model
     fields = {
         "model": {
@@ -57,6 +61,7 @@ def text(placement: Placement, job: Job, constraints: MachineConstraints, *, tit
             "disk_gib": constraints.disk_gib,
         },
         "assumed": assumptions(job, constraints),
+        "based_on": basis,
         "recommended": _id(placement.best),
         "hardware": None if placement.best is None else hardware(placement.best, constraints),
         "runner_up": _id(placement.runner_up),
@@ -91,7 +96,8 @@ def _machine(one: Candidate, variants: Sequence[str]) -> Machine:
         need_gib_parts=None if need is None else {use.phase: _parts(use.parts) for use in need.uses},
         hours=_ends(one.time_s, 3600),
         usd=_ends(one.usd, 1),
-        usd_expected=None if one.usd is None else one.usd.expected,
+        usd_expected=None if one.costs is None else one.costs.quote.usd,
+        to_the_end=None if one.costs is None else quote_as_json(one.costs.quote),
         against=[{"code": objection.against, "why": objection.why, "fix": worded(objection.fix)} for objection in one.against],
     )
 

@@ -31,10 +31,6 @@ def size_range(low_bytes: float, high_bytes: float) -> str:
     return _range(low_bytes / 2**30, high_bytes / 2**30)
 
 
-def percent_range(between: Between) -> str:
-    return f"{between.low * 100:.2g} to {between.high * 100:.2g} %"
-
-
 def _range(low: float, high: float) -> str:
     words = (_rounded(low), _rounded(high))
     return words[0] if words[0] == words[1] else "-".join(words)

@@ -8,11 +8,10 @@ from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.core.text.commands import flag, worded
 from prime_train.estimate import gpus
-from prime_train.estimate.cost.duration import SPOT_SHARE, START_S
 from prime_train.estimate.cost.training_speed import RL_TIMES
 from prime_train.estimate.memory.phases import Serving
 from prime_train.estimate.placement import Against, Candidate, Job, MachineConstraints, Placement
-from prime_train.reports.find.formatting import percent_range, size_range, time_range, usd_range
+from prime_train.reports.find.formatting import size_range, time_range, usd_range
 
 REASONS_MAX = 6
 FASTER_MIN = 1.2
@@ -20,10 +19,16 @@ FASTER_MIN = 1.2
 
 
 def advice(
-    placement: Placement, job: Job, constraints: MachineConstraints, *, limit: int, variants: Sequence[str] = ()
+    placement: Placement,
+    job: Job,
+    constraints: MachineConstraints,
+    *,
+    limit: int,
+    variants: Sequence[str] = (),
+    notes: Sequence[tuple[str, str]] = (),
 ) -> Iterator[tuple[str, str]]:
     """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines, `variants` are those of the
-    config, in words."""
+    config, in words; `notes`: further lines."""
     more = len(placement.able) - limit
     if more > 0:
         yield "more", f"{more} more like these; {_flag(Setting.LIMIT, len(placement.able))} shows all"
@@ -32,6 +37,7 @@ def advice(
     yield from _with_best(placement, placement.best, constraints, variants) if placement.best is not None else _without_best(placement)
     if placement.left_out:
         yield "left out", _grouped(placement)
+    yield from notes
     yield "assumed", assumptions(job, constraints)
 
 
@@ -67,9 +73,8 @@ def assumptions(job: Job, constraints: MachineConstraints) -> str:
     served = f"rollouts: 16-bit weights and {Serving().sequences} sequences at once; " if job.rl else ""
     return (
         f"{guessed}Memory: {bits}-bit weights and AdamW, sharded over the GPUs, recomputed activations, one sequence per GPU; {served}"
-        f"{constraints.disk_gib:,} GiB of disk. Time: speeds of these GPUs in published trainings{times}, "
-        f"{START_S.low / 60:.0f} to {START_S.high / 60:.0f} min to start; spot adds {percent_range(SPOT_SHARE)} for preemptions. "
-        f"Options change all of these assumptions."
+        f"{constraints.disk_gib:,} GiB of disk. Time: speeds of these GPUs in published trainings{times}. Options change all of these "
+        f"assumptions."
     )
 
 
@@ -79,10 +84,14 @@ def _with_best(
     gets = f", with {variants[best.variant - 1]}" if best.variant else ""
     yield "take", f"{_named(best)}{gets}: {_outcome(best)}"
     among = f"the least expected total of {len(placement.certain)} that fit" if len(placement.certain) > 1 else "the only machine that fits"
+    if best.costs is not None:
+        yield "expected", best.costs.quote.why
     yield "why", f"{among} even at the upper end of the estimated need, {_memory(best)}"
     other = placement.runner_up
     if other is not None:
         yield "next best", f"{_named(other)}: {_outcome(other)}, {_compared(other, best)}"
+        if other.costs is not None:
+            yield "expected", other.costs.quote.why
     if not variants:
         yield "hardware", hardware(best, constraints)
 
