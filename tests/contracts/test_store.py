@@ -23,6 +23,8 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
+from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.step_times import StepEstimate
 from prime_train.core.run import (
     CHECK_S_MAX,
     Ancestor,
@@ -208,6 +210,7 @@ def full_run() -> Run:
             "acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1", "lr", "main"
         ),
         lineage=Lineage((Ancestor("other-1", 8), Ancestor("first-1", 4)), "first-1"),
+        forecast=Forecast((StepEstimate("H100_80GB", 8, 4.5, 9.0),), 50, None, 12.5, 3e10, 1.6e10),
         attempts=(lost, new_attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1 + 0.2, 1e-9),
         resume=ResumePoint(step=8, attempt=1, key="runs/tiny-1/manifests/000000000008-e1.json"),
