@@ -59,12 +59,13 @@ class Faults:
 
 
 class Provider:
-    """MemoryPods behind a faulty connection. Its list can leave pods out and show ended ones. `charges`: another price than it offered;
-    `called`: another provider's name."""
+    """MemoryPods behind a faulty connection. Its list can leave pods out and show ended ones, and `get` can deny that it knows an id.
+    `charges`: another price than it offered; `called`: another provider's name."""
 
     def __init__(self, pods: MemoryPods, faults: Faults) -> None:
         self.real, self.faults = pods, faults
         self.hidden: set[str] = set()
+        self.denied: set[str] = set()
         self.charges: float | None = None
         self.called = ""
         self.ghosts: list[Pod] = []
@@ -85,7 +86,7 @@ class Provider:
 
     def get(self, pod_id: str) -> Pod | None:
         self.faults.before("get", pod_id)
-        return self.real.get(pod_id)
+        return None if pod_id in self.denied else self.real.get(pod_id)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
         self.faults.before("put_agent", pod.pod_id)

@@ -537,7 +537,7 @@ def test_an_attempt_that_committed_nothing_of_its_own_goes_on_from_where_it_had_
     gone(w)
     w.after(31).settle()
     gone(w)
-    w.sweeps(60)
+    w.sweeps(120)
     assert (w.run().attempt, resumes_from(w)) == (3, first.key)
 
 

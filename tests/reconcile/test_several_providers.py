@@ -19,7 +19,7 @@ from tests.reconcile.ports import Outside
 
 
 class Market(MemoryPods):
-    """One provider of several. `error` is raised by its create call, `down` by its list and offers, `unlisted` by its list. `asked`: how
+    """One provider of several. `error` is raised by its create call, `down` by its other calls, `unlisted` by its list. `asked`: how
     often it was asked for offers."""
 
     error: Exception | None = None
@@ -42,6 +42,10 @@ class Market(MemoryPods):
             raise self.unlisted
         self._fail()
         return list_of(super().list())
+
+    def get(self, pod_id: str) -> Pod | None:
+        self._fail()
+        return super().get(pod_id)
 
     def _fail(self) -> None:
         if self.down is not None:
@@ -142,6 +146,29 @@ def test_a_machine_whose_provider_does_not_answer_is_not_replaced_while_one_of_a
     assert w.run("second").attempts[1].cause is Cause.PREEMPTED
     w.sweeps(1800)
     assert (w.run().attempt, w.run().state) == (1, RunState.TRAINING), "its machine may well be alive"
+
+
+def test_a_run_whose_last_provider_fails_before_its_machine_is_seen_gone_trains_elsewhere() -> None:
+    w, prime, other = two_markets()
+    w.trains()
+    w.exit(Cause.PREEMPTED)
+    prime.down = TemporaryError("503")
+    w.sweeps(60)
+    assert [pod.name for pod in other.list()] == [f"pt-{b.RUN_ID}-e2"]
+    assert w.run().attempts[0].ended_s is None, "nobody knows whether it is gone"
+    prime.down = None
+    w.sweeps(60)
+    assert w.run().attempts[0].ended_s is not None
+
+
+def test_a_machine_whose_final_price_is_above_the_highest_one_is_given_back_before_it_trains() -> None:
+    w = Outside({"hardware": {"usd_per_hour_max": 2.0}})
+    w.pods.charges = 2.5
+    w.settle()
+    w.after(60).sweep()
+    assert (w.run().attempts[0].cause, w.done("put_agent")) == (Cause.LAUNCH_REFUSED, [])
+    assert "costs $2.50/h, above hardware.usd_per_hour_max 2.00" in history(w)
+    assert w.done("terminate")[0] == f"terminate {w.run().attempts[0].pod_id}"
 
 
 def test_an_orphan_at_a_provider_that_answers_is_terminated_although_another_does_not() -> None:

@@ -21,11 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
-OBSERVE, EXECUTE, STEPS, OUTBOX = (f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox"))
+OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (
+    f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps")
+)
+BY_PROVIDER = "adapters/pods_by_provider.py"
 ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING = (
     f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining")
 )
-DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
+DECISIONS, FENCES, PROGRESS, MACHINES = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress", "machines"))
 VERDICT, CLOCK = "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
@@ -39,16 +42,19 @@ class Edit:
 
 @dataclass(frozen=True)
 class Mutant:
+    """`market`: only the simulation with several providers can detect it."""
+
     name: str
     edits: tuple[Edit, ...]
+    market: bool = False
 
     def stale(self) -> list[str]:
         """Return the texts to replace that are not in the source exactly once."""
         return [edit.old for edit in self.edits if (PACKAGE / edit.file).read_text().count(edit.old) != 1]
 
 
-def _mutant(name: str, *edits: tuple[str, str, str]) -> Mutant:
-    return Mutant(name, tuple(Edit(*edit) for edit in edits))
+def _mutant(name: str, *edits: tuple[str, str, str], market: bool = False) -> Mutant:
+    return Mutant(name, tuple(Edit(*edit) for edit in edits), market)
 
 
 MUTANTS = (
@@ -256,6 +262,51 @@ MUTANTS = (
         "an old pod that cannot be asked about blinds the watcher",
         (OBSERVE, "            if pod_id == mine:\n", "            if pod_id:\n"),
     ),
+    _mutant(
+        "the failing provider of an old machine holds up its run",
+        (OBSERVE, "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):", "if name in snapshot.unlisted:"),
+        market=True,
+    ),
+    _mutant(
+        "a provider whose list fails has no machine",
+        (OBSERVE, "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):", "if False:"),
+        market=True,
+    ),
+    _mutant(
+        "the lists of some providers pass for those of all",
+        (BY_PROVIDER, "        if failed:\n            raise PartlyListed", "        if False:\n            raise PartlyListed"),
+        market=True,
+    ),
+    _mutant(
+        "a launch counts as settled while its provider cannot be listed",
+        (ORPHANS, "    if attempt.offer.provider in pods.unlisted:\n        return False\n", ""),
+        market=True,
+    ),
+    _mutant(
+        "a machine may cost more than it was offered for",
+        (ACTIVE_STATES, "    if most_usd is None or usd_per_hour <= most_usd:\n", "    if True:\n"),
+        market=True,
+    ),
+    _mutant(
+        "nobody looks at machines of ended runs that wake up",
+        (SWEEPS, "            suspects.append(record.run.run_id)\n", "            pass\n"),
+        market=True,
+    ),
+    _mutant(
+        "a machine in an unknown state counts as gone",
+        (VERDICT, "if p.status is not PodStatus.GONE and p.pod_id", "if p.status not in (PodStatus.GONE, PodStatus.UNKNOWN) and p.pod_id"),
+        market=True,
+    ),
+    _mutant(
+        "a machine that was rented after a refusal costs nothing",
+        (MACHINES, "replace(_with_pod(attempt, pod), terminate_requested_s=now_s, ended_s=None)", "attempt"),
+        market=True,
+    ),
+    _mutant(
+        "a failed look at one provider ends the look at all",
+        (BY_PROVIDER, "                failed[name] = error\n", "                raise\n"),
+        market=True,
+    ),
 )
 
 
@@ -279,6 +330,11 @@ BITTEN = {
     "a watcher decides by its own clock": 0,
     "a watcher trusts what it knew of the store's time before its machine stood still": 0,
     "the store's time is the wall clock of whatever process has opened it last": 80,
+    "a machine may cost more than it was offered for": 0,
+    "a failed look at one provider ends the look at all": 0,
+    "a machine in an unknown state counts as gone": 0,
+    "a provider whose list fails has no machine": 20,
+    "the failing provider of an old machine holds up its run": 75,
 }
 """Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 
@@ -301,9 +357,10 @@ def planted(mutant: Mutant) -> Iterator[dict[str, str]]:
         yield {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def simulate(environment: dict[str, str], seeds: tuple[int, int]) -> str:
-    """Return the simulation's report on the first seed that breaks a promise, or nothing."""
+def simulate(environment: dict[str, str], seeds: tuple[int, int], *, market: bool = False) -> str:
+    """Return the simulation's report on the first seed that breaks a promise, or nothing. `market`: with several providers."""
     command = [sys.executable, "-m", "tests.simulation", "--seeds", f"{seeds[0]}:{seeds[1]}", "--failures-max", "1"]
+    command += ["--market"] if market else []
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
     found = re.search(r"^seed \d+: .*$", done.stdout, re.MULTILINE)
     if done.returncode == 0:
@@ -336,7 +393,7 @@ def main() -> int:
             continue
         with planted(mutant) as environment:
             unit = "" if options.no_units else next(iter(failing(environment, first=True, without=known)), "")
-            seed = simulate(environment, (0, options.seeds))
+            seed = simulate(environment, (0, options.seeds), market=mutant.market)
         alive += not (unit or seed)
         print(f"{mutant.name}\n    unit test:  {unit or 'none'}\n    simulation: {seed[:200] or 'none'}", flush=True)
     print(f"{alive} mutants live")

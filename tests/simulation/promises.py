@@ -25,7 +25,7 @@ Bounds are in *able* seconds: those in which a watcher was up, the provider coul
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind
@@ -52,7 +52,7 @@ from tests.simulation.agent import VirtualAgent
 from tests.simulation.bucket import VirtualBucket
 from tests.simulation.faults import Faults, unheard, within
 from tests.simulation.loop import START_S, Loop
-from tests.simulation.provider import END_S_MAX, Machine, VirtualPods
+from tests.simulation.provider import END_S_MAX, Machine
 
 SWEEP_S = 70
 """Longest time in seconds between two sweeps of a watcher."""
@@ -103,24 +103,25 @@ class Sweeping:
     first_listed: bool | None = None
     run_id: str = ""
     sang: bool = False
-    unasked: set[str] = field(default_factory=set)
-    """Machines whose state could not be queried."""
+    unlisted: frozenset[str] = frozenset()
+    """Providers, of several, whose list was not available to the current decision."""
+    first_unlisted: frozenset[str] = frozenset()
     tracked_s: dict[str, int] = field(default_factory=dict)
     """When the tracker last received a report of a run, as reported to this sweep."""
 
-    def lists(self, *, answered: bool) -> None:
-        self.listed = answered
+    def lists(self, *, answered: bool, unlisted: frozenset[str] = frozenset()) -> None:
+        self.listed, self.unlisted = answered, unlisted
         if self.run_id == "":
-            self.first_listed = answered
+            self.first_listed, self.first_unlisted = answered, unlisted
 
     def listens(self, *, sang: bool) -> None:
         """The canary was sent, with a list that is used for all following runs."""
-        self.sang, self.first_listed = sang, self.listed
+        self.sang, self.first_listed, self.first_unlisted = sang, self.listed, self.unlisted
 
     def loads(self, run_id: str) -> None:
         """The next run is checked, with the sweep's one list."""
         if run_id != self.run_id and self.first_listed is not None:
-            self.listed = self.first_listed
+            self.listed, self.unlisted = self.first_listed, self.first_unlisted
         self.run_id = run_id
 
 
@@ -156,10 +157,19 @@ class Truth:
         return self.run.attempt if self.run.state in ACTIVE_STATES else None
 
 
+class Machines(Protocol):
+    """The truth about the machines of one provider, or of several."""
+
+    by_id: dict[str, Machine]
+
+    @property
+    def living(self) -> list[Machine]: ...
+
+
 class Keeper:
     """The checker of promises. `each` is called after every event, the other methods for the events that they are named after."""
 
-    def __init__(self, loop: Loop, faults: Faults, pods: VirtualPods, bucket: VirtualBucket) -> None:
+    def __init__(self, loop: Loop, faults: Faults, pods: Machines, bucket: VirtualBucket) -> None:
         self._loop, self._faults, self._pods, self._bucket = loop, faults, pods, bucket
         self.runs: dict[str, Truth] = {}
         self.sent: set[str] = set()
@@ -283,14 +293,13 @@ class Keeper:
     def bill_usd(self, truth: Truth) -> float:
         """Return the provider's bill for the pods that a watcher could know of."""
         return sum(
-            self._paid_s(m) * m.offer.usd_per_hour / 3600 for m in truth.machines if m.reported or (m.gone_s is None and self._known(m))
+            m.paid_s(self._loop.now_s) * m.usd_per_hour / 3600
+            for m in truth.machines
+            if m.reported or (m.gone_s is None and self._known(m))
         )
 
-    def _paid_s(self, machine: Machine) -> float:
-        return (self._loop.now_s if machine.gone_s is None else machine.gone_s) - machine.created_s
-
     def _crosses_s_of(self, truth: Truth, now_s: float) -> float | None:
-        burn = sum(m.offer.usd_per_hour for m in truth.machines if m.gone_s is None and self._known(m)) / 3600
+        burn = sum(m.usd_per_hour for m in truth.machines if m.gone_s is None and self._known(m)) / 3600
         left = truth.run.spec.budget.usd - self.bill_usd(truth)
         if left <= 0:
             return now_s if burn else None
@@ -456,7 +465,7 @@ class Keeper:
         """Check that a conclusion from missing heartbeats or a missing pod was sound."""
         old, run_id, cause = record.run, record.run.run_id, attempt.cause
         assert cause is not None
-        if not sweeping.listed or attempt.pod_id in sweeping.unasked:
+        if not sweeping.listed or attempt.offer.provider in sweeping.unlisted:
             self._broken(5, "no machine is terminated on Unknown", run_id, f"{cause.value}, though the provider did not answer")
         if cause in (Cause.SILENT, Cause.BOOT_TIMEOUT) and not sweeping.sang and not self._hears_others(run_id):
             self._broken(5, "no machine is terminated on Unknown", run_id, f"{cause.value}, though nobody was heard, the canary neither")

@@ -72,9 +72,22 @@ class Machine:
     reported: bool = False
     """Whether it was listed while it existed, or the ledger has it."""
     rebel: bool = False
+    usd_per_hour: float = 0.0
+    """The price that is billed; it may differ from the offer's."""
+    unpaid_s: float = 0.0
+    """Seconds between its creation and its end for which it was not billed."""
     tenant: Tenant | None = None
     seen: dict[PodStatus, Pod] = field(default_factory=dict, repr=False, compare=False)
     """The reported pods, by status."""
+
+    @property
+    def own_id(self) -> str:
+        """The id that its provider gave it."""
+        return self.pod_id.partition("/")[2] or self.pod_id
+
+    def paid_s(self, now_s: float) -> float:
+        """Return the seconds that are billed until `now_s`."""
+        return (now_s if self.gone_s is None else self.gone_s) - self.created_s - self.unpaid_s
 
     def runs(self, now_s: float) -> bool:
         """Return whether the machine itself is up, whatever the provider reports."""
@@ -85,7 +98,10 @@ class VirtualPods:
     """The `Pods` port. `called(name)` is called before and after each effect; `disturbed` if a call failed."""
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
-        self._loop, self._luck, self._faults = loop, luck, faults
+        self._loop, self._luck, self.faults = loop, luck, faults
+        self.for_rent: Sequence[Offer] = OFFERS
+        self._prefix = ""
+        """What the ids begin with that the control plane knows."""
         self.machines: list[Machine] = []
         self.living: list[Machine] = []
         self.by_id: dict[str, Machine] = {}
@@ -101,12 +117,12 @@ class VirtualPods:
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         self._call("offers")
-        return () if self._full() and self._luck.rng.random() < 0.5 else OFFERS
+        return () if self._full() and self._luck.rng.random() < 0.5 else self.for_rent
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         self._call("create")
         self.created(name)
-        faults, luck = self._faults, self._luck
+        faults, luck = self.faults, self._luck
         if self._full():
             raise NoCapacity(f"no {offer.offer_id} is left")
         if luck.hit(faults.create_refused):
@@ -125,11 +141,11 @@ class VirtualPods:
         self._call("list")
         now_s = self._loop.now_s
         seen: tuple[Pod, ...] = ()
-        if self._luck.hit(self._faults.empty_list):
+        if self._luck.hit(self.faults.empty_list):
             self.disturbed(0)
         else:
             seen = tuple(pod for machine in self.machines if (pod := self._listed(machine, now_s)) is not None)
-            seen = self._cut(seen) if self._luck.hit(self._faults.cut_list) else seen
+            seen = self._cut(seen) if self._luck.hit(self.faults.cut_list) else seen
         for pod in seen:  # nobody can know of a machine from a list that was cut short before it
             machine = self.by_id[pod.pod_id]
             if not machine.reported and machine.gone_s is None:
@@ -140,6 +156,9 @@ class VirtualPods:
 
     def get(self, pod_id: str) -> Pod | None:
         self._call("get")
+        return self._got(pod_id)
+
+    def _got(self, pod_id: str) -> Pod | None:
         machine, now_s = self.by_id.get(pod_id), self._loop.now_s
         if machine is None or (machine.gone_s is not None and now_s >= machine.forgotten_s):
             return None
@@ -159,7 +178,7 @@ class VirtualPods:
         machine = self.by_id[pod_id]
         self.terminating(machine)
         if machine.gone_s is None and machine.requested_s is None:
-            if self._luck.hit(self._faults.terminate_ignored):
+            if self._luck.hit(self.faults.terminate_ignored):
                 self.disturbed(0)
             else:
                 machine.requested_s = self._loop.now_s
@@ -170,13 +189,13 @@ class VirtualPods:
     # -------------------------------------------------------------------------------------------------------------- the truth
 
     def down(self, now_s: float) -> bool:
-        return within(self._faults.provider_down, now_s)
+        return within(self.faults.provider_down, now_s)
 
     def end(self, machine: Machine) -> None:
         """End the machine at the provider; its programs may continue for a while."""
         if machine.gone_s is not None:
             return
-        now_s, faults, luck = self._loop.now_s, self._faults, self._luck
+        now_s, faults, luck = self._loop.now_s, self.faults, self._luck
         machine.gone_s = now_s
         lag_s = luck.rng.uniform(0, faults.list_dead_s_max) if luck.hit(0.5) else 0.0
         machine.dead_listed_s = now_s + lag_s
@@ -191,12 +210,11 @@ class VirtualPods:
     def _make(self, name: str, offer: Offer) -> Machine:
         named = parse_pod_name(name)
         assert named is not None
-        now_s, faults, luck = self._loop.now_s, self._faults, self._luck
+        now_s, faults, luck = self._loop.now_s, self.faults, self._luck
         boot_s = luck.rng.uniform(*BOOT_S)
         lag_s = luck.rng.uniform(0, faults.list_new_s_max) if luck.hit(0.7) else 0.0
-        machine = Machine(
-            f"m{len(self.machines) + 1}", name, *named, offer, now_s, now_s + lag_s, now_s + boot_s, now_s + boot_s, reported=False
-        )
+        times_s = (now_s, now_s + lag_s, now_s + boot_s, now_s + boot_s)
+        machine = Machine(self._prefix + self._new_id(name), name, *named, offer, *times_s, usd_per_hour=offer.usd_per_hour)
         if luck.hit(faults.boot_never):
             forever_s = now_s + 10**6
             machine.puttable_s = forever_s
@@ -205,15 +223,19 @@ class VirtualPods:
             machine.puttable_s += luck.rng.uniform(60, 900)
         self.machines.append(machine)
         self.living.append(machine)
-        self.by_id[machine.pod_id] = machine
+        self.by_id[machine.own_id] = machine
         self._doom(machine)
         self._loop.at(machine.listed_s, lambda: self.changed(machine))
         self.changed(machine)
         return machine
 
+    def _new_id(self, name: str) -> str:
+        """Return the id of the next machine."""
+        return f"m{len(self.machines) + 1}"
+
     def _doom(self, machine: Machine) -> None:
         """Draw the later faults of the machine itself."""
-        faults, luck = self._faults, self._luck
+        faults, luck = self.faults, self._luck
         if machine.offer.spot and (taken_s := luck.falls_s(faults.preempt_each_s)) is not None:
             self._loop.at(taken_s, lambda: self._take_away(machine))
         machine.frozen_s = luck.falls_s(faults.hang_each_s)
@@ -225,7 +247,7 @@ class VirtualPods:
     def _take_away(self, machine: Machine) -> None:
         if machine.gone_s is not None:
             return
-        if machine.tenant is not None and self._luck.rng.random() < self._faults.notice:
+        if machine.tenant is not None and self._luck.rng.random() < self.faults.notice:
             machine.tenant.notice()
             self._loop.after(self._luck.rng.uniform(*NOTICE_S), lambda: self.end(machine))
         else:
@@ -251,19 +273,19 @@ class VirtualPods:
         return PodStatus.ACTIVE if self._loop.now_s >= machine.active_s else PodStatus.PENDING
 
     def _seen(self, machine: Machine, status: PodStatus) -> Pod:
-        if status is not PodStatus.GONE and self._luck.hit(self._faults.unusual):
+        if status is not PodStatus.GONE and self._luck.hit(self.faults.unusual):
             status = PodStatus.UNKNOWN
         pod = machine.seen.get(status)
         if pod is None:
-            pod = machine.seen[status] = Pod(machine.pod_id, machine.name, status, int(machine.created_s), machine.offer.usd_per_hour)
+            pod = machine.seen[status] = Pod(machine.own_id, machine.name, status, int(machine.created_s), machine.usd_per_hour)
         return pod
 
     def _full(self) -> bool:
-        return within(self._faults.no_capacity, self._loop.now_s)
+        return within(self.faults.no_capacity, self._loop.now_s)
 
     def _call(self, what: str) -> None:
         self.called(what)
-        if self.down(self._loop.now_s) or self._luck.hit(self._faults.provider_error):
+        if self.down(self._loop.now_s) or self._luck.hit(self.faults.provider_error):
             raise self._trouble(what, "the provider does not answer")
 
     def _trouble(self, what: str, why: str) -> TemporaryError:

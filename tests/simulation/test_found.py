@@ -8,7 +8,7 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.change import no_offer
 from prime_train.core.run import NotificationRecord, RunState
-from prime_train.core.verdict import Healthy, PodStatus, TrackerObserved, judge
+from prime_train.core.verdict import Healthy, PodsObserved, PodStatus, TrackerObserved, judge
 from prime_train.core.wire import Phase
 from prime_train.ports import TemporaryError
 from tests import builders as b
@@ -104,3 +104,23 @@ def test_a_machine_that_was_made_and_taken_away_before_it_was_written_down_is_in
     lost = replace(b.pod(run), status=PodStatus.GONE)
     decision = d.decide(run, Healthy(None, 0), replace(as_expected(run), pods=(lost,), gone=frozenset({lost.pod_id})), NOW_S)
     assert decision == d.Adopt(lost.pod_id, lost.usd_per_hour)
+
+
+def test_a_lost_create_call_is_not_settled_by_a_list_that_lacks_its_provider() -> None:
+    lost = replace(b.new_attempt(1, RunState.QUEUED), pod_id=None, ended_s=None, fenced_s=NOW_S - 9000, launched_s=NOW_S - 9000)
+    run = a_run(RunState.QUEUED, attempts=(lost,), attempt=1, not_before_s=NOW_S + 600)
+    assert isinstance(d.decide(run, None, PodsObserved(), NOW_S), d.Settle)
+    unlisted = PodsObserved(unlisted=frozenset({lost.offer.provider}))
+    assert isinstance(d.decide(run, None, unlisted, NOW_S), d.Wait), "its machine may well be there"
+
+
+def test_a_machine_whose_provider_does_not_know_its_id_for_a_moment_is_not_given_up() -> None:
+    w = Outside()
+    w.settle()
+    (pod_id,) = (pod.pod_id for pod in w.pods.real.list())
+    w.pods.hidden.add(pod_id)
+    w.pods.denied.add(pod_id)
+    w.sweeps(60)
+    assert w.run().attempt == 1
+    w.sweeps(60)
+    assert w.run().attempts[0].cause is Cause.BOOT_LOST, "it is believed in the end"

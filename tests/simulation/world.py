@@ -146,13 +146,19 @@ class Stage:
     # ---------------------------------------------------------------------------------------------------------------- set-up
 
     def _connect(self) -> None:
-        pods, keeper = self.pods, self.keeper
+        keeper = self.keeper
         self.loop.each = keeper.each
-        pods.called, pods.waits, pods.disturbed, pods.changed = self._called, self._wait, self._disturbed, keeper.changed
-        pods.created, pods.terminating, pods.started = keeper.created, keeper.terminating, self._start_agent
+        self._connect_pods()
         self.bucket.called = self._effect
         self.bucket.deleted = keeper.deleting
         self.webhook.news, self.webhook.received, self.webhook.committed = self._news, keeper.received, keeper.committed
+
+    def _connect_pods(self) -> None:
+        self._connect_provider(self.pods, self._called, self._disturbed)
+
+    def _connect_provider(self, pods: VirtualPods, called: Callable[[str], None], disturbed: Callable[[float], None]) -> None:
+        pods.called, pods.waits, pods.disturbed, pods.changed = called, self._wait, disturbed, self.keeper.changed
+        pods.created, pods.terminating, pods.started = self.keeper.created, self.keeper.terminating, self._start_agent
 
     # ------------------------------------------------------------------------------------------------------------- watchers
 
@@ -348,7 +354,7 @@ class Simulation(Stage):
     def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
         rng = random.Random(seed)
         watchers = rng.randint(1, WATCHERS_MAX)
-        super().__init__(rng, watchers, draw(rng, watchers), note=note)
+        super().__init__(rng, watchers, self._draw_faults(rng, watchers), note=note)
         self.seed = seed
         self._plan()
 
@@ -375,7 +381,7 @@ class Simulation(Stage):
             loop.at(edge_s, lambda: None)
         self._all_there_s = float(START_S)
         for number in range(rng.randint(1, RUNS_MAX)):
-            run, work = _draw_run(rng, f"run-{number}")
+            run, work = self._draw_run(rng, f"run-{number}")
             at_s = START_S + rng.uniform(0, 1200) * (number > 0)
             self._all_there_s = max(self._all_there_s, at_s)
             self._works[run.run_id] = work
@@ -384,6 +390,12 @@ class Simulation(Stage):
         loop.after(rng.uniform(60, 600), self._person_looks)
         for watcher in self._watchers:
             loop.after(rng.uniform(0, SWEEP_S), lambda watcher=watcher: self._tick(watcher))  # type: ignore[misc]
+
+    def _draw_faults(self, rng: random.Random, watchers: int) -> Faults:
+        return draw(rng, watchers)
+
+    def _draw_run(self, rng: random.Random, run_id: str) -> tuple[Run, Work]:
+        return _draw_run(rng, run_id)
 
     def _wakes(self) -> None:
         """The serving machine continues, and so do its processes; another process may be started there at this time, too."""

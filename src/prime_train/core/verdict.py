@@ -48,6 +48,8 @@ class PodsObserved:
     gone: frozenset[str] = frozenset()
     listed_s: int | None = None
     """When the list was requested, because a list proves nothing about pods created later; None means that it is still current."""
+    unlisted: frozenset[str] = frozenset()
+    """Providers whose pods are missing in `pods` because their list could not be read."""
 
     def living(self) -> tuple[Pod, ...]:
         return tuple(p for p in self.pods if p.status is not PodStatus.GONE and p.pod_id not in self.gone)

@@ -17,6 +17,8 @@ from prime_train.ports import ExternalError, PartlyListed, RunRecord, Store, Tem
 
 SNAPSHOT_S_MAX = 120
 """Seconds for which gathered facts may be used for decisions; after that they must be gathered again."""
+UNKNOWN_ID_S = 90
+"""Seconds after the creation of a pod for which its provider may not know its id yet."""
 SAVES_MAX = 20
 
 
@@ -149,19 +151,32 @@ def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int
             if any(a.pod_id == pod_id and a.ended_s is not None for a in record.run.attempts):
                 known.pop(pod_id, None)
             continue
+        if pod is None and pod_id == mine and _may_be_unknown_yet(record, now_s):
+            continue
         if pod is None or pod.status is PodStatus.GONE:
             gone.add(pod_id)
         if pod is not None:
             known[pod_id] = pod
-    return PodsObserved(tuple(known.values()), frozenset(gone), snapshot.listed_s)
+    return PodsObserved(tuple(known.values()), frozenset(gone), snapshot.listed_s, frozenset(snapshot.unlisted))
+
+
+def _may_be_unknown_yet(record: RunRecord, now_s: int) -> bool:
+    """Return whether the current pod was created so recently that its provider may not know its id yet, because providers answer from
+    copies that lag. A pod that is believed gone is not terminated, and would be paid for until a list has it."""
+    attempt = record.run.current_attempt
+    if attempt is None or record.lease.heartbeat_s is not None:
+        return False
+    return now_s < max(attempt.launched_s, min(attempt.created_s or 0, now_s)) + UNKNOWN_ID_S
 
 
 def _unseen(context: Context, run: Run, snapshot: Snapshot) -> str:
-    """Return why a provider that may have pods of the run was not read, so that the list proves nothing; empty if all were."""
-    for name in dict.fromkeys(a.offer.provider for a in run.attempts if a.ended_s is None):
+    """Return why the list proves nothing about the run; empty if it may be used. The provider of an old machine may fail for hours, and
+    must not prevent a verdict on the current one, nor the next launch elsewhere."""
+    for attempt in (a for a in run.attempts if a.ended_s is None):
+        name = attempt.offer.provider
         if context.providers is not None and name not in context.providers:
             return f"this control plane has no access to provider {name}"
-        if name in snapshot.unlisted:
+        if name in snapshot.unlisted and attempt.number == d.current_attempt(run):
             return f"the provider's list failed: {name}: {snapshot.unlisted[name]}"
     return ""
 

@@ -79,11 +79,7 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     mine = [p for p in pods.pods if may_be_adopted(run, p)]
     if mine:  # includes a pod that is gone already: it was paid for, and there is nothing to wait for
         first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
-        most_usd = run.spec.hardware.usd_per_hour_max
-        if most_usd is not None and first.usd_per_hour > most_usd:
-            dear = f"machine {first.pod_id} costs ${first.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}"
-            return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is terminated")
-        return Adopt(first.pod_id, first.usd_per_hour, first.created_s)
+        return _too_dear(run, first.pod_id, first.usd_per_hour) or Adopt(first.pod_id, first.usd_per_hour, first.created_s)
     settled_s = attempt.launched_s + run.spec.health.settle_s
     heartbeats = isinstance(verdict, Healthy) and verdict.phase is not None
     if pods.as_of_s(now_s) < settled_s or heartbeats:
@@ -120,7 +116,18 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     return Wait(None, "healthy")
 
 
+def _too_dear(run: Run, pod_id: str, usd_per_hour: float) -> Recover | None:
+    """Return the decision to give the machine back if it costs more than the config allows: its final price may be above the offer's."""
+    most_usd = run.spec.hardware.usd_per_hour_max
+    if most_usd is None or usd_per_hour <= most_usd:
+        return None
+    dear = f"machine {pod_id} costs ${usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}"
+    return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is terminated")
+
+
 def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision:
+    if attempt.pod_id is not None and (dear := _too_dear(run, attempt.pod_id, attempt.offer.usd_per_hour)) is not None:
+        return dear
     if attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - run.spec.health.settle_s):
         return PutAgent(attempt.pod_id)
     return Wait(now_s + check_s(run), "waiting for the machine and its agent")

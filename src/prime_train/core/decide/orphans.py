@@ -49,6 +49,8 @@ def _is_settled(run: Run, attempt: Attempt, pods: PodsObserved, now_s: int) -> b
         return False
     if attempt.pod_id is not None:
         return attempt.pod_id in pods.gone
+    if attempt.offer.provider in pods.unlisted:
+        return False
     since_s = attempt.fenced_s if attempt.fenced_s is not None else attempt.launched_s
     return since_s + run.spec.health.settle_s <= pods.as_of_s(now_s)
 
