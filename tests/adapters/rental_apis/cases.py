@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.rental_api.pods import RentalPods
 from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
 from tests.adapters.pods_lambda import lambda_pods
 from tests.adapters.pods_prime import prime_pods
 from tests.adapters.pods_runpod import runpod_pods
@@ -114,6 +116,16 @@ APIS = {
             lambda headers: problem(429, "Too Many Requests", "slow down", headers=headers),
             "pods",
         ),
+    ),
+    "spot machines of runpod": Api(
+        lambda folder: FakeRunPod(),
+        partial(runpod_pods.pods_of, spot=True),
+        runpod_pods.HARDWARE.model_copy(update={"spot": Spot.ONLY}),
+        "catalog",
+        {"method": "GET", "path": "^/v2/pods$"},
+        lambda pod_id: f"^/v2/pods/{pod_id}",
+        [],
+        {"method": "POST", "path": "graphql"},
     ),
     "prime": Api(
         lambda folder: FakePrime(folder, machines=False),

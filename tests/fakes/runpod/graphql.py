@@ -6,15 +6,35 @@ It is no GraphQL server: it recognises the few documents by their fields, and an
 import re
 from typing import TYPE_CHECKING, Any
 
+from tests.fakes.runpod.catalogue import COMMUNITY, SECURE, Kind
+
 if TYPE_CHECKING:
     from tests.fakes.runpod.pods import Pod
     from tests.fakes.runpod.server import FakeRunPod
 
 PATH = "/graphql"
+SPOT_FIELDS = frozenset(
+    {
+        "name",
+        "imageName",
+        "templateId",
+        "gpuTypeId",
+        "gpuCount",
+        "bidPerGpu",
+        "cloudType",
+        "containerDiskInGb",
+        "volumeInGb",
+        "ports",
+        "startSsh",
+        "env",
+        "allowedCudaVersions",
+    }
+)
+"""Those fields of PodRentInterruptableInput that a caller may be expected to send; from public clients, November 2026."""
 Json = dict[str, Any]
 
 
-def answer(fake: "FakeRunPod", query: str, owner: str) -> Json:
+def answer(fake: "FakeRunPod", query: str, owner: str, variables: Json | None = None) -> Json:
     """Return the answer to a document of the account `owner`; one that is not recognised is answered with an error, and with status 200 as
     RunPod does."""
     ended = re.search(r'podTerminate\(input: \{ podId: "([^"]*)"', query)
@@ -28,13 +48,49 @@ def answer(fake: "FakeRunPod", query: str, owner: str) -> Json:
     if one:
         pod = _known(fake, one[1])
         return {"data": {"pod": None if pod is None else _shown(fake, pod)}}
-    if "gpuTypes" in query:
+    if "podRentInterruptable" in query and fake.terms.has_spot:
+        return _rent(fake, (variables or {})["input"])
+    bids = re.search(r"lowestPrice\(input: \{gpuCount: (\d+), secureCloud: (true|false)\}\)", query)
+    if bids and fake.terms.has_spot:
+        cloud = SECURE if bids[2] == "true" else COMMUNITY
+        return {"data": {"gpuTypes": [_with_bid(fake, kind, int(bids[1]), cloud) for kind in fake.kinds]}}
+    if "gpuTypes" in query and not bids:
         wanted = re.search(r'gpuTypes\(input: \{id: "([^"]*)"', query)
         kinds = [kind for kind in fake.kinds if not wanted or kind.id == wanted[1]]
         return {"data": {"gpuTypes": [{"id": kind.id, "displayName": kind.name, "memoryInGb": kind.memory} for kind in kinds]}}
     if "myself" in query:
         return {"data": {"myself": _myself(fake, owner)}}
     return _error("Cannot query this field")
+
+
+def _with_bid(fake: "FakeRunPod", kind: Kind, count: int, cloud: str) -> Json:
+    bid = round(kind.usd[cloud] * fake.terms.spot_share, 4) if cloud in kind.usd and count <= kind.max_count else None
+    return {"id": kind.id, "lowestPrice": {"minimumBidPrice": bid, "stockStatus": "Low" if bid else None}}
+
+
+def _rent(fake: "FakeRunPod", order: Json) -> Json:
+    """Rent a pod for the bid, which must reach the lowest one. A field that the input type does not have is refused, as GraphQL does."""
+    unknown = sorted(order.keys() - SPOT_FIELDS)
+    if unknown:
+        return _error(f'Field "{unknown[0]}" is not defined by type "PodRentInterruptableInput".')
+    kind = next((kind for kind in fake.kinds if kind.id == order["gpuTypeId"]), None)
+    lowest = _with_bid(fake, kind, order["gpuCount"], order["cloudType"])["lowestPrice"]["minimumBidPrice"] if kind is not None else None
+    if lowest is None or order["bidPerGpu"] < lowest or fake.terms.spot_sold_out:
+        return _error(fake.terms.no_capacity)
+    as_in_v2 = {
+        "name": order["name"],
+        "image": order.get("imageName", ""),
+        "gpu": {"id": order["gpuTypeId"], "count": order["gpuCount"]},
+        "cloud": order["cloudType"],
+        "disk": order["containerDiskInGb"],
+        "ports": order["ports"].split(","),
+        "env": {row["key"]: row["value"] for row in order.get("env", ())},
+    }
+    usd = order["bidPerGpu"] * order["gpuCount"] + order["containerDiskInGb"] * 0.10 / 730
+    if fake.balance_usd < usd:
+        return _error("Your balance is too low to rent this pod.")
+    pod = fake.add(as_in_v2, round(usd + fake.terms.surcharge_usd, 6), "")
+    return {"data": {"podRentInterruptable": {"id": pod.id, "name": fake.plan.renamed or pod.name, "costPerHr": pod.usd}}}
 
 
 def _myself(fake: "FakeRunPod", owner: str) -> Json:

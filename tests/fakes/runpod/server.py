@@ -32,6 +32,10 @@ class Terms:
     per_minute: int = 1_000_000
     spend_limit_usd: float = 80.0
     graphql_refusal: str = ""
+    has_spot: bool = True
+    spot_share: float = 0.5
+    """The lowest bid as a share of the on-demand price."""
+    spot_sold_out: bool = False
 
 
 @dataclass
@@ -126,7 +130,7 @@ class FakeRunPod(DescribedFake):
             return json_response({"errors": [{"message": "Unauthorized"}]}, 401)
         if self.terms.graphql_refusal:
             return json_response({"errors": [{"message": self.terms.graphql_refusal}], "data": None})
-        return json_response(graphql.answer(self, str(request.json["query"]), self.keys[request.token]))
+        return json_response(graphql.answer(self, str(request.json["query"]), self.keys[request.token], request.json.get("variables")))
 
     def handled(self, route: Route, request: Request) -> object:
         self._check_key(request)
@@ -198,17 +202,15 @@ class FakeRunPod(DescribedFake):
         place = next((place for place in wanted if count <= kind.max_count and cloud in kind.usd and self._left(kind, cloud, place)), None)
         if place is None:
             raise Refusal(problem(400, "Bad Request", self.terms.no_capacity))
-        pod = Pod(
-            f"{len(self._pods) + 1:04d}m2n4k6p8",
-            order,
-            round(usd + self.terms.surcharge_usd, 6),
-            place,
-            self.now_s(),
-            self.plan.boot_s,
-            public_ip=self.plan.public_ip,
-        )
-        self._pods[pod.id] = pod
+        pod = self.add(order, round(usd + self.terms.surcharge_usd, 6), place)
         return Response(201, json_response(self.description.filled("POST", "/v2/pods", 201, self.shown(pod))).body)
+
+    def add(self, order: Json, usd: float, place: str) -> Pod:
+        """Start a pod that was ordered, in the form of version 2."""
+        pod_id = f"{len(self._pods) + 1:04d}m2n4k6p8"
+        pod = Pod(pod_id, order, usd, place, self.now_s(), self.plan.boot_s, public_ip=self.plan.public_ip)
+        self._pods[pod.id] = pod
+        return pod
 
     def list_pods(self, request: Request) -> Json:
         return {"pods": [self.shown(pod) for pod in self._pods.values() if not pod.deleted and not pod.hidden]}

@@ -9,7 +9,7 @@ import re
 from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
-from prime_train.adapters.pods_runpod import errors
+from prime_train.adapters.pods_runpod import errors, spot
 from prime_train.adapters.pods_runpod.models import POD_ID, Myself, Rented
 from prime_train.adapters.pods_runpod.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
@@ -23,6 +23,9 @@ PODS_MAX = 10_000
 ENDED_STATUS = frozenset({404, 410})
 CUDA_MIN = "12.8"
 """The CUDA version that a machine's driver must support: that of the image, which an older driver does not start."""
+
+CUDA_VERSIONS = ("12.8", "12.9", "13.0", "13.1", "13.2")
+"""The same for GraphQL, which has no minimum."""
 
 _WINDOW = re.compile(r'"[\w-]{1,32}"((?:;[a-z]+=\d{1,9})+)')
 _MYSELF = "query { myself { id clientBalance currentSpendPerHr } }"
@@ -52,6 +55,19 @@ class RunPodClient(RentalClient[Rented]):
             raise errors.create_refusal(answer)
         return parsed(Rented, answer.content(), answer.what)
 
+    def bids(self, cloud: str, count: int) -> dict[str, float]:
+        """Return what has to be bid in USD for one GPU and hour, by kind, for spot machines with this many GPUs."""
+        answer = self._ask("POST", GRAPHQL, body={"query": spot.bids_query(count, cloud)})
+        self._refuse_ended(answer)
+        return spot.bids_in(self._succeeded(answer))
+
+    def rent_spot(self, order: dict[str, object]) -> Rented:
+        """Rent a spot machine, without retries. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented."""
+        body = {"query": spot.RENT, "variables": {"input": order}}
+        answer = self._ask("POST", GRAPHQL, body=body, read_s=CREATE_READ_S)
+        self._refuse_ended(answer)
+        return spot.rented_in(self._succeeded(answer), str(order["name"]))
+
     def pods(self) -> list[Rented]:
         answer = self.get(f"{API}/pods")  # without pages
         items = _list(answer, "pods")
@@ -76,8 +92,7 @@ class RunPodClient(RentalClient[Rented]):
         """Return the owner of the key. Raises PermanentError also if the key may not ask for it, or if RunPod has ended GraphQL; machines
         are managed without it."""
         answer = self._ask("POST", GRAPHQL, body={"query": _MYSELF})
-        if answer.status in ENDED_STATUS:
-            raise PermanentError(f"{answered(answer)}: {TITLE} has no GraphQL there any more")
+        self._refuse_ended(answer)
         match self._succeeded(answer).content():
             case {"errors": [{"message": str(text)}, *_]}:
                 raise PermanentError(f"{answer.what} was refused: {short(text)}")
@@ -89,6 +104,11 @@ class RunPodClient(RentalClient[Rented]):
                 raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no owner of the key")
 
     # ----------------------------------------------------------------------------------------------------------------- inside
+
+    @staticmethod
+    def _refuse_ended(answer: Answer) -> None:
+        if answer.status in ENDED_STATUS:
+            raise PermanentError(f"{answered(answer)}: {TITLE} has no GraphQL there any more")
 
     def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
         return errors.refusal(answer)

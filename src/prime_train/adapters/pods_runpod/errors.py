@@ -49,12 +49,17 @@ def create_refusal(answer: Answer) -> ExternalError:
     if answer.status == 402:
         return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
     if answer.status == 400 and _is_problem(answer):
-        if _LIMIT.search(reason):
-            return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
-        if _FUNDS.search(reason):
-            return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
-        return (NoCapacity if _CAPACITY.search(reason) else MaybeOurFault)(answered(answer, reason))
+        return reason_of_create(answer, reason) or MaybeOurFault(answered(answer, reason))
     return refusal(answer)
+
+
+def reason_of_create(answer: Answer, reason: str) -> ExternalError | None:
+    """Return the error for a create call that was refused with this reason; None if its wording is not known."""
+    if _LIMIT.search(reason):
+        return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
+    if _FUNDS.search(reason):
+        return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
+    return NoCapacity(answered(answer, reason)) if _CAPACITY.search(reason) else None
 
 
 def is_unknown(answer: Answer) -> bool:

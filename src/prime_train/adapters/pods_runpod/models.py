@@ -77,6 +77,32 @@ class Rented(RunPodPart):
     runtime: object = None
 
 
+class LowestPrice(RunPodPart):
+    """The lowest bid for one GPU per hour."""
+
+    minimum_bid_price: Usd = 0.0
+    stock_status: TextOrNone = None
+
+
+class KindWithBid(RunPodPart):
+    """A kind of GPU in GraphQL; without a price, it is sold out."""
+
+    id: str = Field(min_length=1)
+    lowest_price: LowestPrice | None = None
+
+    @property
+    def bid_usd(self) -> float:
+        return self.lowest_price.minimum_bid_price if self.lowest_price is not None else 0.0
+
+
+class Interruptible(RunPodPart):
+    """A spot pod as GraphQL answers it. Its id becomes a part of URLs."""
+
+    id: str = Field(pattern=f"^{POD_ID}$")
+    name: TextOrNone = None
+    cost_per_hr: Figure = None
+
+
 class Myself(RunPodPart):
     """The owner of a key, with the balance in USD, and the cost per hour of everything that the balance pays for."""
 

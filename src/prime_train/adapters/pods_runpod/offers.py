@@ -7,7 +7,7 @@ nothing. The container's disk is charged in addition, by its size.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.adapters.pods_runpod.models import GpuType, Place
@@ -33,18 +33,25 @@ _PARTS = 5
 
 @dataclass(frozen=True)
 class Machine:
-    """What one offer rents. `data_center`: None if RunPod chooses it."""
+    """What one offer rents. `place`: None if RunPod chooses it. `bid_usd`: the bid for one GPU of a spot machine; None: on-demand."""
 
     gpu: GpuType
     count: int
     cloud: str
     place: Place | None
     stock: str
+    bid_usd: float | None = None
 
     @property
     def offer_id(self) -> str:
         """Return the id, which is the same on a later day, so that a machine that failed is recognised."""
-        parts = (self.gpu.id, f"{self.count}x", self.region or ANYWHERE, self.cloud.lower(), "on-demand")
+        parts = (
+            self.gpu.id,
+            f"{self.count}x",
+            self.region or ANYWHERE,
+            self.cloud.lower(),
+            "on-demand" if self.bid_usd is None else "spot",
+        )
         return ":".join(map(_plain, parts))
 
     @property
@@ -72,6 +79,16 @@ def machines(rows: Sequence[GpuType], count: int, cloud: str) -> list[Machine]:
     return found
 
 
+def spot_machines(rows: Sequence[GpuType], bids: Mapping[str, float], count: int, cloud: str) -> list[Machine]:
+    """Return the spot machines of the kinds in the catalogue. RunPod chooses where they are. A kind whose lowest bid is not below its
+    on-demand price is left out, because the same machine is safer on-demand."""
+    return [
+        Machine(row, count, cloud, None, "", bids[row.id])
+        for row in rows
+        if row.id in bids and bids[row.id] < (row.price.of(cloud) or math.inf)
+    ]
+
+
 def is_offer_id(text: str) -> bool:
     """Return whether `text` has the form of an id of `Machine`."""
     return text.count(":") == _PARTS - 1
@@ -85,7 +102,7 @@ def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Of
         provider=PROVIDER,
         offer_id=machine.offer_id,
         usd_per_hour=usd_per_hour(machine, hardware),
-        spot=False,
+        spot=machine.bid_usd is not None,
         gpu=gpus.first_wanted(named.kind, named.socket, hardware.gpus),
         gpu_count=machine.count,
         disk_gib=hardware.disk_gib,
@@ -103,7 +120,7 @@ def disk_gb(hardware: HardwareSpec) -> int:
 
 def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
     """Return the price of the whole machine with its disk; 0 if the catalogue has none."""
-    gpu_usd = machine.gpu.price.of(machine.cloud)
+    gpu_usd = machine.gpu.price.of(machine.cloud) if machine.bid_usd is None else machine.bid_usd
     return round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6) if gpu_usd else 0.0
 
 
@@ -118,7 +135,7 @@ def _stock(text: str | None) -> str:
 def _hindrance(machine: Machine, kind: str, hardware: HardwareSpec, clouds: Sequence[str]) -> str:
     if machine.cloud not in clouds:
         return f"is in the {machine.cloud.lower()} cloud, but PRIME_TRAIN_RUNPOD_CLOUD is {' and '.join(clouds).lower()}"
-    if not machine.gpu.price.of(machine.cloud):
+    if machine.bid_usd is None and not machine.gpu.price.of(machine.cloud):
         return "has no price"
     if (machine.gpu.manufacturer or "NVIDIA").upper() != "NVIDIA":
         return "has GPUs that are not NVIDIA's, but trainers are installed for CUDA"

@@ -7,11 +7,12 @@ RunPod fills with the account's keys only where it is not set. The list of the a
 control planes that add theirs at once would each lock the other one out.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 from prime_train.adapters.pods_runpod import offers
-from prime_train.adapters.pods_runpod.client import CUDA_MIN, RunPodClient, is_pod_id
+from prime_train.adapters.pods_runpod.client import CUDA_MIN, CUDA_VERSIONS, RunPodClient, is_pod_id
 from prime_train.adapters.pods_runpod.connection import connection_of
 from prime_train.adapters.pods_runpod.errors import MaybeOurFault
 from prime_train.adapters.pods_runpod.models import GpuType, Rented
@@ -31,10 +32,12 @@ IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 """An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so that it starts quickly."""
 SSH_PORTS = ("22/tcp",)
 
+log = logging.getLogger(__name__)
+
 
 class RunPodPods(RentalPods[Machine, Rented]):
     """Pods of one account. `public_key`, in OpenSSH's format, is put on every machine; without it, the account's keys are. `clouds`: those
-    whose machines may be rented.
+    whose machines may be rented. `spot`: whether spot machines are offered, too.
 
     A pod that has exited is ended by `get`: its disk is lost, and neither its agent nor its GPUs come back, but it stays on the list.
     """
@@ -43,10 +46,17 @@ class RunPodPods(RentalPods[Machine, Rented]):
     _client: RunPodClient
 
     def __init__(
-        self, client: RunPodClient, pusher: Installer, *, public_key: str = "", clouds: Sequence[str] = CLOUDS, **plane: Unpack[Plane]
+        self,
+        client: RunPodClient,
+        pusher: Installer,
+        *,
+        public_key: str = "",
+        clouds: Sequence[str] = CLOUDS,
+        spot: bool = False,
+        **plane: Unpack[Plane],
     ) -> None:
         super().__init__(client, pusher, **plane)
-        self._public_key, self._clouds = public_key, tuple(clouds)
+        self._public_key, self._clouds, self._spot = public_key, tuple(clouds), spot
         self._refused: dict[str, str] = {}
 
     def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
@@ -55,20 +65,36 @@ class RunPodPods(RentalPods[Machine, Rented]):
         for count in offers.counts(hardware):
             for cloud in CLOUDS:
                 rows = readable(GpuType, self._client.gpus(cloud, count), TITLE)
-                for machine in offers.machines(rows, count, cloud):
+                spot = offers.spot_machines(rows, self._bids(cloud, count), count, cloud) if self._spot else []
+                for machine in (*offers.machines(rows, count, cloud), *spot):
                     found.setdefault(machine.offer_id, machine)
         return found
+
+    def _bids(self, cloud: str, count: int) -> dict[str, float]:
+        """Return the bids for spot machines; empty if they cannot be had, which must not keep anybody from the others."""
+        try:
+            return self._client.bids(cloud, count)
+        except ExternalError as error:
+            log.warning("spot machines of %s are left out: %s", TITLE, error)
+            return {}
 
     def _offer(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> Offer:
         return offers.offer(machine, hardware, self._clouds)
 
     def _rent(self, name: str, machine: Machine, hardware: HardwareSpec, most_usd: float) -> Rented:
+        if machine.bid_usd is not None:
+            rented = self._client.rent_spot(_spot_order(name, machine, hardware, self._public_key))
+            return self._of_that_name(rented, name)
         try:
             rented = self._client.create(_order(name, machine, hardware, self._public_key))
         except MaybeOurFault as error:
             self._refused[machine.offer_id] = str(error)
             raise self._whose_fault(hardware, machine.offer_id, str(error)) from error
         self._refused = {}
+        return self._of_that_name(rented, name)
+
+    @staticmethod
+    def _of_that_name(rented: Rented, name: str) -> Rented:
         if rented.name != name:
             raise TemporaryError(f"the answer to the create call is about another pod than {name}")
         return rented
@@ -121,4 +147,26 @@ def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str)
         order["dataCenterIds"] = [machine.place.id]
     if public_key:
         order["env"] = {"PUBLIC_KEY": public_key.strip()}
+    return order
+
+
+def _spot_order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str) -> dict[str, object]:
+    """Return the input of the mutation that rents a spot machine, which is worded as version 1 of the API was. The bid is for one GPU."""
+    assert machine.bid_usd is not None
+    image = _image(hardware)
+    order: dict[str, object] = {
+        "name": name,
+        **({"imageName": image["image"]} if "image" in image else image),
+        "gpuTypeId": machine.gpu.id,
+        "gpuCount": machine.count,
+        "bidPerGpu": machine.bid_usd,
+        "cloudType": machine.cloud,
+        "containerDiskInGb": offers.disk_gb(hardware),
+        "volumeInGb": 0,
+        "ports": ",".join(SSH_PORTS),
+        "startSsh": True,
+        "allowedCudaVersions": list(CUDA_VERSIONS),
+    }
+    if public_key:
+        order["env"] = [{"key": "PUBLIC_KEY", "value": public_key.strip()}]
     return order

@@ -27,7 +27,9 @@ class RunPodProvider(RentalProvider[RunPodPods]):
         return self._settings.base_url
 
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> RunPodPods:
-        return RunPodPods(self._client, self._context.install, public_key=public_key, clouds=self._settings.clouds, **plane)
+        return RunPodPods(
+            self._client, self._context.install, public_key=public_key, clouds=self._settings.clouds, spot=self._settings.spot, **plane
+        )
 
     def _account_names(self) -> Iterable[str]:
         return account_names(self._client)

@@ -12,6 +12,7 @@ KEY = "RUNPOD_API_KEY"
 ADDRESS = "RUNPOD_API_BASE_URL"
 CLOUD = "PRIME_TRAIN_RUNPOD_CLOUD"
 CLOUDS = ("SECURE", "COMMUNITY")
+SPOT = "PRIME_TRAIN_RUNPOD_SPOT"
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,18 @@ class Settings:
     """Address of both APIs, without `/v2` and `/graphql`."""
     clouds: tuple[str, ...] = CLOUDS
     """The clouds whose machines are rented."""
+    spot: bool = False
+    """Whether spot machines are offered, too."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from RUNPOD_API_KEY, RUNPOD_API_BASE_URL and PRIME_TRAIN_RUNPOD_CLOUD. Raises PermanentError that names what is
-    missing or invalid, without repeating the key."""
+    """Return the settings from RUNPOD_API_KEY, RUNPOD_API_BASE_URL, PRIME_TRAIN_RUNPOD_CLOUD and PRIME_TRAIN_RUNPOD_SPOT. Raises
+    PermanentError that names what is missing or invalid, without repeating the key."""
     key, url = key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without="/v2")
     cloud = environment.get(CLOUD, "").strip().upper()
     if cloud and cloud not in CLOUDS:
         raise PermanentError(f"{CLOUD} is {cloud[:32]!r}; set it to secure or community, or unset it to rent from both")
-    return Settings(key, url, (cloud,) if cloud else CLOUDS)
+    wants_spot = environment.get(SPOT, "").strip().lower()
+    if wants_spot not in ("", "yes", "no"):
+        raise PermanentError(f"{SPOT} is {wants_spot[:32]!r}; set it to yes to rent spot machines, too, or unset it")
+    return Settings(key, url, (cloud,) if cloud else CLOUDS, wants_spot == "yes")
