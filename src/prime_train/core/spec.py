@@ -325,13 +325,15 @@ class HardwareSpec(Part):
     """The image that the machine starts from: one of the provider's own, such as cuda_12_6_pytorch_2_7; template:ID, a template made with
     the provider; or registry/name@sha256:DIGEST, where the provider takes that. By default one that the control plane chooses."""
     gpus: tuple[str, ...] = ()
-    """GPU kinds in order of preference; empty: any machine, with or without a GPU."""
+    """GPU kinds that may be rented; empty: any machine, with or without a GPU. The one on which the run is expected to cost the least to
+    its end is rented; where that cannot be compared, they are tried in this order."""
     count: int = Field(default=1, ge=1, le=16)
     """Number of GPUs in the machine; without variants."""
     variants: tuple[VariantSpec, ...] = Field(default=(), max_length=16)
     """Sizes of machines that the run can use, and what to change for each: the first one that a machine fits is applied to it. Machines
     that fit none are not rented."""
     spot: Spot = Spot.PREFER
+    """prefer: spot or on-demand, whichever is expected to cost less to the end of the run; only: spot alone; never: on-demand alone."""
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine in US dollars an hour."""
     disk_gib: IntegerGib = 10

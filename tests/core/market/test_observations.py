@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from prime_train.core.causes import Cause
-from prime_train.core.market.observations import HALF_LIFE_H, NOTHING_SEEN, Losses, Observations, Times, observations
+from prime_train.core.market.observations import HALF_LIFE_H, NOTHING_SEEN, TIME_S_MAX, Losses, Observations, Times, observations
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, Run, RunState
 from tests import builders as b
@@ -65,6 +65,12 @@ def test_start_times_are_told_apart_by_provider_and_config_and_by_whether_a_chec
     assert found.setup[name].total_s / found.setup[name].weight == pytest.approx(480)
     assert found.resume[name].total_s / found.resume[name].weight == pytest.approx(1200)
     assert found.detection.total_s / found.detection.weight == pytest.approx(60)
+
+
+def test_one_day_on_which_nothing_could_be_seen_does_not_make_every_loss_a_day_long() -> None:
+    late = an_attempt(hours=30)
+    found = seen(replace(late, last_sign_s=late.launched_s + 3600))
+    assert found.detection.mean_s(0) <= TIME_S_MAX
 
 
 def test_what_was_seen_counts_half_after_the_half_life() -> None:

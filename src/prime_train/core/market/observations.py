@@ -20,6 +20,9 @@ HALF_LIFE_H = 14 * 24.0
 TIMES_WEIGHT = 2.0
 """How many observed times the prior of a time weighs as much as."""
 
+TIME_S_MAX = 4 * 3600
+"""The longest observed time that counts: a longer one, such as of a day on which a provider could not be read, says little of the next."""
+
 LOSSES = frozenset(
     {
         Cause.PREEMPTED,
@@ -134,4 +137,4 @@ def _add(times: dict[str, Times], key: str, weight: float, seconds: int) -> None
 
 
 def _with(times: Times, weight: float, seconds: int) -> Times:
-    return Times(times.weight + weight, times.total_s + weight * max(0, seconds))
+    return Times(times.weight + weight, times.total_s + weight * min(TIME_S_MAX, max(0, seconds)))
