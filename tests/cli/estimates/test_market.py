@@ -1,0 +1,102 @@
+"""What a run is expected to cost on each machine, with the reasons, is the same in `find`, a dry run and a pull request."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prime_train.actions.config_section import block
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.configs.loader import load_configs
+from prime_train.core.causes import Cause
+from prime_train.core.offers import Offer
+from prime_train.core.run import Attempt, RunState
+from prime_train.operations.configs.review import offers_for, review
+from tests import builders as b
+from tests.cli.estimates.test_find import row
+from tests.cli.inside import Inside
+from tests.cli.shell import Shell
+from tests.fakes.prime import FakePrime
+
+ROOT = Path(__file__).parents[3]
+ROWS = (
+    row("H100_80GB", 2, 2.9, spot=True, place="FIN-01"),
+    row("H100_80GB", 2, 4.6),
+    row("A100_80GB", 2, 2.5, spot=True),
+)
+SPOT_WHY = "$16 to the end: 5.2 h of training (estimated) at $2.90/h, 0.5 losses expected, 29 min each"
+STEADY_WHY = "$25 to the end: 5.2 h of training (estimated) at $4.60/h, hardly any losses expected"
+
+
+@pytest.fixture(name="fake", scope="module")
+def _fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakePrime]:
+    with FakePrime(tmp_path_factory.mktemp("prime"), machines=False) as fake:
+        fake.rows = ROWS
+        yield fake
+
+
+@pytest.fixture(name="env")
+def _env(fake: FakePrime) -> dict[str, str]:
+    return {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "COLUMNS": "140"}
+
+
+@pytest.fixture(name="shell")
+def _shell(tmp_path: Path) -> Shell:
+    """A folder with a config that fits three machines: a fast one, its on-demand twin, and one that is slower than it is cheap."""
+    shell = Inside(tmp_path)
+    text = (ROOT / "configs/qwen3-4b-lora.yaml").read_text().replace("[L40S_48GB]", "[A100_80GB, H100_80GB]")
+    shutil.copytree(ROOT / "configs/qwen3-4b-lora", tmp_path / "configs/qwen3-4b-lora")
+    (tmp_path / "configs/lora.yaml").write_text(text)
+    return shell
+
+
+def said(shell: Shell, *args: str, env: Mapping[str, str]) -> str:
+    done = shell.run(*args, **env)
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.split())
+
+
+def _lost(number: int, at_s: int) -> Attempt:
+    """Return an attempt whose spot machine was preempted half an hour after the order."""
+    offer, end_s = Offer("prime", "s", 2.9, spot=True), at_s + 1800
+    attempt = b.new_attempt(number, RunState.QUEUED, offer=offer, launched_s=at_s, cause=Cause.PREEMPTED)
+    attempt = replace(attempt, first_heartbeat_s=at_s + 300, first_step_s=at_s + 1500)
+    return replace(attempt, last_sign_s=end_s, fenced_s=end_s, ended_s=end_s)
+
+
+def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
+    shell: Shell, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dry, found = said(shell, "run", "configs/lora.yaml", "--dry-run", env=env), said(shell, "find", "configs/lora.yaml", env=env)
+    for text in (dry, found):
+        assert SPOT_WHY in text
+        assert "based on losses and start times are assumptions, because no machine of this account was seen yet" in text
+    assert f"expected {SPOT_WHY}" in dry
+    assert STEADY_WHY in dry
+    assert dry.index(STEADY_WHY) < dry.index("A100_80GB, spot): $")
+    assert "saving the config saves every 31 min" in dry
+
+    monkeypatch.chdir(tmp_path)
+    (loaded,) = load_configs([Path("configs/lora.yaml")], env)
+    reviewed = review(loaded, offers_for(env, loaded), before={}, after=loaded.sources)
+    comment = "\n".join(block(loaded.file, reviewed)).replace("\\", "")
+    order = [comment.index(why) for why in (SPOT_WHY, STEADY_WHY)]
+    assert order == sorted(order)
+    assert "Losses and start times are assumptions, because the control plane's store cannot be read here." in comment
+    assert "Saving: the config saves every 31 min" in comment
+
+
+def test_what_the_account_has_seen_changes_what_is_rented_and_how_it_is_explained(shell: Shell, env: dict[str, str]) -> None:
+    shell.home.mkdir(parents=True)
+    store = SqliteStore(shell.home / "control.sqlite")
+    now_s = store.now_s()
+    lost = [_lost(number, now_s - number * 3600) for number in range(1, 31)]
+    assert store.create(replace(b.run(RunState.STOPPED), attempts=tuple(lost), attempt=30))
+    dry = json.loads(said(shell, "run", "configs/lora.yaml", "--dry-run", "--json", env=env))
+    assert [(one["gpu"], one["spot"]) for one in dry["offers"]] == [("H100_80GB", False), ("H100_80GB", True), ("A100_80GB", True)]
+    assert dry["offers"][1]["to_the_end"]["losses_per_hour"] > 1
+    assert dry["based_on"] == "losses and start times as seen on 30 machines of this account, together with assumptions"
+    assert "take 2x H100 on-demand" in said(shell, "find", "configs/lora.yaml", env=env)
