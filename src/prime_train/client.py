@@ -172,8 +172,9 @@ class Client:
         return validate([Path(path) for path in paths], self._home.environment).findings
 
     def offers(self, config: str | Path) -> Ranking:
-        """Return the machines that a launch of this config would try, in that order, and why the other offers were left out. Prices are US
-        dollars per hour for the entire machine. Raises InvalidConfig, and ExternalError if the provider does not answer."""
+        """Return the machines that a launch of this config would try, in that order, with what the run is expected to cost to its end on
+        each (`quotes`), and why the other offers were left out. Prices are US dollars per hour for the entire machine. Raises
+        InvalidConfig, and ExternalError if the provider does not answer."""
         return dry_run.ranking(self._home, checked(self._home, Path(config)))
 
     def memory(

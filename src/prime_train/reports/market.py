@@ -62,7 +62,7 @@ def save_advice(quote: Quote, spec: RunSpec, forecast: Forecast) -> str:
     if quote.losses < LOSSES_MIN or quote.hours == float("inf"):
         return ""
     every_steps = spec.checkpoints.every_steps or forecast.every_steps
-    step_s = quote.work_h * 3600 / spec.trainer.steps if quote.source is not None and spec.trainer.steps else None
+    step_s = quote.step_s if spec.trainer.steps else None
     pace = Pace(
         SAVE_S.expected if forecast.stall_s is None else forecast.stall_s,
         priors.UPLOAD_S,

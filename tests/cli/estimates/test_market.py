@@ -89,6 +89,13 @@ def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
     assert "Saving: the config saves every 31 min" in comment
 
 
+def test_machines_are_found_although_the_runs_cannot_be_read(shell: Shell, env: dict[str, str]) -> None:
+    shell.home.mkdir(parents=True)
+    (shell.home / "control.sqlite").write_text("this is no database")
+    found = said(shell, "find", "configs/lora.yaml", env=env)
+    assert "assumptions, because the control plane's store cannot be read here" in found
+
+
 def test_what_the_account_has_seen_changes_what_is_rented_and_how_it_is_explained(shell: Shell, env: dict[str, str]) -> None:
     shell.home.mkdir(parents=True)
     store = SqliteStore(shell.home / "control.sqlite")

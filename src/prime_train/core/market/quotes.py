@@ -47,7 +47,7 @@ class Work:
 class Quote:
     """The expected cost of the rest of a run on machines like this offer. `hours`: from the order to the last durable step, losses
     included. `source`: where the hours of training come from; None: they are assumed. `deadline_h`: hours until the deadline; None: the
-    run is expected to be done by then, or has none."""
+    run is expected to be done by then, or has none. `step_s`: seconds of a step; None: not known."""
 
     offer: Offer
     usd: float
@@ -60,6 +60,7 @@ class Quote:
     start_h: float
     traffic_usd: float = 0.0
     deadline_h: float | None = None
+    step_s: float | None = None
 
     @property
     def is_late(self) -> bool:
@@ -187,6 +188,7 @@ class Market:
             course.start_h,
             traffic_usd,
             left_h if known and left_h is not None and expectation.hours > left_h else None,
+            step.seconds if step is not None else None,
         )
 
     def _traffic_usd(self, offer: Offer, course: Course, losses: float) -> float:

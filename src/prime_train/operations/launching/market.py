@@ -22,7 +22,7 @@ def seen_here(home: Home) -> Observations | None:
         return NOTHING_SEEN  # Reading must not create a home if there is none.
     try:
         return observations(home.store().list_runs(), wall_s())
-    except ExternalError:
+    except ExternalError:  # offers can be compared without it, and the table says so
         return None
 
 
