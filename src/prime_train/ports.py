@@ -240,12 +240,14 @@ SSH_PORT = 22
 
 @dataclass(frozen=True)
 class SshAddress:
-    """The SSH address of one pod. The user is not always root."""
+    """The SSH address of one pod. The user is not always root. `host_keys`: those that its server may show, each as its type and the key;
+    empty: the first one that it shows is pinned."""
 
     pod_id: str
     user: str
     host: str
     port: int = SSH_PORT
+    host_keys: tuple[str, ...] = ()
 
 
 class Installer(Protocol):

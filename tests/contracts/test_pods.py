@@ -24,6 +24,7 @@ from tests.contracts.lambda_account import LambdaAccount
 from tests.contracts.prime_account import PrimeAccount
 from tests.contracts.rented_account import Started
 from tests.contracts.runpod_account import RunPodAccount
+from tests.contracts.ssh_account import SshAccount
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
@@ -86,6 +87,11 @@ def lambda_cloud(folder: Path) -> Provider:
     return rented(account.pods, account.started, account.close)
 
 
+def own_machines(folder: Path) -> Provider:
+    account = SshAccount(folder / "machines")
+    return rented(account.pods, account.started, lambda: None)
+
+
 def rented(
     make: Callable[[Mapping[str, int], int], Pods], started: Started, close: Callable[[], None], *, has_spot: bool = False
 ) -> Provider:
@@ -108,7 +114,10 @@ PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "runpod": runpod,
     "lambda": lambda_cloud,
     "kubernetes": kubernetes,
+    "ssh": own_machines,
 }
+BOOTING = [name for name in PROVIDERS if name != "ssh"]
+"""The providers whose machines are started for a pod, and boot."""
 
 
 @pytest.fixture(params=PROVIDERS, name="provider")
@@ -262,6 +271,7 @@ def test_no_agent_is_put_on_a_pod_that_is_gone(pods: Pods) -> None:
     assert list(pods.list()) == []
 
 
+@pytest.mark.parametrize("provider", BOOTING, indirect=True)
 def test_a_pod_that_boots_is_pending_and_takes_no_agent_yet(provider: Provider) -> None:
     pods = provider.make({}, 3600)
     pod = rent(pods)
@@ -273,6 +283,7 @@ def test_a_pod_that_boots_is_pending_and_takes_no_agent_yet(provider: Provider) 
     assert is_gone(pods.get(pod.pod_id))
 
 
+@pytest.mark.parametrize("provider", BOOTING, indirect=True)
 def test_a_pod_that_has_booted_is_active(provider: Provider) -> None:
     pods = provider.make({}, 1)
     pod = rent(pods)

@@ -7,13 +7,34 @@ OpenSSH's format: `ssh -o UserKnownHostsFile=FILE -o HostKeyAlias=POD_ID`.
 
 import fcntl
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import paramiko
 
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.ports import SSH_PORT, PermanentError, SshAddress, TemporaryError
 
 FILE_BYTES_MAX = 2**20
+
+
+def refuse_other(where: str, known: Sequence[str], shown: paramiko.PKey) -> None:
+    """Raise PermanentError if host keys are known, and this is none of them."""
+    if known and f"{shown.get_name()} {shown.get_base64()}" not in known:
+        raise PermanentError(
+            f"{where} shows a host key that is not the known one, {shown.fingerprint}: it is either another machine, or the connection is "
+            "intercepted; nothing was sent"
+        )
+
+
+def known_keys(path: Path, address: SshAddress) -> tuple[str, ...]:
+    """Return the keys of a server in a file in OpenSSH's format; empty if there are none. Raises PermanentError if the file cannot be
+    read."""
+    name = address.host if address.port == SSH_PORT else f"[{address.host}]:{address.port}"
+    try:
+        found = paramiko.HostKeys(str(path)).lookup(name) if path.exists() else None
+    except (OSError, paramiko.SSHException, ValueError) as error:
+        raise PermanentError(f"{path} with the keys of SSH servers cannot be read: {error}") from error
+    return tuple(f"{key.get_name()} {key.get_base64()}" for key in found.values()) if found is not None else ()
 
 
 class KnownHosts:

@@ -12,7 +12,7 @@ import secrets
 import shlex
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +20,7 @@ from typing import Protocol
 import paramiko
 
 from prime_train.adapters.ssh.keys import LoginKey
-from prime_train.adapters.ssh.known_hosts import KnownHosts
+from prime_train.adapters.ssh.known_hosts import KnownHosts, refuse_other
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 
 CONNECT_S_MAX = 15.0
@@ -52,6 +52,9 @@ class Address(Protocol):
     def host(self) -> str: ...
     @property
     def port(self) -> int: ...
+    @property
+    def host_keys(self) -> tuple[str, ...]:
+        """The keys that its server may show; empty: the first one is pinned."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,21 @@ def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: 
         with _translated_errors(where):
             transport = opened.enter_context(_connected(address))
             with _limit(transport, handshake_s):
+                _prefer(transport, address.host_keys)
                 transport.start_client()
-                hosts.check(address.pod_id, transport.get_remote_server_key())
+                shown = transport.get_remote_server_key()
+                refuse_other(where, address.host_keys, shown)
+                hosts.check(address.pod_id, shown)
                 transport.auth_publickey(address.user, key.private)
             transport.set_keepalive(KEEPALIVE_S)
         yield Shell(transport, where)
+
+
+def _prefer(transport: paramiko.Transport, host_keys: Sequence[str]) -> None:
+    """Ask first for the kinds of host keys that are known, because a server has several."""
+    known = {key.split()[0] for key in host_keys}
+    options = transport.get_security_options()
+    options.key_types = sorted(options.key_types, key=lambda kind: ("ssh-rsa" if kind.startswith("rsa-") else kind) not in known)
 
 
 class Shell:

@@ -58,6 +58,13 @@ PROVIDERS: dict[str, ProviderKind] = {
             "Kubernetes starts pods from images in a registry and knows no other names for them; write registry/name@sha256:DIGEST"
         ),
     ),
+    "ssh": ProviderKind(
+        "prime_train.adapters.pods_ssh.provider:SshProvider",
+        "machines of your own, by SSH",
+        credentials=("PRIME_TRAIN_SSH_HOSTS",),
+        advice="set PRIME_TRAIN_SSH_HOSTS to a file that lists your machines; see docs/ssh.md",
+        image_advice="a machine of your own is used as it is and starts from no image; delete this key",
+    ),
 }
 
 

@@ -1,0 +1,62 @@
+"""The port `Provider` on machines of one's own. Nobody is paid, and nothing is billed."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+from prime_train.adapters.pods_ssh.hosts import Kind, read_hosts
+from prime_train.adapters.pods_ssh.pods import Commands, SshPods, hosts_of
+from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.ssh import KnownHosts, connect, login_key
+from prime_train.core.offers import Offer
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
+from prime_train.ports import Provider, ProviderContext, SshAddress, TemporaryError
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class SshProvider(Provider):
+    """Machines that a file lists, reached with the control plane's own SSH key."""
+
+    def __init__(self, context: ProviderContext) -> None:
+        self._context = context
+
+    def pods(self) -> SshPods:
+        return self._pods
+
+    def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
+        """Return all machines of the list, free or not: the key that logs in to them is in the control plane's folder."""
+        return SshPods(self._kinds, None, self._context.install).offers(hardware)
+
+    def all_pods(self) -> Sequence[Pod]:
+        return SshPods(self._kinds, None, self._context.install).every()
+
+    def connection(self, pod_id: str) -> SshAddress | None:
+        return self._pods.connection(pod_id)
+
+    def unreachable_reason(self) -> str:
+        """Return why the machines could not reach this control plane; empty if they could, or if all of them are this machine."""
+        return "" if all(host.address in LOOPBACK for host in hosts_of(self._kinds)) else self._context.unreachable_reason()
+
+    @contextmanager
+    def _enter(self, address: SshAddress) -> Iterator[Commands]:
+        root = self._context.root
+        try:
+            with connect(address, login_key(root / "ssh", self._context.master), KnownHosts(root / "ssh-hosts" / "known_hosts")) as shell:
+                yield shell
+        except TemporaryError as error:
+            if "refuses the SSH key" not in str(error):
+                raise
+            line = self._context.public_key().strip()
+            raise TemporaryError(f"{error}; append this line to ~/.ssh/authorized_keys there: {line}") from error
+
+    @cached_property
+    def _pods(self) -> SshPods:
+        context = self._context
+        closed = self.unreachable_reason() if context.may_rent else ""
+        return SshPods(self._kinds, self._enter, context.install, mark=Mark.of(context.master), closed=closed)
+
+    @cached_property
+    def _kinds(self) -> tuple[Kind, ...]:
+        return read_hosts(self._context.environment)
