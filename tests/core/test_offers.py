@@ -104,8 +104,10 @@ def test_after_too_many_preemptions_spot_is_left_out() -> None:
     ]
 
 
-def test_spot_stays_where_the_run_allows_nothing_else() -> None:
+def test_spot_stays_where_nothing_else_fits_the_run() -> None:
     assert order([an_offer("a", 1.0, spot=True)], wants(spot="only"), on_demand=True) == "a"
+    offers = [an_offer("a", 1.0, spot=True), an_offer("b", 3.0)]
+    assert order(offers, wants(usd_per_hour_max=2.0), on_demand=True) == "a", "the run would wait for ever"
 
 
 def test_no_offers_give_an_empty_ranking() -> None:

@@ -226,3 +226,25 @@ def test_bills_of_all_providers_are_entered() -> None:
         wallet.sent.append(Bill(attempt.pod_id or "", f"pt-{b.RUN_ID}-e{attempt.number}", 7.0, attempt.launched_s, w.now_s))
     w.sweep()
     assert [a.billed_usd for a in w.run().attempts if a.pod_id and a.ended_s is not None] == [7.0, 7.0]
+
+
+def test_a_machine_that_failed_for_one_run_is_passed_over_for_the_next_and_the_history_tells_why() -> None:
+    w = Outside()
+    bad = Offer("prime", "p-1", 0.5, spot=False, disk_gib=1000, machine="m-1")
+    good = replace(bad, offer_id="p-2", usd_per_hour=0.9, machine="m-2")
+    prime = Market(offers=[bad, good], clock=lambda: w.now_s)
+    w.world = replace(w.world, pods=PodsByProvider({"prime": prime}, ("prime",)))
+    w.trains()
+    w.exit(Cause.GPU_HARDWARE)
+    w.after(120).settle()
+    w.add("second")
+    w.settle("second")
+    assert [attempt.offer.offer_id for attempt in w.run("second").attempts] == ["p-2"]
+    (launching,) = [line.text for line in w.store.history("second") if line.kind == "launching"]
+    assert "passed over: machine m-1 of prime: GPU hardware fault, last" in launching
+    assert "until 2" in launching or "until 1970" in launching
+    prime.set_stock("p-2", 0)
+    w.add("third")
+    w.settle("third")
+    (launching,) = [line.text for line in w.store.history("third") if line.kind == "launching"]
+    assert "rented although machine m-1 of prime" in launching

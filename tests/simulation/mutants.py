@@ -284,7 +284,7 @@ MUTANTS = (
     ),
     _mutant(
         "a machine may cost more than it was offered for",
-        (ACTIVE_STATES, "    if most_usd is None or usd_per_hour <= most_usd:\n", "    if True:\n"),
+        (ACTIVE_STATES, "    if pod_id is None or most_usd is None or usd_per_hour <= most_usd:\n", "    if True:\n"),
         market=True,
     ),
     _mutant(

@@ -1,14 +1,15 @@
 """Selection of offers: which machines fit a run, in which order they are tried, and why the others were left out."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prime_train.core.spec_choices import Spot
 
 if TYPE_CHECKING:
     from prime_train.core.market.quotes import Market, Quote
+    from prime_train.core.market.reputation import Exclusion
     from prime_train.core.spec import HardwareSpec, RunSpec
 
 _GB = re.compile(r"_([0-9]{1,4})GB")
@@ -21,7 +22,8 @@ class Offer:
     `gpu_gb`: memory of one GPU as advertised (10^9 or 2^30 bytes, makers differ); 0: unknown. `hindrance`: the reason why the provider's
     adapter would not rent this offer; "": none. `socket` (PCIe, SXM5) and `stock` (Low, High) as the provider reports them; "": not
     reported. `usd_per_gib_down`, `usd_per_gib_up`: the price of traffic to and from the machine, which is paid on top; the price per hour
-    contains everything else, the disk included.
+    contains everything else, the disk included. `machine`, `host` (its owner) and `data_center`: the provider's names of what exactly
+    would be rented, which are the same on a later day; "": not known before.
     """
 
     provider: str
@@ -38,6 +40,9 @@ class Offer:
     stock: str = ""
     usd_per_gib_down: float = 0.0
     usd_per_gib_up: float = 0.0
+    machine: str = ""
+    host: str = ""
+    data_center: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,13 @@ class LeftOut:
 class Ranking:
     """Ranked offers. `best`: those that fit, in the order in which they should be tried; `left_out`: every other offer, with the reason.
     `quotes`: what the run is expected to cost on each of `best`, in the same order; empty if that was not asked for. `basis`: what the
-    quotes are based on."""
+    quotes are based on. `exclusions`: those of `best` that come last because something about them failed before."""
 
     best: tuple[Offer, ...]
     left_out: tuple[LeftOut, ...]
     quotes: "tuple[Quote, ...]" = ()
     basis: str = ""
+    exclusions: "Mapping[Offer, Exclusion]" = field(default_factory=dict)
 
     @property
     def why_none(self) -> str:
@@ -140,11 +146,11 @@ def rank(
     `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines at present) come last but are
     kept: if nothing else is left, an offer that failed once is better than none. Offers on which the run would not end by its deadline come
     after those on which it would. `avoided` offers (recently preempted) come after others of the same GPU kind and market only, because a
-    more expensive market is not worth avoiding one preemption. With `on_demand`, spot offers are left out unless the run allows nothing
-    else.
+    more expensive market is not worth avoiding one preemption. What `market` knows to have failed for other runs comes last as well. With
+    `on_demand`, spot offers are left out if another one fits.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
-    if on_demand and hardware.spot is not Spot.ONLY:
+    if on_demand and any(why is None and not offer.spot for offer, why in reasons):
         reasons = [(o, why or ("is spot, and too many spot machines were preempted recently" if o.spot else None)) for o, why in reasons]
     able = [offer for offer, why in reasons if why is None]
     left_out = tuple(LeftOut(offer, why) for offer, why in reasons if why is not None)
@@ -158,6 +164,7 @@ def rank(
         return Ranking(tuple(sorted(able, key=by_kind)), left_out)
     comes_first = {} if market.can_compare(able) else kinds
     quotes = market.quotes(able, among=offers)
+    exclusions = market.seen.reputation.against_each(able, hardware.image)
 
     def rung(quote: "Quote") -> tuple[object, ...]:
         return (kinds.get(quote.offer.gpu, 0), quote.offer.spot, quote.is_late)
@@ -171,12 +178,12 @@ def rank(
         offer = quote.offer
         is_avoided = offer.offer_id in avoided
         usd = max(quote.usd, most.get(rung(quote), 0.0)) if is_avoided else quote.usd
-        refused = (offer.provider in closed, offer.offer_id in excluded)
+        refused = (offer.provider in closed, offer.offer_id in excluded, offer in exclusions)
         place = comes_first.get(offer.gpu, 0)
         return (*refused, quote.is_late, place, usd, is_avoided, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
 
     quotes.sort(key=by_usd)
-    return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis)
+    return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis, exclusions)
 
 
 def _price(offer: Offer) -> tuple[object, ...]:

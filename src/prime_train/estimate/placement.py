@@ -8,6 +8,7 @@ from functools import cached_property
 
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.market.quotes import Market
+from prime_train.core.market.reputation import Exclusion
 from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate import gpus
@@ -101,13 +102,15 @@ class Variant:
 @dataclass(frozen=True)
 class Candidate:
     """A machine with what this job would need and cost on it. If its GPU is not known, `gpu` and the values derived from it are None.
-    `variant`: the number of the config's variant that it would get; 0: none. `costs`: None if the GPU is not known."""
+    `variant`: the number of the config's variant that it would get; 0: none. `costs`: None if the GPU is not known. `exclusion`: why it
+    comes last although it fits."""
 
     offer: Offer
     job: Job
     against: tuple[Mismatch, ...]
     variant: int = 0
     costs: Costs | None = None
+    exclusion: Exclusion | None = None
 
     @cached_property
     def gpu(self) -> Gpu | None:
@@ -147,8 +150,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Placement:
-    """The result. `able` are the machines without a mismatch: those that certainly fit first, then by expected total cost. `left_out` are
-    the others."""
+    """The result. `able` are the machines without a mismatch: those that certainly fit first, then by expected total cost, and last those
+    that failed before. `left_out` are the others."""
 
     able: tuple[Candidate, ...]
     left_out: tuple[Candidate, ...]
@@ -189,12 +192,15 @@ def choose(
     variant_for: Callable[[Offer], Variant | None] | None = None,
     *,
     market: Market = ASSUMED,
+    image: str | None = None,
 ) -> Placement:
     """Return the choice, which contains every offer once. `variant_for` returns the variant of a config that an offer gets, None if it fits
-    none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`. `market`: what costs are derived from."""
+    none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`. `market`: what costs are derived from, and
+    what has failed before; `image`: the one that the config names."""
     judged = [_candidate(offer, job, constraints, variant_for) for offer in offers]
     costs = costs_of(market, offers, [one.training_s for one in judged])
-    seen = [replace(one, costs=cost) for one, cost in zip(judged, costs, strict=True)]
+    known = market.seen.reputation
+    seen = [replace(one, costs=cost, exclusion=known.against(one.offer, image)) for one, cost in zip(judged, costs, strict=True)]
     able = sorted((one for one in seen if not one.against), key=_order)
     return Placement(tuple(able), tuple(one for one in seen if one.against))
 
@@ -287,7 +293,7 @@ def _more_memory(offer: Offer, job: Job) -> Advice:
 
 
 def _order(one: Candidate) -> tuple[object, ...]:
-    return (list(Fit).index(one.fit), one.expected_usd, one.offer.usd_per_hour, one.offer.offer_id)
+    return (one.exclusion is not None, list(Fit).index(one.fit), one.expected_usd, one.offer.usd_per_hour, one.offer.offer_id)
 
 
 def _differs(one: Offer, other: Offer) -> bool:

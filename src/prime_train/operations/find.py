@@ -108,8 +108,8 @@ def find_machines(home: Home, request: FindRequest) -> FoundMachines:
         number = variant_of(offer, spec.hardware) if spec is not None else None
         return Variant(number + 1, jobs[number]) if number is not None else None
 
-    market, saving = _market(home, request, loaded), ""
-    placement = choose(home.pods().offers(hardware), jobs[0], constraints, variant_for if variants else None, market=market)
+    market, saving, image = _market(home, request, loaded), "", spec.hardware.image if spec is not None else None
+    placement = choose(home.pods().offers(hardware), jobs[0], constraints, variant_for if variants else None, market=market, image=image)
     best = placement.best.costs if placement.best is not None else None
     if best is not None and spec is not None and loaded is not None:
         saving = save_advice(best.quote, spec, forecast_of([subject for _, subject in loaded.judged]))

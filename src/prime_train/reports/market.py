@@ -1,11 +1,13 @@
 """The machines that a run could be rented, with what it is expected to cost on each to its end, and why: the same rows everywhere."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.core.market import priors
 from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.quotes import Quote
+from prime_train.core.market.reputation import Exclusion
 from prime_train.core.offers import Offer, Ranking, variant_title
 from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.text.formatting import span, usd
@@ -13,6 +15,7 @@ from prime_train.estimate.checkpoint_interval import Pace, advise, best_interval
 from prime_train.estimate.cost.bill import SAVE_S
 
 ROWS_MAX = 6
+EXCLUDED_MAX = 5
 LOSSES_MIN = 0.05
 """Number of expected losses below which no interval between saves is advised."""
 
@@ -31,8 +34,30 @@ class MarketRow:
 def market_rows(ranked: Ranking, hardware: HardwareSpec, *, limit: int = ROWS_MAX) -> Sequence[MarketRow]:
     """Return rows of the best machines, in the order in which they would be tried."""
     return [
-        MarketRow(named(quote.offer, hardware), usd(quote.offer.usd_per_hour), quote.total, quote.why) for quote in ranked.quotes[:limit]
+        MarketRow(named(quote.offer, hardware), usd(quote.offer.usd_per_hour), quote.total, quote.why + _excluded(ranked, quote.offer))
+        for quote in ranked.quotes[:limit]
     ]
+
+
+def _excluded(ranked: Ranking, offer: Offer) -> str:
+    found = ranked.exclusions.get(offer)
+    return f"; comes last because of {found.text}" if found is not None else ""
+
+
+def excluded_rows(exclusions: Mapping[Offer, Exclusion]) -> list[str]:
+    """Return a line for each machine, host, data centre or image because of which offers come last: why, until when, and how many."""
+    counts = Counter(exclusions.values())
+    lines = [f"{count} offer{'' if count == 1 else 's'}: {exclusion.text}" for exclusion, count in counts.most_common()]
+    more = len(lines) - EXCLUDED_MAX
+    return [*lines[:EXCLUDED_MAX], *([f"and {more} more"] if more > 0 else [])]
+
+
+def exclusion_as_json(exclusion: Exclusion | None) -> Mapping[str, object] | None:
+    """Return for JSON output why an offer comes last; None if it does not."""
+    if exclusion is None:
+        return None
+    place = exclusion.place
+    return {"axis": place.axis, "name": place.name, "why": exclusion.why, "last_s": exclusion.last_s, "until_s": exclusion.until_s}
 
 
 def named(offer: Offer, hardware: HardwareSpec) -> str:

@@ -15,9 +15,11 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.advice import Call, Operation, Option
+from prime_train.core.causes import Cause
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import Run, RunState
 from prime_train.operations.aws import doctor
+from tests import builders as b
 from tests.cli import new_provider
 from tests.cli.shell import CONFIG, Shell
 from tests.waiting import await_true
@@ -75,6 +77,29 @@ def test_its_machines_are_found_and_a_dry_run_says_what_it_would_cost(shell: She
     assert {row["offer"]["provider"] if "offer" in row else row["provider"] for row in found["machines"]} == {new_provider.NAME}
     output = shell.ok("run", shell.config(), "--dry-run")
     assert "launch on meadow clover (1 x H100_80GB, spot)" in output
+
+
+def test_a_machine_that_failed_before_comes_last_everywhere_with_the_reason(shell: Shell) -> None:
+    store = Home.of(shell.env).store()
+    failed = replace(b.new_attempt(1, RunState.FAILED), offer=new_provider.OFFERS[0], pod_id="meadow/1", cause=Cause.PREFLIGHT_FAILED)
+    now_s = store.now_s()
+    store.create(
+        Run("before", b.spec(), created_s=now_s, state=RunState.FAILED, attempts=(replace(failed, fenced_s=now_s - 3600),), attempt=1)
+    )
+    why = "machine clover-7 of meadow: machine unfit, last 1 h ago; until 2"
+    output = one_line(shell.ok("run", shell.config(), "--dry-run"))
+    assert "launch on meadow thistle" in output
+    assert f"comes last 1 offer: {why}" in output
+    found = one_line(shell.ok("find", "--params", "1B"))
+    assert f"comes last 1 offer: {why}" in found
+    rows = json.loads(shell.ok("find", "--params", "1B", "--json"))["machines"]
+    assert [(row["offer_id"], row["excluded"] and row["excluded"]["axis"]) for row in rows] == [("thistle", None), ("clover", "machine")]
+    asked = json.loads(shell.ok("run", shell.config(), "--dry-run", "--json"))["offers"]
+    assert [(row["offer_id"], row["excluded"] and row["excluded"]["name"]) for row in asked] == [("thistle", None), ("clover", "clover-7")]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(shell: Shell, meadow: Path) -> None:

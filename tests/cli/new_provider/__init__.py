@@ -19,7 +19,7 @@ KEY, FOLDER = "MEADOW_KEY", "MEADOW_FOLDER"
 BALANCE_USD = 42.0
 AGENT = (sys.executable, "-m", "tests.cli.new_provider.agent")
 OFFERS = (
-    Offer(NAME, "clover", 0.40, spot=True, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200),
+    Offer(NAME, "clover", 0.40, spot=True, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200, machine="clover-7"),
     Offer(NAME, "thistle", 0.90, spot=False, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200),
 )
 

@@ -76,6 +76,7 @@ def offer(machine: Machine, hardware: HardwareSpec) -> Offer:
         gpu_count=machine.type.specs.gpus,
         disk_gib=machine.type.specs.storage_gib,
         region=machine.region,
+        data_center=machine.region,
         gpu_gb=gpu.gb,
         hindrance=_hindrance(machine, gpu.kind, hardware),
         socket=gpu.socket,

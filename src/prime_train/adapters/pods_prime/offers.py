@@ -110,6 +110,7 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
         hindrance=_hindrance(row, hardware, terms),
         socket=row.socket or "",
         stock=row.stock_status or "",
+        data_center=row.data_center or "",
     )
 
 

@@ -107,6 +107,7 @@ def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Of
         gpu_count=machine.count,
         disk_gib=hardware.disk_gib,
         region=machine.region,
+        data_center=machine.region,
         gpu_gb=memory_gb,
         hindrance=_hindrance(machine, named.kind, hardware, clouds),
         socket=named.socket,

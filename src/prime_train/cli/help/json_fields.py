@@ -109,6 +109,17 @@ _OFFER = {
     "stock": "availability, in the provider's words",
     "usd_per_gib_down": "price of a GiB sent to the machine, in dollars; 0: none, or not known",
     "usd_per_gib_up": "price of a GiB sent from it",
+    "machine": "the provider's name of the machine; empty: not known before",
+    "host": "the provider's name of the machine's owner",
+    "data_center": "the provider's name of the data centre",
+}
+_EXCLUDED = {
+    "": "why the offer comes last because of failures in earlier runs; null: it does not",
+    ".axis": "machine, host, data centre or image",
+    ".name": "the provider's name of that",
+    ".why": "the failures, and until when it comes last",
+    ".last_s": "last failure, in seconds since 1970",
+    ".until_s": "until when it comes last, in seconds since 1970",
 }
 _TO_THE_END = {
     "usd": "dollars that the rest of the run is expected to cost on such machines; null: it would not end",
@@ -148,6 +159,7 @@ _MACHINE = {
     "usd_expected": "dollars expected",
     "against[].**": "reasons against the offer, and what would help",
     **{f"to_the_end.{name}": text for name, text in _TO_THE_END.items()},
+    **{f"excluded{name}": text for name, text in _EXCLUDED.items()},
 }
 
 
@@ -178,6 +190,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         **_of_each(_OFFER, "offers[]"),
         "offers[].variant": "variant of the config that it would get, in words; empty: none",
         **_of_each(_TO_THE_END, "offers[].to_the_end"),
+        **{f"offers[].excluded{name}": text for name, text in _EXCLUDED.items()},
         "based_on": "what the expected losses and start times are based on, in words",
         **_of_each(_OFFER, "left_out[]"),
         "left_out[].why": "why it does not fit",

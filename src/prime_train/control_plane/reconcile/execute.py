@@ -24,6 +24,9 @@ from prime_train.core.text.commands import command
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, RunRecord, TemporaryError
 
+EXCLUDED_MAX = 2
+"""Number of exclusions that the history names at a launch."""
+
 
 def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: int, *, wallets: Mapping[str, Funds] | None = None) -> bool:
     """Save the decision, then make the calls that it requires to the provider, the bucket and people. Return False, with nothing done, if
@@ -191,7 +194,7 @@ def _launch(context: Context, record: RunRecord, decision: d.Launch, now_s: int,
     if why_not:
         note = d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "the checkpoint that the run starts from is incomplete", why_not)
         return context.store.save(_waits(record, note, now_s))
-    intent = c.launch(run, record.lease, ranking.best[0], now_s, identity=context.new_identity(), why=ranking.quotes[0].why)
+    intent = c.launch(run, record.lease, ranking.best[0], now_s, identity=context.new_identity(), why=_why(ranking))
     if not context.store.save(intent):
         return False
     assert intent.lease is not None
@@ -215,6 +218,17 @@ def _ranked(run: Run, offers: Sequence[Offer], decision: d.Launch, now_s: int, m
         on_demand=decision.on_demand,
         market=market,
     )
+
+
+def _why(ranking: Ranking) -> str:
+    """Return the reasons for the first offer, and why cheaper ones came last."""
+    first, quote = ranking.best[0], ranking.quotes[0]
+    if first in ranking.exclusions:
+        return f"{quote.why}; rented although {ranking.exclusions[first].text}, because nothing better is for rent"
+    cheaper = [ranking.exclusions.get(other.offer) for other in ranking.quotes if other.usd < quote.usd]
+    passed_over = list(dict.fromkeys(exclusion.text for exclusion in cheaper if exclusion is not None))
+    more = f" and {len(passed_over) - EXCLUDED_MAX} more" if len(passed_over) > EXCLUDED_MAX else ""
+    return f"{quote.why}; passed over: {'; '.join(passed_over[:EXCLUDED_MAX])}{more}" if passed_over else quote.why
 
 
 def _why_no_start(bucket: Bucket, run: Run) -> str:

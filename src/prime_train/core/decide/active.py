@@ -116,17 +116,17 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     return Wait(None, "healthy")
 
 
-def _too_dear(run: Run, pod_id: str, usd_per_hour: float) -> Recover | None:
+def _too_dear(run: Run, pod_id: str | None, usd_per_hour: float) -> Recover | None:
     """Return the decision to give the machine back if it costs more than the config allows: its final price may be above the offer's."""
     most_usd = run.spec.hardware.usd_per_hour_max
-    if most_usd is None or usd_per_hour <= most_usd:
+    if pod_id is None or most_usd is None or usd_per_hour <= most_usd:
         return None
     dear = f"machine {pod_id} costs ${usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}"
     return Recover(Cause.LAUNCH_REFUSED, f"{dear}; it is terminated")
 
 
 def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision:
-    if attempt.pod_id is not None and (dear := _too_dear(run, attempt.pod_id, attempt.offer.usd_per_hour)) is not None:
+    if (dear := _too_dear(run, attempt.pod_id, attempt.offer.usd_per_hour)) is not None:
         return dear
     if attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - run.spec.health.settle_s):
         return PutAgent(attempt.pod_id)
@@ -168,6 +168,8 @@ def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s
 def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: int) -> Decision:
     """Decide about a machine without a first heartbeat in time. If the machine is ready and has no agent, it is not at fault, because the
     watcher that should have installed the agent was down. The agent is then installed now, once, and gets its full time."""
+    if (dear := _too_dear(run, attempt.pod_id, attempt.offer.usd_per_hour)) is not None:
+        return dear
     health, put_s = run.spec.health, attempt.agent_put_s
     due_s = attempt.launched_s + health.first_heartbeat_s
     if put_s is not None and put_s > due_s:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import paid_from_s
+from prime_train.core.market.reputation import Reputation, reputation
 from prime_train.core.market.step_times import Kind, measured_in, training_key
 from prime_train.core.run import Attempt, Run
 
@@ -77,6 +78,8 @@ class Observations:
     steps: Mapping[str, Mapping[Kind, float]] = field(default_factory=dict)
     machines: int = 0
     """Number of machines that were seen, without fading."""
+    reputation: Reputation = field(default_factory=Reputation)
+    """What failed, and comes last for a while."""
 
     def losses_of(self, provider: str, *, spot: bool) -> Losses:
         return self.losses.get((provider, spot), Losses())
@@ -97,6 +100,7 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
     resume: dict[str, Times] = {}
     steps: dict[str, dict[Kind, float]] = {}
     detection, machines = Times(), 0
+    runs = tuple(runs)
     for run in runs:
         measured = measured_in(run.attempts)
         if measured:
@@ -119,7 +123,7 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
                     _add(resume if attempt.resumed_step else setup, run.spec.name, weight, first_step_s - heard_s)
             if lost and attempt.last_sign_s is not None and attempt.fenced_s is not None:
                 detection = _with(detection, weight, attempt.fenced_s - attempt.last_sign_s)
-    return Observations(losses, boot, setup, resume, detection, steps, machines)
+    return Observations(losses, boot, setup, resume, detection, steps, machines, reputation(runs, now_s))
 
 
 def _last_s(attempt: Attempt, now_s: int) -> int:

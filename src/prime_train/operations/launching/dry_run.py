@@ -15,7 +15,7 @@ from prime_train.core.verdict import PodsObserved
 from prime_train.operations.launching.launch import Plan
 from prime_train.operations.launching.launch_config import Checked
 from prime_train.operations.launching.market import market_for, seen_here
-from prime_train.reports.market import as_json, market_rows, named, save_advice
+from prime_train.reports.market import as_json, excluded_rows, exclusion_as_json, market_rows, named, save_advice
 from prime_train.trainers import trainer_for
 
 NEXT_MAX = 5
@@ -53,6 +53,7 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
     return {
         "offers": [
             {**asdict(quote.offer), "variant": variant_title(quote.offer, spec.hardware), "to_the_end": as_json(quote)}
+            | {"excluded": exclusion_as_json(ranked.exclusions.get(quote.offer))}
             for quote in ranked.quotes
         ],
         "based_on": ranked.basis,
@@ -86,6 +87,8 @@ def _decided(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     yield "decision", f"launch on {named(first, spec.hardware)}"
     yield "price", f"{usd(first.usd_per_hour)} an hour"
     yield "expected", quote.why
+    if first in ranked.exclusions:
+        yield "although", f"{ranked.exclusions[first].text}; nothing better is for rent"
     advice = save_advice(quote, spec, what.forecast)
     if advice:
         yield "saving", advice
@@ -101,6 +104,8 @@ def _next_best(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
         yield "next best", f"{row.machine}: {row.why}"
     if len(ranked.best) > 1 + NEXT_MAX:
         yield "", f"and {len(ranked.best) - 1 - NEXT_MAX} more suitable machines"
+    for line in excluded_rows(ranked.exclusions):
+        yield "comes last", line
     if ranked.best:
         yield "based on", ranked.basis
 

@@ -10,6 +10,7 @@ from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.placement import Candidate, Job, MachineConstraints, Placement
 from prime_train.reports.find.recommendation import assumptions, hardware, left_out
 from prime_train.reports.market import as_json as quote_as_json
+from prime_train.reports.market import exclusion_as_json
 
 
 class Machine(TypedDict):
@@ -38,6 +39,7 @@ class Machine(TypedDict):
     usd_expected: float | None
     to_the_end: Mapping[str, object] | None
     against: list[dict[str, str]]
+    excluded: Mapping[str, object] | None
 
 
 def text(
@@ -99,6 +101,7 @@ def _machine(one: Candidate, variants: Sequence[str]) -> Machine:
         usd_expected=None if one.costs is None else one.costs.quote.usd,
         to_the_end=None if one.costs is None else quote_as_json(one.costs.quote),
         against=[{"code": objection.against, "why": objection.why, "fix": worded(objection.fix)} for objection in one.against],
+        excluded=exclusion_as_json(one.exclusion),
     )
 
 

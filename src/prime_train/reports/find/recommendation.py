@@ -12,6 +12,7 @@ from prime_train.estimate.cost.training_speed import RL_TIMES
 from prime_train.estimate.memory.phases import Serving
 from prime_train.estimate.placement import Against, Candidate, Job, MachineConstraints, Placement
 from prime_train.reports.find.formatting import size_range, time_range, usd_range
+from prime_train.reports.market import excluded_rows
 
 REASONS_MAX = 6
 FASTER_MIN = 1.2
@@ -35,6 +36,8 @@ def advice(
     if variants:
         yield "variants", ", ".join(variants)
     yield from _with_best(placement, placement.best, constraints, variants) if placement.best is not None else _without_best(placement)
+    for line in excluded_rows({one.offer: one.exclusion for one in placement.able if one.exclusion is not None}):
+        yield "comes last", line
     if placement.left_out:
         yield "left out", _grouped(placement)
     yield from notes
