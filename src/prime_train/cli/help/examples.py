@@ -70,6 +70,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("for your own script", "prime-train init --command 'python train.py' --budget 20 --yes"),
         ("a config that is ready to run, from configs/presets", "prime-train init --preset trl-grpo --yes"),
     ),
+    "import": (
+        ("show the config that a SkyPilot task would become", "prime-train import sky.yaml"),
+        ("write it, with a budget", "prime-train import job.yaml --usd 20 --output configs/my-run.yaml"),
+    ),
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),
         ("for a script", "prime-train validate configs/demo.yaml --json"),

@@ -66,11 +66,13 @@ def config_text(values: Plain) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML dumper that escapes invisible characters, because some of them end a line in YAML and the config reader refuses them."""
+    """YAML dumper that escapes invisible characters, because some of them end a line in YAML and the config reader refuses them. Texts of
+    several lines, such as scripts, keep their lines."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
+    style = None if value.isprintable() else "|" if all(line.isprintable() for line in value.split("\n")) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(str, _text)

@@ -1,0 +1,148 @@
+"""Reads the file, recognises whose it is, and makes the config of it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from prime_train.configs.parsing import read_text
+from prime_train.configs.parsing.files import read_source
+from prime_train.configs.parsing.nodes import FindingDraft, ParseAborted
+from prime_train.configs.parsing.settings import config_text
+from prime_train.configs.parsing.yaml_tree import read_code
+from prime_train.core.advice import Advice, Option, Setting
+from prime_train.core.config_tree import Mapping, Scalar
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.finding import Finding
+from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.imports.draft import Draft, LeftOut, name_of, tree_of
+from prime_train.operations.imports.dstack import read_dstack
+from prime_train.operations.imports.kubernetes import read_kubernetes
+from prime_train.operations.imports.skypilot import read_skypilot
+
+DOCUMENTS_MAX = 100
+_SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The config that was made. `tool`: whose file it was. `left`: what could not be carried over, in the order of lines. `missing`: what
+    the config needs before it can be launched. `findings`: those of `text`, as of the file `path`, with the text of each file in
+    `sources`."""
+
+    tool: str
+    path: Path
+    text: str
+    left: tuple[LeftOut, ...]
+    missing: tuple[Advice, ...]
+    findings: tuple[Finding, ...]
+    sources: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Tool:
+    title: str
+    is_its: Callable[[Mapping], bool]
+    read: Callable[[Draft, Mapping], None]
+
+
+_TOOLS = (
+    _Tool("Kubernetes", lambda root: _has(root, "kind") and _has(root, "apiVersion"), read_kubernetes),
+    _Tool("dstack", lambda root: _has(root, "type") and not _has(root, "run"), read_dstack),
+    _Tool("SkyPilot", lambda root: any(_has(root, key) for key in ("run", "resources", "num_nodes", "file_mounts")), read_skypilot),
+)
+
+
+def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -> Imported:
+    """Return the config that says what the file says. Nothing is written.
+
+    `output`: where it would be written; None: configs/NAME.yaml. `name` overrides the file's own name; `usd` is the budget, which such
+    files do not have. Raises UsageError if the file cannot be read, or is of no tool that is known.
+    """
+    tool, root, draft = _read(file)
+    tool.read(draft, root)
+    draft.name = name or draft.name or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool.title)
+    path = output if output is not None else Path("configs") / f"{draft.name or 'imported'}.yaml"
+    text = config_text(tree_of(draft, usd))
+    findings, sources = check_run_config(read_text(text, str(path)))
+    left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
+    return Imported(tool.title, path, text, left, tuple(_missing(draft, usd)), findings, sources)
+
+
+def _missing(draft: Draft, usd: float | None) -> list[Advice]:
+    """Return what no file of another tool says, and what this one lacks."""
+    found = []
+    if usd is None:
+        found.append(Advice("budget.usd: how much all attempts together may cost; ", Option(Setting.USD, "20"), " sets it"))
+    if not draft.command:
+        found.append(Advice("trainer.command: the file names no command"))
+    found.append(Advice("trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run starts over"))
+    found.append(Advice("checkpoints: where the command saves, so that a lost machine costs no more than the time since the last one"))
+    if draft.spot == "never":
+        found.append(Advice("hardware.spot is never, as in the file; prefer is cheaper once the run can resume"))
+    if draft.secrets:
+        found.append(Advice(f"secrets: set {', '.join(draft.secrets)} where the control plane runs"))
+    return found
+
+
+def _read(file: Path) -> tuple[_Tool, Mapping, Draft]:
+    """Return the tool whose file it is, the part of the file that it reads, and a draft that lists what stands beside that part."""
+    draft = Draft()
+    try:
+        source = read_source(file)
+    except ParseAborted as halt:
+        raise _unreadable(file, halt.draft) from None
+    candidates: list[tuple[_Tool, Mapping]] = []
+    for text in _documents(source):
+        try:
+            root, drafts = read_code(text)
+        except ParseAborted as halt:
+            raise _unreadable(file, halt.draft) from None
+        draft.left += [LeftOut(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message) for one in drafts]
+        tool = next((tool for tool in _TOOLS if tool.is_its(root)), None)
+        if tool is not None:
+            candidates.append((tool, root))
+        else:
+            draft.leave(root, "", "this part of the file belongs to no tool that is known")
+    chosen = next((one for one in candidates if _kind(one[1]) in ("", "Job")), candidates[0] if candidates else None)
+    if chosen is None:
+        message = f"{file} is no SkyPilot task (run, resources), no Kubernetes Job (kind: Job) and no dstack task (type: task)"
+        raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
+    for tool, root in candidates:
+        if root is not chosen[1]:
+            draft.leave(root, _kind(root), f"another object of {tool.title} in the same file: a config describes one run")
+    return *chosen, draft
+
+
+def _documents(source: str) -> list[str]:
+    """Return the YAML documents of the text that are not empty, each on its own lines of the file. Raises UsageError if there are too
+    many."""
+    lines = source.splitlines(keepends=True)
+    starts = [0, *(number for number, line in enumerate(lines) if _SEPARATOR.match(line)), len(lines)]
+    if len(starts) > DOCUMENTS_MAX:
+        raise UsageError(f"the file has more than {DOCUMENTS_MAX} documents", fix="give a file with one run", code=Exit.FINDINGS)
+    found = []
+    for start, end in pairwise(starts):
+        part = lines[start:end]
+        if part and _SEPARATOR.match(part[0]):
+            part = [_SEPARATOR.sub("", part[0], count=1), *part[1:]]
+        if any(line.strip() and not line.lstrip().startswith("#") for line in part):
+            found.append("\n" * start + "".join(part))
+    return found or [source]
+
+
+def _unreadable(file: Path, draft: FindingDraft) -> UsageError:
+    message = f"{file}:{draft.place.line}:{draft.place.column}: {draft.message}"
+    return UsageError(message, fix=draft.fix, code=Exit.FINDINGS)
+
+
+def _has(root: Mapping, key: str) -> bool:
+    return root.entry(key) is not None
+
+
+def _kind(root: Mapping) -> str:
+    """Return the kind of a Kubernetes object; empty for files of other tools."""
+    entry = root.entry("kind")
+    return entry.value.text if entry is not None and isinstance(entry.value, Scalar) else ""

@@ -1,0 +1,292 @@
+"""Configs are made of files of SkyPilot, Kubernetes and dstack: what they say is carried over, or listed with its line and the reason."""
+
+import random
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from prime_train.configs.parsing import read_text
+from prime_train.configs.parsing.settings import config_text
+from prime_train.core.errors import UsageError
+from prime_train.core.finding import has_errors
+from prime_train.core.spec import RunSpec
+from prime_train.core.spec_choices import Spot
+from prime_train.operations.imports.convert import Imported, imported
+from prime_train.operations.imports.gpus import kind_of
+from prime_train.operations.imports.quantities import gib_of, hours_of
+from tests.cli.shell import Shell
+from tests.exhaustive import some_of
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "imports"
+FILES = ("sky.yaml", "job.yaml", "grpo.dstack.yml")
+
+
+def made_of(text: str, folder: Path, name: str = "given.yaml") -> Imported:
+    path = folder / name
+    path.write_text(text)
+    return imported(path, None, name="", usd=20.0)
+
+
+def spec_of(made: Imported) -> RunSpec:
+    spec = read_text(made.text, str(made.path)).spec
+    assert spec is not None, made.text
+    return spec
+
+
+def of_data(name: str) -> tuple[RunSpec, dict[str, str], dict[str, int]]:
+    """Return the spec that a file becomes, and reason and line of what was left out, by its keys."""
+    made = imported(DATA / name, None, name="", usd=20.0)
+    assert not has_errors(made.findings), made.findings
+    return spec_of(made), {one.what: one.why for one in made.left}, {one.what: one.line for one in made.left}
+
+
+def test_a_skypilot_task_becomes_a_config() -> None:
+    spec, why, lines = of_data("sky.yaml")
+    hardware = spec.hardware
+    assert (spec.name, hardware.gpus, hardware.count, hardware.spot) == ("llama-finetune", ("A100_80GB", "H100"), 8, Spot.ONLY)
+    assert (hardware.usd_per_hour_max, hardware.disk_gib) == (24.0, 512)
+    assert spec.environment == {"MODEL": "meta-llama/Llama-3.1-8B", "BATCH": "16", "SKYPILOT_NUM_GPUS_PER_NODE": "8"}
+    assert spec.secrets == ("HF_TOKEN", "WANDB_API_KEY")
+    assert "not-a-real-key" not in imported(DATA / "sky.yaml", None, name="", usd=None).text
+    # What needs bash is run by it: the text is the same script.
+    shell, option, script = shlex.split(spec.trainer.command.format().removeprefix("exec "))
+    assert (shell, option) == ("bash", "-c")
+    assert script.startswith("source .venv/bin/activate\ntorchrun ")
+    assert "--model ${MODEL} --batch $BATCH" in script
+    assert lines == {
+        "resources.infra": 7,
+        "resources.cpus": 11,
+        "resources.image_id": 13,
+        "resources.job_recovery": 14,
+        "envs.RUN_GROUP": 20,
+        "secrets.WANDB_API_KEY": 23,
+        "file_mounts": 25,
+    }
+    assert "has no digest" in why["resources.image_id"]
+
+
+def test_a_kubernetes_job_becomes_a_config() -> None:
+    spec, why, lines = of_data("job.yaml")
+    assert (spec.name, spec.hardware.gpus, spec.hardware.count, spec.hardware.spot) == ("bert-pretrain", ("H100_80GB",), 4, Spot.ONLY)
+    assert (spec.hardware.disk_gib, spec.budget.hours) == (400, 24.0)
+    assert spec.hardware.image is not None
+    assert spec.hardware.image.startswith("registry.example.org/bert@sha256:")
+    assert (spec.environment, spec.secrets) == ({"SEED": "7"}, ("HF_TOKEN",))
+    assert set(lines) == {
+        "ConfigMap",
+        "metadata.namespace",
+        "metadata.labels",
+        "spec.backoffLimit",
+        "spec.template.metadata.labels",
+        *(f"spec.template.spec.{key}" for key in ("restartPolicy", "tolerations", "initContainers", "volumes")),
+        "spec.template.spec.nodeSelector.topology.kubernetes.io/zone",
+        *(f"spec.template.spec.containers[0].{key}" for key in ("name", "env.NODE", "env.LR", "envFrom", "workingDir", "volumeMounts")),
+        *(f"spec.template.spec.containers[0].resources.requests.{key}" for key in ("cpu", "memory")),
+    }
+    assert (lines["ConfigMap"], lines["spec.backoffLimit"], lines["spec.template.spec.volumes"]) == (1, 15, 53)
+    assert "another object of Kubernetes" in why["ConfigMap"]
+
+
+def test_arguments_of_a_container_reach_the_program_as_kubernetes_would_give_them() -> None:
+    spec, _, _ = of_data("job.yaml")
+    shown = spec.trainer.command.format().replace("python -m pretrain", "printf '%s\\n'", 1)
+    done = subprocess.run(["/bin/sh", "-c", shown], env={"SEED": "7 8"}, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["--seed", "7 8", "--title", "it's a test", "--price", "$5"]
+
+
+def test_a_dstack_task_becomes_a_config() -> None:
+    spec, why, lines = of_data("grpo.dstack.yml")
+    hardware = spec.hardware
+    assert (spec.name, hardware.gpus, hardware.spot, hardware.usd_per_hour_max) == ("grpo-qwen", ("A100",), Spot.PREFER, 9.5)
+    assert [(one.count, one.gpu_gb_min) for one in hardware.variants] == [(4, 40)]
+    assert (hardware.disk_gib, spec.budget.hours) == (300, 12.0)
+    assert spec.setup == ("pip install -r requirements.txt", "uv pip install flash-attn --no-build-isolation")
+    assert spec.trainer.command.startswith("set -e\ncd examples\naccelerate launch")
+    assert spec.environment == {"WANDB_PROJECT": "grpo", "STEPS": "500", "DSTACK_GPUS_NUM": "4"}
+    assert spec.secrets == ("HF_TOKEN",)
+    assert {key: lines[key] for key in ("python", "nodes", "env.DATA_URL", "ports", "resources.shm_size", "backends", "volumes")} == {
+        "python": 3,
+        "nodes": 4,
+        "env.DATA_URL": 9,
+        "ports": 17,
+        "resources.shm_size": 21,
+        "backends": 25,
+        "volumes": 26,
+    }
+    assert "one machine" in why["nodes"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_key_is_carried_over_or_listed(name: str, tmp_path: Path) -> None:
+    """A key that no tool has is put into every mapping of the file, one at a time: each is listed with its line."""
+    lines = (DATA / name).read_text().splitlines()
+    places = [
+        number
+        for number, line in enumerate(lines)
+        if line.strip() and not line.lstrip().startswith(("#", "-", "{")) and ":" in line and not line.rstrip().endswith(("|", "\\"))
+    ]
+    script = {number for number, line in enumerate(lines) if any(word in line for word in ("uv ", "source ", "torchrun ", "--model "))}
+    unread = range(7) if name == "job.yaml" else ()  # another object, which is listed as a whole
+    for number in (number for number in places if number not in script and number not in unread):
+        indent = len(lines[number]) - len(lines[number].lstrip())
+        changed = [*lines[:number], f"{' ' * indent}zzUnknown: 5", *lines[number:]]
+        left = made_of("\n".join(changed), tmp_path).left
+        covering = [one for one in left if "zzUnknown" in one.what or (one.line <= number + 1 and one.what and "zz" not in one.what)]
+        assert any(one.line == number + 1 and one.what.endswith("zzUnknown") for one in left) or covering, (name, number + 1, left)
+
+
+def test_secrets_written_out_in_a_file_are_in_no_config(tmp_path: Path) -> None:
+    token = "hf_" + "a1" * 12
+    text = f"name: x\nenvs: {{OTHER: {token}, DB_PASSWORD: hunter2hunter2}}\nsetup: pip install x\nrun: |\n  cd x\n  hf login {token}\n"
+    made = made_of(text, tmp_path)
+    assert token not in made.text
+    assert "hunter2" not in made.text
+    assert spec_of(made).secrets == ("OTHER", "DB_PASSWORD")
+    assert "$REMOVED_SECRET" in made.text
+    assert [one.line for one in made.left if one.what == "run"] == [6]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("type: service\ncommands: [python serve.py]\n", "of type 'service'"),
+        ("apiVersion: batch/v1\nkind: CronJob\nspec: {}\n", "of kind 'CronJob'"),
+        ("name: mnist\ntrainer: {command: x}\n", "no SkyPilot task"),
+        ("- run: x\n", "holds a list"),
+        ("run: [unclosed\n", "given.yaml:2:1: not YAML"),
+        ("run: x\nenvs:\n\tA: b\n", "given.yaml:3:1: a tab character"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: {{ .Release.Name }}}\n", "given.yaml:3"),
+        ("a: &a [x, x, x]\n" + "".join(f"b{i}: &b{i} [*a, *a]\n" for i in range(60)) + "run: x\n", "aliases"),
+        ("run: " + "[" * 40 + "\n", "levels of nesting"),
+        ("run: x # " + "y" * 1_100_000, "larger than 1 MiB"),
+        ("run: x\x00\n", "is binary"),
+        ("", "the file is empty"),
+        ("run: x\n---\n" * 120, "more than 100 documents"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_place(text: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        made_of(text, tmp_path)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line"),
+    [
+        ("resources:\n  accelerators: tpu-v4-8\nrun: x\n", "resources.accelerators", 2),
+        ("resources: {accelerators: 'A100:0.5'}\nrun: x\n", "resources.accelerators", 1),
+        (
+            "resources:\n  any_of:\n    - {accelerators: 'H100:8'}\n    - {accelerators: 'A100:4', zone: z}\nrun: x\n",
+            "resources.any_of.zone",
+            4,
+        ),
+        ("run: x\nnum_nodes: 4\n", "num_nodes", 2),
+        ("run: x\nenvs: {A-B: c}\n", "envs.A-B", 2),
+        ("run: x\nrun_more: y\n", "run_more", 2),
+        ("type: task\ncommands: [x]\nresources: {gpu: {vendor: amd, name: MI300X}}\n", "resources.gpu.vendor", 3),
+        (
+            "apiVersion: batch/v1\nkind: Job\nspec: {template: {spec: {containers: [{args: [a]}]}}}\n",
+            "spec.template.spec.containers[0].args",
+            3,
+        ),
+    ],
+)
+def test_what_a_run_cannot_be_is_listed(text: str, what: str, line: int, tmp_path: Path) -> None:
+    assert (what, line) in [(one.what, one.line) for one in made_of(text, tmp_path).left]
+
+
+def test_what_is_missing_is_named(tmp_path: Path, shell: Shell) -> None:
+    shell.write("sky.yaml", "resources: {accelerators: 'H100:2'}\n")
+    done = shell.run("import", "sky.yaml")
+    assert done.returncode == 1
+    assert "budget.usd: how much all attempts together may cost; --usd 20 sets it" in done.stderr
+    assert "trainer.command: the file names no command" in done.stderr
+    assert "it cannot be launched yet:" in done.stderr
+
+
+@pytest.fixture(name="shell")
+def _shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_written_passes_validate_and_replaces_nothing(name: str, shell: Shell) -> None:
+    assert "wrote configs/run.yaml" in shell.ok("import", str(DATA / name), "--usd", "5", "-o", "configs/run.yaml")
+    assert shell.run("validate", "configs/run.yaml").returncode == 0
+    before = (shell.here / "configs/run.yaml").read_text()
+    refused = shell.run("import", str(DATA / name), "--usd", "9", "-o", "configs/run.yaml")
+    assert (refused.returncode, "already exists and was not changed" in refused.stderr) == (2, True)
+    assert (shell.here / "configs/run.yaml").read_text() == before
+    assert "usd: 9" in (shell.ok("import", str(DATA / name), "--usd", "9"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("A100-80GB", "A100_80GB"),
+        ("H100", "H100"),
+        ("H100-SXM", "H100"),
+        ("RTXA6000", "A6000"),
+        ("NVIDIA-H100-80GB-HBM3", "H100_80GB"),
+        ("NVIDIA-A100-PCIE-40GB", "A100_40GB"),
+        ("nvidia-tesla-t4", "T4"),
+        ("nvidia-h100-mega-80gb", "H100_80GB"),
+        ("NVIDIA-GeForce-RTX-4090", "RTX4090"),
+        ("MI300X", ""),
+        ("", ""),
+    ],
+)
+def test_names_of_gpus_are_those_of_configs(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+def test_sizes_and_durations_are_those_of_each_tool() -> None:
+    assert [gib_of(text) for text in ("256", "200GB", "1TB", "0", "x")] == [256, 200, 1024, None, None]
+    assert [gib_of(text, decimal=True) for text in ("400Gi", "400G", "1048576Ki")] == [400, 373, 1]
+    assert [hours_of(text) for text in ("6h", "90m", "3600", "2d", "1")] == [6.0, 1.5, 1.0, 48.0, None]
+
+
+def test_scripts_of_several_lines_keep_them_in_the_text() -> None:
+    values = {"a": "set -e\npython x.py\n", "b": " indented\nx", "c": "x \ny", "d": "tab\there\nx", "e": "\n\nx", "f": "a: b\n# c\n"}
+    text = config_text(dict(values))
+    read = read_text(text, "x.yaml").root
+    assert read is not None
+    assert {entry.key: getattr(entry.value, "value", None) for entry in read.entries} == values
+    assert "a: |\n  set -e\n  python x.py\n" in text
+
+
+@pytest.mark.parametrize("seed", some_of(range(200), one_in=20))
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_becomes_a_config_or_is_refused(name: str, seed: int, tmp_path: Path) -> None:
+    """Nothing but UsageError is raised, and what is made can be read."""
+    chance = random.Random(f"{name}-{seed}")
+    text = (DATA / name).read_text()
+    lines = text.splitlines(keepends=True)
+    for _ in range(chance.randint(1, 6)):
+        at = chance.randrange(len(lines))
+        match chance.randrange(5):
+            case 0:
+                del lines[at]
+            case 1:
+                lines[at] = (
+                    lines[at].split(":")[0]
+                    + ": "
+                    + chance.choice(["[]", "{}", "null", "[[1]]", "{a: {b: c}}", "'\\u202e'", "-1", "*x"])
+                    + "\n"
+                )
+            case 2:
+                lines.insert(at, lines[chance.randrange(len(lines))])
+            case 3:
+                lines[at] = " " * chance.randint(0, 4) + lines[at]
+            case _:
+                place = chance.randrange(len(lines[at]))
+                lines[at] = lines[at][:place] + chance.choice("{}[]:&*!|>'\"%@`\x1b\u2028é\0\t") + lines[at][place + 1 :]
+        lines = lines or ["run: x\n"]
+    try:
+        made = made_of("".join(lines), tmp_path)
+    except UsageError:
+        return
+    assert read_text(made.text, "made.yaml").root is not None
+    assert all(one.line >= 1 and one.why for one in made.left)
