@@ -118,6 +118,16 @@ def test_what_cannot_be_a_key_is_refused_without_being_repeated(text: str, reaso
     assert text.strip()[:20] not in str(refused.value) or not text.strip()
 
 
+def test_the_path_of_a_file_is_stored_as_one_that_is_right_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "machines.yaml").write_text("machines: []\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given in ("machines.yaml", "~/machines.yaml"):
+        assert checked_value("PRIME_TRAIN_SSH_HOSTS", given) == str(tmp_path / "machines.yaml")
+    for key in ("rpa_abc", "~nobody-of-this-name/x", "k" * 5000):
+        assert checked_value("RUNPOD_API_KEY", key) == key
+
+
 def test_a_provider_that_does_not_answer_leaves_the_key_unstored_and_does_not_stop_the_others(shell: Shell) -> None:
     nobody = {"LAMBDA_API_BASE_URL": "http://127.0.0.1:1"}
     done = shell.run("provider", "add", "lambda", LAMBDA_API_KEY=LAMBDA_KEY, **nobody)

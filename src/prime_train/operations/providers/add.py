@@ -1,6 +1,7 @@
 """Adds a provider: its credentials are checked first, and stored only if the provider accepts them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.stored_keys import BYTES_MAX
@@ -22,7 +23,8 @@ def credentials_of(name: str) -> Sequence[str]:
 
 
 def checked_value(name: str, text: str) -> str:
-    """Return the credential without white space around it. Raises UsageError if it cannot be one; its text is not repeated."""
+    """Return the credential without white space around it; the path of a file as an absolute one, which is right in every folder. Raises
+    UsageError if it cannot be one; its text is not repeated."""
     value = text.strip()
     if not value:
         raise UsageError(f"no value was given for {name}, so nothing was stored")
@@ -32,7 +34,8 @@ def checked_value(name: str, text: str) -> str:
         raise UsageError(f"the value given for {name} has control characters, so nothing was stored", fix="copy it again")
     if value.startswith((f"{name}=", "export ")):
         raise UsageError(f"the value given for {name} is an assignment, so nothing was stored", fix=f"give only what follows {name}=")
-    return value
+    path = _file(value)
+    return str(path) if path is not None else value
 
 
 def try_credentials(name: str, values: Mapping[str, str], home: Home, hardware: HardwareSpec) -> Look:
@@ -61,6 +64,15 @@ def in_use(home: Home, name: str) -> list[str]:
     ]
 
 
+def _file(value: str) -> Path | None:
+    """Return the file that the credential names, such as a list of machines; None if it names none."""
+    try:
+        path = Path(value).expanduser().absolute()
+        return path if path.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # a key may be too long for a path, or begin with the name of no user
+        return None
+
+
 def _page(name: str) -> str:
     page = known(name).documentation
-    return f"make a new key, or copy it again; {page}" if page else "make a new key, or copy it again"
+    return f"check it, and enter it again; {page}" if page else "check it, and enter it again"

@@ -39,7 +39,7 @@ def _machines(found: Look) -> str:
 def _balance(found: Look) -> str:
     if found.funds is not None:
         return f"balance ${found.funds.balance_usd:.2f}"
-    return f"the balance cannot be read: {found.no_funds}" if found.no_funds else "no balance: billed afterwards"
+    return f"the balance cannot be read: {found.no_funds}" if found.no_funds else "no prepaid balance"
 
 
 def _offers(found: Look) -> str:
