@@ -7,16 +7,20 @@ Promises about machines that a provider itself disowns are left out.
 """
 
 import random
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import patch
 
+from prime_train.adapters import pods_by_provider
 from prime_train.control_plane import reconcile
 from prime_train.core import ledger
 from prime_train.core.keys import pod_name
 from prime_train.core.offers import fits
 from prime_train.core.run import Attempt, DesiredState, Run, RunState
 from prime_train.core.wire import Ticket
-from prime_train.ports import RunRecord
+from prime_train.ports import ExternalError, RunRecord
 from tests.simulation.agent import Work
 from tests.simulation.clocks import Host
 from tests.simulation.faults import Faults, edges
@@ -35,6 +39,8 @@ from tests.simulation.promises import (
 )
 from tests.simulation.provider import OFFERS, Machine
 from tests.simulation.world import Simulation
+
+T = TypeVar("T")
 
 CALM = 0.4
 """Share of the seeds in which only machines, trainers and providers fail."""
@@ -174,8 +180,24 @@ class MarketKeeper(Keeper):
             raise Broken(number, promise, run_id, found)
 
 
+class InPlace(ThreadPoolExecutor):
+    """Makes each call where it is submitted. All answers are drawn before, so threads would only take time."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except ExternalError as error:
+            done.set_exception(error)
+        return done
+
+
 class MarketSimulation(Simulation):
     """A seed with several providers."""
+
+    def play(self) -> None:
+        with patch.object(pods_by_provider, "ThreadPoolExecutor", InPlace):
+            super().play()
 
     def _draw_faults(self, rng: random.Random, watchers: int) -> Faults:
         faults = without_provider(super()._draw_faults(rng, watchers))
