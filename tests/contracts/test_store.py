@@ -188,7 +188,7 @@ def full_run() -> Run:
     lost = new_attempt(
         1,
         RunState.QUEUED,
-        offer=offer(gpu="H100_80GB", gpu_count=8, region="eu"),
+        offer=offer(gpu="H100_80GB", gpu_count=8, region="eu", machine="m-1", host="h-1", data_center="eu-1"),
         durable_step=8,
         resumed_step=3,
         best_step_before=5,

@@ -1,15 +1,17 @@
 """What failed for one run comes last for all, fades, and is never blamed for what a config or an image does everywhere."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from prime_train.adapters.stored_json import dump, load
 from prime_train.core.causes import Cause
 from prime_train.core.market.observations import observations
 from prime_train.core.market.quotes import Market
-from prime_train.core.market.reputation import HALF_LIFE_H, WEIGHTS, Axis, Reputation, reputation
+from prime_train.core.market.reputation import HALF_LIFE_H, WEIGHTS, Reputation, reputation
 from prime_train.core.offers import Offer, rank
 from prime_train.core.run import Attempt, Run
 from prime_train.core.spec import HardwareSpec
@@ -27,7 +29,7 @@ def attempt(number: int, offer: Offer, cause: Cause | None, *, ago_s: int = 0, t
         number,
         offer,
         at_s - 600,
-        pod_id=f"pod-{number}-{ago_s}",
+        pod_id=f"{offer.offer_id}-{number}-{ago_s}",
         first_heartbeat_s=at_s - 400 if trained else None,
         first_step_s=at_s - 300 if trained else None,
         fenced_s=at_s if cause is not None else None,
@@ -112,6 +114,16 @@ def test_a_host_and_a_data_centre_are_excluded_only_after_several_of_their_machi
     assert "data centre dc-1 of vast" in named(reputation(runs[:4], NOW_S))
 
 
+def test_a_place_where_most_machines_train_is_not_excluded_for_a_few_that_failed_or_for_preemptions() -> None:
+    offers = [replace(BAD, machine="", host="", offer_id=f"o-{n}") for n in range(40)]
+    failures = [failed(f"run-{n}", offer) for n, offer in enumerate(offers[:5])]
+    assert named(reputation(failures, NOW_S)) == {"data centre dc-1 of vast"}
+    trained = [run_of(f"good-{n}", attempt(1, offer, None, ago_s=3600, trained=True)) for n, offer in enumerate(offers)]
+    assert named(reputation([*failures, *trained], NOW_S)) == set()
+    preempted = [failed(f"run-{n}", offer, Cause.PREEMPTED) for n, offer in enumerate(offers)]
+    assert named(reputation(preempted, NOW_S)) == set(), "the expected losses are in the price of spot machines"
+
+
 def test_a_machine_that_trains_again_is_mended() -> None:
     bad = failed("one", BAD, Cause.GPU_HARDWARE, ago_s=DAY_S)
     again = [run_of(f"again-{n}", attempt(1, BAD, None, ago_s=n * 3600, trained=True)) for n in range(3)]
@@ -134,7 +146,11 @@ def test_a_clock_that_is_behind_the_failure_does_not_break_anything() -> None:
     assert reputation([failed("one", BAD)], NOW_S + 400 * DAY_S) == Reputation()
 
 
-def test_offers_of_attempts_that_an_older_version_stored_are_blamed_for_nothing() -> None:
-    old = Offer("prime", "o-1", 1.0, spot=False)
-    assert reputation([failed(f"run-{n}", old) for n in range(9)], NOW_S) == Reputation()
-    assert {axis.value for axis in Axis} == {"machine", "host", "data centre", "image"}
+def test_runs_of_an_older_store_are_read_and_blame_nothing() -> None:
+    runs = [failed(f"run-{n}", replace(BAD, machine=f"m-{n}")) for n in range(9)]
+    assert len(reputation([load(Run, dump(run)) for run in runs], NOW_S).exclusions) == 11
+    stored = [json.loads(dump(run)) for run in runs]
+    for record in stored:
+        for name in ("machine", "host", "data_center", "usd_per_gib_down", "usd_per_gib_up"):
+            del record["attempts"][0]["offer"][name]
+    assert reputation([load(Run, json.dumps(record)) for record in stored], NOW_S) == Reputation()

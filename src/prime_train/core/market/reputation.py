@@ -39,10 +39,14 @@ WEIGHTS: Mapping[Cause, float] = {
     Cause.PREEMPTED: 0.25,
 }
 """How much a failure of each cause counts. A trainer's own errors, refusals and what depends on an image's settings do not count."""
+OF_MACHINES_ALONE = frozenset({Cause.PREEMPTED})
+"""The causes that say nothing about a host or a data centre: losses of spot machines are part of what a machine is expected to cost."""
 IMAGE_CAUSES = frozenset({Cause.BOOT_FAILED, Cause.BOOT_TIMEOUT, Cause.PREFLIGHT_FAILED, Cause.ALL_REDUCE_FAILED})
 """The causes for which an image may be to blame: nothing of the run was started yet."""
 MENDED = 0.5
 """Factor on the failures of a machine for each later attempt that made a step on it."""
+STEPPED = 0.25
+"""What each attempt that made a step takes off the failures of its host and its data centre; it fades as they do."""
 WHY_CAUSES_MAX = 2
 
 
@@ -141,23 +145,34 @@ def places_of(offer: Offer) -> list[Place]:
 def reputation(runs: Iterable[Run], now_s: int) -> Reputation:
     """Return what is excluded at `now_s` according to the attempts of these runs."""
     turns = [_Turn(run, attempt) for run in runs for attempt in run.attempts if attempt.pod_id is not None]
-    failures = [turn for turn in turns if turn.weight and now_s - turn.at_s < FORGOTTEN_H * 3600]
+    failures = [turn for turn in turns if turn.weight and turn.is_named and now_s - turn.at_s < FORGOTTEN_H * 3600]
     if not failures:
         return Reputation()
     known = _Known(turns, failures)
     tallies: dict[Place, _Tally] = {}
     for turn in failures:
-        faded = turn.weight * 0.5 ** (max(0, now_s - turn.at_s) / (HALF_LIFE_H * 3600))
+        faded = turn.weight * _faded(turn.at_s, now_s)
         shared = faded / known.suspects(turn)
         for place in places_of(turn.attempt.offer):
-            mended = MENDED ** known.steps_after(turn) if place.axis is Axis.MACHINE else 1.0
-            tallies.setdefault(place, _Tally()).add(turn, shared * mended)
+            if place.axis is Axis.MACHINE:
+                tallies.setdefault(place, _Tally()).add(turn, shared * MENDED ** known.steps_after(turn))
+            elif turn.attempt.cause not in OF_MACHINES_ALONE:
+                tallies.setdefault(place, _Tally()).add(turn, shared)
         if turn.attempt.cause in IMAGE_CAUSES:
             for place in _image_at(turn.attempt.offer, turn.image):
                 if place not in known.working_images:
                     tallies.setdefault(place, _Tally()).add(turn, faded)
+    for turn in turns:
+        if turn.attempt.first_step_s is not None:
+            for place in places_of(turn.attempt.offer):
+                if place.axis is not Axis.MACHINE and place in tallies:
+                    tallies[place].weight -= STEPPED * _faded(turn.attempt.first_step_s, now_s)
     found = {place: tally.exclusion(place, now_s) for place, tally in tallies.items()}
     return Reputation({place: exclusion for place, exclusion in found.items() if exclusion is not None})
+
+
+def _faded(at_s: int, now_s: int) -> float:
+    return float(0.5 ** (max(0, now_s - at_s) / (HALF_LIFE_H * 3600)))
 
 
 def _image_at(offer: Offer, image: str | None) -> list[Place]:
@@ -182,6 +197,12 @@ class _Turn:
     @property
     def at_s(self) -> int:
         return self.attempt.fenced_s or self.attempt.launched_s
+
+    @property
+    def is_named(self) -> bool:
+        """Return whether anything is known by name that could be to blame."""
+        offer = self.attempt.offer
+        return bool(offer.machine or offer.host or offer.data_center or self.image)
 
     @property
     def machine(self) -> _Machine:
