@@ -3,7 +3,9 @@
 import json
 import os
 import select
+import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from pathlib import Path
 SHARED_MEMORY_BYTES = 64 * 2**20
 """Size of /dev/shm unless the pod mounts something there, as with every container runtime."""
 NEVER_STARTED = 128
+CHILD_S_MAX = 5.0
 HOME = "/home/container"
 _WRITABLE = ("/tmp", "/var/tmp", "/run", HOME)
 
@@ -48,10 +51,16 @@ class Container:
     def was_started(self) -> bool:
         return self._monitor.exists()
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], mounts: Sequence[Mount], work: str) -> None:
-        """Start the container; on return its first process exists, or never will."""
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], mounts: Sequence[Mount], work: str, *, shares_processes: bool = False
+    ) -> None:
+        """Start the container; on return its first process exists, or never will. `shares_processes`: process 1 is another one, which
+        collects the processes that die orphaned, as where the containers of a pod share their processes."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        words = ["bwrap", "--unshare-pid", "--as-pid-1", *_mounts(mounts, self._folder / "disk", work), "--chdir", work]
+        first = [] if shares_processes else ["--as-pid-1"]
+        words = ["bwrap", "--unshare-pid", *first, *_mounts(mounts, self._folder / "disk", work), "--chdir", work]
+        if shares_processes:
+            (self._folder / "shared").touch()
         ready, ready_write = os.pipe()
         with self._status.open("ab") as status, self.log.open("ab") as log, os.fdopen(ready, "rb") as reader:
             process = subprocess.Popen(
@@ -85,6 +94,8 @@ class Container:
     def signal(self, number: int) -> None:
         """Send a signal to the container's first process, if that still runs."""
         pid = self.first_pid
+        if pid is not None and number != signal.SIGKILL and (self._folder / "shared").exists():
+            pid = _first_child(pid)
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -103,6 +114,20 @@ class Container:
                 with suppress(ValueError):  # a line that is being written
                     said |= json.loads(line)
         return said
+
+
+def _first_child(pid: int) -> int | None:
+    """Return the first process that this one has started; None if it has ended before it started one."""
+    end_s = time.monotonic() + CHILD_S_MAX
+    while time.monotonic() < end_s:
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except FileNotFoundError:
+            return None
+        if children:
+            return int(children[0])
+        time.sleep(0.01)
+    return None
 
 
 def _mounts(mounts: Sequence[Mount], disk: Path, work: str) -> list[str]:

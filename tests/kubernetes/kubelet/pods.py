@@ -133,7 +133,8 @@ class PodWorker(threading.Thread):
                 if self._leave_s is not None:
                     return None
                 mounts = [*self._shared, *supplies.mounts(spec)]
-                container.start(command_of(spec, environment), environment, mounts, work_of(spec))
+                shares = bool(self._pod["spec"].get("shareProcessNamespace"))
+                container.start(command_of(spec, environment), environment, mounts, work_of(spec), shares_processes=shares)
             self._running.append(container)
             if self._leave_s is not None:
                 threading.Thread(target=self._end, args=(container,), daemon=True).start()
