@@ -1,12 +1,13 @@
 """All names derived from a run: its id, its pods, its keys in the bucket.
 
 Objects that a run needs are under `RUNS`. Objects kept only for inspection are under `EVIDENCE`, because a bucket expires objects by the
-first part of their key. `RECORDS` belong to the control plane and are not accessible to machines.
+first part of their key. `RECORDS` belong to the control plane and are not accessible to machines. `TASKS` tell which
+runs belong to a config that was exported to another tool.
 """
 
 import re
 
-RUNS, EVIDENCE, RECORDS = "runs/", "evidence/", "attempts/"
+RUNS, EVIDENCE, RECORDS, TASKS = "runs/", "evidence/", "attempts/", "tasks/"
 """The possible first parts of a key in the bucket."""
 
 MARK_KEY = "bucket.json"
@@ -228,3 +229,18 @@ def parse_output_key(run_id: str, key: str) -> tuple[int, str, str] | None:
     prefix = outputs_prefix(run_id)
     found = _OUTPUTS.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
     return (int(found.group(1)), found.group(2), found.group(3) or found.group(4)) if found else None
+
+
+def task_prefix(task: str) -> str:
+    """Return the key prefix of what is known of an exported task."""
+    return f"{TASKS}{task}/"
+
+
+def task_run_key(task: str, number: int) -> str:
+    """Return the key of the object with the id of the run that the task's machine of this number has launched."""
+    return f"{task_prefix(task)}{number:09d}"
+
+
+def task_done_key(task: str) -> str:
+    """Return the key of the object with the id of the run in which the task has succeeded."""
+    return f"{task_prefix(task)}done"

@@ -1,16 +1,40 @@
 """The port `Provider` on this machine."""
 
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.ports import Provider, ProviderContext
+from collections.abc import Sequence
+from pathlib import Path
+
+from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
+from prime_train.adapters.pods_local.files import read_json
+from prime_train.core.offers import Offer
+from prime_train.core.registry.providers import LOCAL
+from prime_train.ports import PermanentError, Provider, ProviderContext
 
 FOLDER = "pods"
+OFFERS = "offers.json"
+"""File in this folder with the offers of this machine by id, if they differ from the default ones:
+{ID: {"usd_per_hour": 0.5, "spot": true, "gpu": "H100_80GB", "gpu_count": 8}}."""
 
 
 class LocalProvider(Provider):
     """Machines that are folders and processes of this machine."""
 
     def __init__(self, context: ProviderContext) -> None:
-        self._pods = LocalPods(context.root / FOLDER)
+        folder = context.root / FOLDER
+        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS))
 
     def pods(self) -> LocalPods:
         return self._pods
+
+
+def _offers(file: Path) -> Sequence[Offer]:
+    """Return the offers in the file; the default ones if there is no such file. Raises PermanentError if one of them is none."""
+    try:
+        return [_offer(name, row) for name, row in read_json(file).items()] or DEFAULT_OFFERS
+    except (TypeError, ValueError, KeyError) as error:
+        raise PermanentError(f"{file} contains something that is no offer: {error}") from error
+
+
+def _offer(name: str, row: object) -> Offer:
+    if not isinstance(row, dict):
+        raise TypeError(f"{name} is not an object")
+    return Offer(LOCAL, name, float(row["usd_per_hour"]), bool(row["spot"]), str(row.get("gpu", "")), int(row.get("gpu_count", 0)))

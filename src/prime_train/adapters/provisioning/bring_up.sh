@@ -1,5 +1,6 @@
 # Brings the agent up on this machine: sh -s -- look|up ATTEMPT DIGEST PYTHON IMAGE DISK...
 # Or, as the first process of a container, becomes the agent: sh bring_up.sh first - DIGEST PYTHON IMAGE TICKET FILES DISK
+# Or, where a task of another tool runs, becomes a run's whole control plane: sh bring_up.sh alone - DIGEST PYTHON IMAGE FILES DISK
 #
 # By SSH it comes by standard input, over a connection that may end at any byte. So all of it is functions, and only the last line does anything:
 # half a script does nothing. Whatever it is asked may be asked again, after any part of it was done, and by two at once.
@@ -32,14 +33,25 @@ main() {
     look) look ;;
     up) up "$@" ;;
     first) first "$@" ;;
+    alone) alone "$@" ;;
   esac
 }
 
 # A container's end is announced by a signal to its first process, which therefore has to be the agent, and not a shell that waits for it.
 # FILES is a folder with what look would have been sent; a wheel is in parts there, because a Secret has a largest size.
 first() {
-  ticket=$1 parts=$2 disk=$3
-  root=$disk/.prime-train
+  ticket=$1
+  install_from "$2" "$3"
+  exec "$python" -I -m prime_agent.main --ticket "$ticket" --disk "$3/attempt"
+}
+
+alone() {
+  install_from "$1" "$2"
+  exec "$python" -I -m prime_train.cli.export.machine "$1" "$2"
+}
+
+install_from() {
+  parts=$1 root=$2/.prime-train
   files=$root/files-$digest venv=$root/venv-$digest
   if is_in_image; then
     python=$image/venv/bin/python
@@ -51,7 +63,6 @@ first() {
     python=$venv/bin/python
   fi
   umask "$mask"
-  exec "$python" -I -m prime_agent.main --ticket "$ticket" --disk "$disk/attempt"
 }
 
 look() {

@@ -1,0 +1,63 @@
+"""`prime-train export CONFIG`: write a config as a task of SkyPilot, Kubernetes or dstack."""
+
+import os
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.cli.arguments import AsJson, print_json
+from prime_train.cli.findings import terminal as findings
+from prime_train.configs.parsing.settings import read_setting
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.exit_codes import Exit
+from prime_train.operations.export.export import Format, write
+from prime_train.operations.export.export import export as export_config
+from prime_train.operations.launching.launch_config import InvalidConfig
+
+
+def export(
+    config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.", show_default=False)],
+    kind: Annotated[Format, typer.Option("--format", help="The tool whose task is written.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="New folder to write; by default NAME-FORMAT here.", show_default=False)
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
+    image: Annotated[str | None, typer.Option(help="Container image that the task starts from.", show_default=False)] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> Exit:
+    """Write a config as a task of SkyPilot, Kubernetes or dstack.
+
+    The task trains with the same commands, agent and bucket, but that tool rents the machines and replaces those that are lost: prime-train
+    on the machine resumes from the newest checkpoint in the bucket. Secrets are named in the task and never contained in it.
+    """
+    given = [read_setting(text, "--set") for text in settings or ()]
+    try:
+        exported = export_config(Home.of(os.environ), config, kind, name=name, image=image, settings=given)
+    except InvalidConfig as error:
+        findings.print_findings(error.findings, error.sources)
+        findings.summary(error.findings, len({finding.file for finding in error.findings}))
+        return Exit.FINDINGS
+    with redirect_stdout(sys.stderr):
+        findings.print_findings(exported.findings, exported.sources)
+    main = write(exported, out if out is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}"))
+    written = exported.written
+    if as_json:
+        names = {"task": exported.task, "format": kind.value, "file": str(main), "secrets": list(exported.secrets)}
+        print_json({**names, "commands": list(written.apply), "notes": list(written.notes)})
+        return Exit.OK
+    typer.echo(f"wrote {main}: task {exported.task}")
+    for note in written.notes:
+        typer.echo(f"  note: {note}")
+    if exported.secrets:
+        typer.echo(f"  secrets, taken from your environment when the task is started: {', '.join(exported.secrets)}")
+    typer.echo(f"to start it: cd {main.parent}")
+    for command in written.apply:
+        typer.echo(f"  {command}")
+    return Exit.OK

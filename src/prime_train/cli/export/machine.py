@@ -1,0 +1,64 @@
+"""`python -m prime_train.cli.export.machine FILES DISK`: what an exported task runs on its machine.
+
+Exit codes: 0 the training has succeeded; 1 it has failed for good; 143 it saved because it was told to end; others as everywhere.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import typer
+
+from prime_train.cli.follow import follow
+from prime_train.core.exit_codes import Exit
+from prime_train.exits import end, reported
+from prime_train.operations.export.on_machine import Machine, launched, machine_of, mark_done
+from prime_train.operations.stop import stop_if_active
+from prime_train.output import install_safe_streams
+from prime_train.ports import ExternalError
+
+TOLD_TO_END = 128 + signal.SIGTERM
+
+
+def main(argv: list[str]) -> int:
+    machine = machine_of(Path(argv[1]), Path(argv[2]), os.environ)
+    run = launched(machine)
+    if run is None:
+        typer.echo(f"{machine.task} has succeeded before; nothing is left to do")
+        return Exit.OK
+    start = run.lineage
+    typer.echo(f"{machine.task}: run {run.run_id} starts from {start.text if start is not None else 'step 0'}")
+    told = threading.Event()
+
+    def leave(*_: object) -> None:
+        """Let the run save and end, once."""
+        if not told.is_set():
+            told.set()
+            threading.Thread(target=_stop, args=(machine, run.run_id), name="stop").start()
+
+    signal.signal(signal.SIGTERM, leave)
+    code = follow(machine.home, run.run_id)
+    if code is Exit.OK:
+        mark_done(machine, run.run_id)
+        return code
+    return TOLD_TO_END if told.is_set() else code
+
+
+def _stop(machine: Machine, run_id: str) -> None:
+    try:
+        stop_if_active(machine.home, run_id)
+    except ExternalError as error:
+        typer.echo(f"{run_id} could not be stopped: {error}", err=True)
+
+
+if __name__ == "__main__":
+    install_safe_streams()
+    try:
+        with reported():
+            done = main(sys.argv)
+        sys.exit(done)
+    except SystemExit as error:
+        end(error)
+        raise

@@ -1,0 +1,108 @@
+"""Write a config as a task of another tool."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from prime_train.configs.parsing import read_config
+from prime_train.configs.parsing.settings import Setting
+from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.finding import Finding, has_errors
+from prime_train.core.image.choice import is_reference
+from prime_train.core.spec import RunSpec
+from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.export.dstack import dstack_task
+from prime_train.operations.export.kubernetes import kubernetes_job
+from prime_train.operations.export.machine_files import machine_files
+from prime_train.operations.export.skypilot import skypilot_task
+from prime_train.operations.export.task import Writer, Written, task_of
+from prime_train.operations.launching.launch import Unfit, plan, renamed
+from prime_train.operations.launching.launch_config import InvalidConfig
+
+
+class Format(StrEnum):
+    """The tools."""
+
+    SKYPILOT = "skypilot"
+    KUBERNETES = "kubernetes"
+    DSTACK = "dstack"
+
+
+WRITERS: Mapping[Format, Writer] = {Format.SKYPILOT: skypilot_task, Format.KUBERNETES: kubernetes_job, Format.DSTACK: dstack_task}
+FILES = "files"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A task, with its name, and findings about the config that are no errors."""
+
+    task: str
+    written: Written
+    secrets: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    sources: Mapping[str, str]
+
+
+def export(
+    home: Home, config: Path, kind: Format, *, name: str | None = None, image: str | None = None, settings: Sequence[Setting] = ()
+) -> Exported:
+    """Return the config as a task, changing nothing. `name` replaces the config's; `image`: the container image that the task starts from.
+
+    Raises InvalidConfig if the config or its working tree has errors, UsageError if the tool cannot run it or the bucket is a folder of
+    this machine alone, and ExternalError if an external service fails.
+    """
+    bucket_url = home.bucket_url
+    if not home.elsewhere and not home.environment.get(BUCKET):
+        raise UsageError(
+            "the task's machines would have no bucket for their checkpoints",
+            fix=f"set {BUCKET} to one that they reach, such as s3://bucket/prefix",
+            code=Exit.USAGE,
+        )
+    read = read_config(config, settings=settings)
+    if read.spec is None:
+        raise InvalidConfig(*check_run_config(read))
+    spec = renamed(read, name) if name else read.spec
+    # Whatever this machine has or lacks says nothing of those on which the task will run.
+    found, sources = check_run_config(replace(read, spec=spec), run_secrets=spec.secrets)
+    if has_errors(found):
+        raise InvalidConfig(found, sources)
+    try:
+        made = plan(spec, file=read.file)
+        contents = machine_files(spec, made)
+    except Unfit as error:
+        raise InvalidConfig((*found, *error.findings), sources) from error
+    own = spec.hardware.image if spec.hardware.image is not None and is_reference(spec.hardware.image) else ""
+    task = task_of(spec, contents, bucket_url, home.environment, image or own)
+    written = WRITERS[kind](task)
+    notes = (*_notes(spec, bucket_url), *written.notes)
+    return Exported(task.name, replace(written, notes=notes), task.secrets, (*found, *made.findings), sources)
+
+
+def write(exported: Exported, folder: Path) -> Path:
+    """Write the task into a new folder, and return its main file. Raises UsageError if the folder exists or cannot be made."""
+    try:
+        folder.mkdir(parents=True)
+        main = folder / exported.written.main
+        main.write_text(exported.written.text, encoding="utf-8")
+        if exported.written.files:
+            (folder / FILES).mkdir()
+        for name, data in exported.written.files.items():
+            (folder / FILES / name).write_bytes(data)
+    except FileExistsError as error:
+        raise UsageError(f"{folder} already exists and was not changed", fix="choose another folder with --out") from error
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}", fix="choose a folder that can be written with --out", code=Exit.USAGE) from error
+    return main
+
+
+def _notes(spec: RunSpec, bucket_url: str) -> Iterator[str]:
+    """Yield what holds for every tool."""
+    if spec.hardware.variants:
+        yield "of hardware.variants the first one is exported, because the other tool does not choose between them"
+    if urlsplit(bucket_url).scheme == "file":
+        yield f"the bucket is the folder {urlsplit(bucket_url).path}, which every machine must have mounted there"
+    yield "the price of the machines is the other tool's to know, so budget.usd is not kept; budget.hours counts on each machine anew"

@@ -1,0 +1,142 @@
+"""On the machine of an exported task: launch the run that continues what earlier machines of the task left in the bucket."""
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from prime_train.checkpoints.unpacking import unpack_stream
+from prime_train.control_plane.wiring.home import HOME, Home
+from prime_train.core.access.run_secrets import VARIABLE
+from prime_train.core.errors import UsageError
+from prime_train.core.keys import is_run_id, task_done_key, task_prefix, task_run_key
+from prime_train.core.run import Run
+from prime_train.core.spec import RunSpec
+from prime_train.operations.checkpoints.lookup import look
+from prime_train.operations.export.machine_files import CODE, CONFIG
+from prime_train.operations.launching.launch import launch_as, new_id, plan
+from prime_train.operations.launching.start import Start, check_start, start_of
+from prime_train.ports import Bucket
+
+MARGIN_BYTES = 2**30
+"""Bytes that unpacking the code leaves free on the disk."""
+TRIES_MAX = 20
+PLACE = "PATH"
+OFFERS = "offers.json"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine of a task. `files`: the folder with what the task brought; `disk`: the folder to work in."""
+
+    files: Path
+    disk: Path
+    task: str
+    spec: RunSpec
+    home: Home
+
+
+def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machine:
+    """Return the machine, with its code unpacked. Raises UsageError if the files are not those of a task."""
+    try:
+        content = json.loads((files / CONFIG).read_bytes())
+        task, spec = str(content["task"]), RunSpec.model_validate_json(json.dumps(content["config"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{files} does not contain an exported task: {error}") from error
+    code = disk / "code"
+    if not spec.trainer.code.repo:
+        _unpack(files, code)
+        spec = _changed(spec, "trainer", code=spec.trainer.code.model_copy(update={"folder": str(code)}))
+    # The trainer's python is that of the image, and not the one that prime-train was installed with.
+    spec = spec.model_copy(update={"environment": {PLACE: environment.get(PLACE, os.defpath), **spec.environment}})
+    own = {**environment, HOME: str(disk / "home"), VARIABLE: ",".join(spec.secrets)}
+    return Machine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}))
+
+
+def launched(machine: Machine) -> Run | None:
+    """Launch a run from the newest checkpoint of the task, and return it; None if the task has succeeded before."""
+    home, bucket = machine.home, _bucket(machine.home)
+    if bucket.get(task_done_key(machine.task)) is not None:
+        return None
+    _give_back_all(home)
+    _write_offer(machine)
+    for _ in range(TRIES_MAX):
+        earlier = dict(_earlier(bucket, machine.task))
+        run_id = new_id(machine.spec.name)
+        # Of two machines that start at once, each gets a number, and so a run, of its own.
+        if bucket.put_if(task_run_key(machine.task, max(earlier, default=0) + 1), run_id.encode(), tag=None):
+            start = _newest(home, machine.spec, list(earlier.values()))
+            run = launch_as(home, run_id, machine.spec, plan(machine.spec), start=start)
+            if run is not None:
+                return run
+    raise UsageError(f"no run could be launched for {machine.task}: other machines of it start all the time")
+
+
+def mark_done(machine: Machine, run_id: str) -> None:
+    """Note that the task has succeeded, so that no later machine of it trains."""
+    _bucket(machine.home).put(task_done_key(machine.task), run_id.encode())
+
+
+def _bucket(home: Home) -> Bucket:
+    home.make_bucket()
+    return home.bucket()
+
+
+def _earlier(bucket: Bucket, task: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and ids of the task's runs, oldest first."""
+    prefix = task_prefix(task)
+    for stat in bucket.list(prefix):
+        content = bucket.get(stat.key) if stat.key.removeprefix(prefix).isdigit() else None
+        if content is not None and is_run_id(name := content.data.decode(errors="replace")):
+            yield int(stat.key.removeprefix(prefix)), name
+
+
+def _newest(home: Home, spec: RunSpec, run_ids: list[str]) -> Start | None:
+    """Return the newest complete checkpoint of these runs from which there is something left to train; None if there is none."""
+    last = spec.trainer.steps
+    found = []
+    for run_id in run_ids:
+        with suppress(UsageError):  # a run of which nothing is in the bucket
+            found += [(one.step, run_id) for one in look(home, run_id, None).catalog.complete() if last is None or one.step < last]
+    for step, run_id in sorted(found, reverse=True):
+        start = start_of(home, f"{run_id}@{step}")
+        check_start(start, spec)
+        return start
+    return None
+
+
+def _give_back_all(home: Home) -> None:
+    """End what runs here for an earlier start of the task on this machine."""
+    pods = home.local_pods()
+    for pod in pods.list():
+        pods.terminate(pod.pod_id)
+
+
+def _write_offer(machine: Machine) -> None:
+    """Describe this machine to the provider `local`, which otherwise has no GPUs. Its price is the other tool's to know."""
+    hardware = machine.spec.hardware
+    gpu = {"gpu": hardware.gpus[0], "gpu_count": hardware.count} if hardware.gpus else {}
+    folder = machine.home.root / "pods"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / OFFERS).write_text(json.dumps({"this-machine": {"usd_per_hour": 0.0, "spot": True, **gpu}}))
+
+
+def _unpack(files: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    whole = folder.with_name(CODE)
+    with whole.open("wb") as target:
+        for part in sorted(files.glob(f"{CODE}.*")):
+            target.write(part.read_bytes())
+    with gzip.open(whole) as source:
+        unpack_stream(cast(IO[bytes], source), folder, margin_bytes=MARGIN_BYTES, is_own=True)
+    whole.unlink()
+
+
+def _changed(spec: RunSpec, section: str, **values: object) -> RunSpec:
+    return spec.model_copy(update={section: getattr(spec, section).model_copy(update=values)})
