@@ -12,6 +12,7 @@ from prime_train.checkpoints.restore import restore
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
+from prime_train.ports import Bucket
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.kubernetes_plane import STEPS, KubernetesPlane, kubernetes_plane
 from tests.waiting import HANG_S
@@ -30,11 +31,11 @@ def uninterrupted(folder: Path) -> str:
     return load_checkpoint(folder / "checkpoints", STEPS, len(load_corpus()[2])).digest()
 
 
-def final_hash(here: KubernetesPlane, run_id: str, folder: Path) -> str:
+def final_hash(bucket: Bucket, run_id: str, folder: Path) -> str:
     """Return the hash of the weights of the run's last checkpoint, restored from the bucket."""
-    newest = Reader(here.plane.bucket, run_id).catalog().complete()[0]
+    newest = Reader(bucket, run_id).catalog().complete()[0]
     assert newest.step == STEPS
-    restore(here.plane.bucket, run_id, point_of(newest), folder)
+    restore(bucket, run_id, point_of(newest), folder)
     return load_checkpoint(folder, STEPS, len(load_corpus()[2])).digest()
 
 
@@ -53,7 +54,7 @@ def test_a_run_survives_a_lost_node_and_an_eviction_and_leaves_nothing_behind(he
     assert [a.cause for a in run.attempts[1:]] == [Cause.PREEMPTED, Cause.FINISHED]
     assert run.attempts[1].resumed_step == 25
     assert run.attempts[2].resumed_step > 25, "the agent saved when it was told"
-    assert final_hash(here, run_id, tmp_path / "restored") == uninterrupted(tmp_path / "alone")
+    assert final_hash(here.plane.bucket, run_id, tmp_path / "restored") == uninterrupted(tmp_path / "alone")
 
 
 def test_a_run_that_is_stopped_saves_and_leaves_nothing_behind(here: KubernetesPlane, tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ class Supplies:
             raise
         if kind == "secret":
             return {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
-        return {key: value.encode() for key, value in (found.get("data") or {}).items()}
+        binary = {key: base64.b64decode(value) for key, value in (found.get("binaryData") or {}).items()}
+        return binary | {key: value.encode() for key, value in (found.get("data") or {}).items()}
 
     def _read(self, path: str) -> Thing:
         try:

@@ -53,7 +53,9 @@ alone() {
 install_from() {
   parts=$1 root=$2/.prime-train
   files=$root/files-$digest venv=$root/venv-$digest
-  if is_in_image; then
+  if [ -n "$python" ]; then
+    :
+  elif is_in_image; then
     python=$image/venv/bin/python
   else
     mkdir -p "$files" || later "$files cannot be made"

@@ -83,6 +83,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("all codes", "prime-train rules"),
         ("explain one rule", "prime-train rules PT020"),
     ),
+    "export": (
+        ("as a task of SkyPilot", "prime-train export configs/demo.yaml --format skypilot"),
+        ("as a Job with an image of your own", "prime-train export configs/demo.yaml --format kubernetes --image registry.example/demo:1"),
+    ),
     "schema": (("write the schema for an editor", "prime-train schema --out configs/schema.json"),),
     "config save": (
         ("keep a version", "prime-train config save configs/demo.yaml --note 'before the sweep'"),

@@ -307,6 +307,14 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "evidence[]": "keys of the evidence in the bucket",
     },
     "profile": {"**": "all that was measured: times in seconds (_s), shares from 0 to 1"},
+    "export": {
+        "task": "name of the task, by which its machines find what earlier ones have saved",
+        "format": "the tool",
+        "file": "path of the task's main file",
+        "secrets[]": "names of the variables whose values are taken from your environment",
+        "commands[]": "commands that start the task, to be run in the file's folder",
+        "notes[]": "what the tool cannot be told, or does differently",
+    },
     "validate": _of_each(_FINDING),
     "lint": _of_each(_FINDING),
     "rules": _of_each(

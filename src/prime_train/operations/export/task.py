@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from prime_train.adapters.bucket.location import PLACES
 from prime_train.control_plane.wiring.home import BUCKET
+from prime_train.control_plane.wiring.providers import POD_PYTHON
 from prime_train.core.image.contents import FOLDER
 from prime_train.core.spec import RunSpec
 from prime_train.operations.export.machine_files import SCRIPT, MachineFiles
@@ -19,13 +20,15 @@ GRACE_MARGIN_S = 30
 @dataclass(frozen=True)
 class Task:
     """A task. `spec`: the config of the machine, with one variant, before it was bound to the machine; `image`: the container image, empty
-    if none was chosen; `environment`: variables with their values; `secrets`: the names of those whose values the task must not contain."""
+    if none was chosen; `environment`: variables with their values; `secrets`: the names of those whose values the task must not contain;
+    `python`: an interpreter of the image that has prime-train, empty if it is to be installed."""
 
     spec: RunSpec
     contents: MachineFiles
     image: str
     environment: Mapping[str, str]
     secrets: tuple[str, ...]
+    python: str = ""
 
     @property
     def name(self) -> str:
@@ -43,7 +46,7 @@ class Task:
 
     def command(self, files: str, disk: str) -> str:
         """Return the shell's command that becomes prime-train. The folders may contain variables."""
-        return f'exec sh "{files}/{SCRIPT}" alone - {self.contents.digest} "" {FOLDER} "{files}" "{disk}"'
+        return f'exec sh "{files}/{SCRIPT}" alone - {self.contents.digest} "{self.python}" {FOLDER} "{files}" "{disk}"'
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ Writer = Callable[[Task], Written]
 
 
 def task_of(spec: RunSpec, contents: MachineFiles, bucket_url: str, environment: Mapping[str, str], image: str) -> Task:
-    """Return the task of a config. Of `environment`, that of the caller, only the bucket's place is used."""
+    """Return the task of a config. Of `environment`, that of the caller, the bucket's place is used, and the
+    interpreter that images have."""
     place = {name: environment[name] for name in PLACE if environment.get(name)}
     scheme = PLACES.get(urlsplit(bucket_url).scheme)
     needs = {} if scheme is None else {name: environment[name] for _, name in scheme.needs if environment.get(name)}
@@ -70,9 +74,10 @@ def task_of(spec: RunSpec, contents: MachineFiles, bucket_url: str, environment:
     alert = (spec.alerts.webhook,) if spec.alerts.webhook is not None else ()
     chosen = spec.variant(0) if spec.hardware.variants else spec
     secrets = tuple(dict.fromkeys((*keys, *alert, *chosen.secrets)))
-    return Task(chosen, contents, image, {BUCKET: bucket_url, **(place | needs if scheme is not None else {})}, secrets)
+    variables = {BUCKET: bucket_url, **(place | needs if scheme is not None else {})}
+    return Task(chosen, contents, image, variables, secrets, environment.get(POD_PYTHON, "").strip())
 
 
 def kubernetes_text(words: str) -> str:
     """Return a text in which Kubernetes expands nothing: it replaces $(NAME) and halves $$."""
-    return re.sub(r"\$(?=[$(])", "$$$$", words)
+    return re.sub(r"\$(?=[$(])", "$$", words)

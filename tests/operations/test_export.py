@@ -1,0 +1,234 @@
+"""A config as a task of SkyPilot, Kubernetes or dstack, read by these tools' own code where it is installed, and run on machines."""
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from prime_train.adapters.bucket import open_bucket
+from prime_train.checkpoints.catalog import Reader, point_of
+from prime_train.checkpoints.restore import restore
+from prime_train.core.keys import task_run_key
+from prime_train.demo.train import load_checkpoint, load_corpus
+from prime_train.operations.export.skypilot import accelerator
+from prime_train.operations.export.task import kubernetes_text
+from tests.cli.shell import Shell
+from tests.tools import TOOLS, program
+from tests.waiting import HANG_S, await_true
+
+SKYPILOT = program("skypilot-python", TOOLS / "skypilot" / "bin" / "python")
+DSTACK = program("dstack-python", TOOLS / "dstack" / "bin" / "python")
+FORMATS = {"skypilot": "task.yaml", "kubernetes": "job.yaml", "dstack": "task.dstack.yml"}
+SECRET = "hf_NobodyMayReadThis"
+GPUS = """\
+name: full
+trainer: {command: python train.py $(nproc) $$, steps: 10, code: {folder: TREE}}
+hardware: {gpus: [H100_80GB, A100_80GB], count: 4, disk_gib: 200, usd_per_hour_max: 9.5, spot: prefer}
+health: {drain_s: 100}
+secrets: [HF_TOKEN]
+alerts: {webhook: ALERTS_URL}
+budget: {usd: 5}
+"""
+STEPS = 40
+TRAINING = """\
+name: small
+trainer:
+  command: python -m prime_train.demo.train --steps 40 --save-every 10 --step-seconds 0.2 --out out --progress progress.jsonl --batch-size 8
+  steps: 40
+  resume: --resume-step {step}
+  code: {folder: TREE}
+  progress: {file: progress.jsonl}
+checkpoints: {folder: out/checkpoints, sentinel: COMPLETE}
+hardware: {open_files_min: 256, disk_gib: 1}
+health: {heartbeat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5, drain_s: 20}
+budget: {usd: 5}
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "train.py").write_text("print('trained')\n")
+    return Shell(tmp_path)
+
+
+def exported(shell: Shell, kind: str, text: str = GPUS, *more: str, **env: str) -> tuple[Path, str]:
+    """Export a config, and return the folder and what was printed."""
+    config = shell.here / "config.yaml"
+    config.write_text(text.replace("TREE", str(shell.here / "tree")))
+    bucket = {"PRIME_TRAIN_BUCKET": "s3://bucket/prefix", "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": SECRET}
+    done = shell.run("export", str(config), "--format", kind, "--out", kind, *more, **(bucket | {"HF_TOKEN": SECRET} | env))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return shell.here / kind, done.stdout
+
+
+def documents(folder: Path) -> list[Any]:
+    (main,) = folder.glob("*.y*ml")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the other one takes seconds for what is in ConfigMaps
+    return list(yaml.load_all(main.read_text(), loader))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_secrets_are_named_and_never_written(kind: str, shell: Shell) -> None:
+    folder, said = exported(shell, kind)
+    assert (folder / FORMATS[kind]).exists()
+    main = (folder / FORMATS[kind]).read_text()
+    for name in ("HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "ALERTS_URL"):
+        assert name in main
+        assert name in said
+    content = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert SECRET.encode() not in content
+    assert base64.b64encode(SECRET.encode()) not in content
+    assert "AWS_REGION" in main, "where the bucket is, is no secret"
+
+
+def test_the_same_training_is_the_same_task_in_every_format_and_another_one_is_not(shell: Shell) -> None:
+    names = {exported(shell, kind)[1].split("task ")[1].split()[0] for kind in FORMATS}
+    assert len(names) == 1, "what was exported before is no part of the code"
+    (shell.here / "tree" / "train.py").write_text("print('changed')\n")
+    said = exported(shell, "skypilot", GPUS, "--out", "again")[1]
+    assert said.split("task ")[1].split()[0] not in names
+
+
+def test_exported_tasks_in_the_working_tree_are_no_part_of_the_code(shell: Shell) -> None:
+    before = exported(shell, "skypilot", GPUS, "--out", "tree/one")[1]
+    after = exported(shell, "skypilot", GPUS, "--out", "tree/two")[1]
+    assert before.replace("one", "two") == after
+
+
+def test_skypilot_gets_the_machines_in_the_order_of_preference(shell: Shell) -> None:
+    (task,) = documents(exported(shell, "skypilot")[0])
+    choices = [(one["accelerators"], one["use_spot"]) for one in task["resources"]["ordered"]]
+    assert choices == [("H100:4", True), ("A100-80GB:4", True), ("H100:4", False), ("A100-80GB:4", False)]
+    assert (task["resources"]["disk_size"], task["resources"]["max_hourly_cost"]) == (200, 9.5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("A100_40GB", "A100"), ("A100_80GB", "A100-80GB"), ("RTX4090_24GB", "RTX4090"), ("L40S_48GB", "L40S")]
+)
+def test_skypilot_has_names_of_its_own_for_gpus(kind: str, name: str) -> None:
+    assert accelerator(kind) == name
+
+
+def test_a_job_replaces_pods_that_were_taken_away_and_not_those_that_failed(shell: Shell) -> None:
+    *maps, job = documents(exported(shell, "kubernetes")[0])
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    assert [rule["action"] for rule in spec["podFailurePolicy"]["rules"]] == ["Ignore", "FailJob"]
+    assert (spec["podReplacementPolicy"], pod["restartPolicy"]) == ("Failed", "Never")
+    assert pod["terminationGracePeriodSeconds"] > 100, "health.drain_s, and some time to leave"
+    assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+    assert all(len(yaml.safe_dump(one)) < 2**20 for one in maps), "an object may have 1 MiB"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a $$ b", "a $$$ b"), ("$(nproc) $HOME", "$$(nproc) $HOME"), ("$5", "$5")])
+def test_kubernetes_expands_nothing_of_a_text(text: str, expected: str) -> None:
+    assert kubernetes_text(text) == expected
+
+
+def read_by(python: str | None, script: str, folder: Path) -> str:
+    """Return what a script of another tool's Python prints, in the task's folder."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    done = subprocess.run([str(python), "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(SKYPILOT is None, reason="there is no Python with SkyPilot in $SKYPILOT_PYTHON or in build/tools/skypilot")
+@pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
+def test_skypilot_itself_reads_the_task(text: str, shell: Shell) -> None:
+    folder, _ = exported(shell, "skypilot", text)
+    script = """
+import yaml, sky
+given = [(name, "x") for name in yaml.safe_load(open("task.yaml")).get("secrets", {})]
+task = sky.Task.from_yaml_config(yaml.safe_load(open("task.yaml")), secrets_overrides=given)
+task.expand_and_validate_file_mounts()
+print(task.name, sorted(task.secrets), len(task.resources))
+"""
+    assert read_by(SKYPILOT, script, folder).startswith(text.split()[1])
+
+
+@pytest.mark.skipif(DSTACK is None, reason="there is no Python with dstack in $DSTACK_PYTHON or in build/tools/dstack")
+@pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
+def test_dstack_itself_reads_the_task(text: str, shell: Shell) -> None:
+    folder, _ = exported(shell, "dstack", text)
+    script = """
+import yaml
+from dstack._internal.core.models.configurations import parse_run_configuration
+print(parse_run_configuration(yaml.safe_load(open("task.dstack.yml"))).name)
+"""
+    assert read_by(DSTACK, script, folder).startswith(text.split()[1])
+
+
+def test_a_bucket_that_no_other_machine_reaches_is_refused(shell: Shell) -> None:
+    shell.write("c.yaml", GPUS.replace("TREE", str(shell.here / "tree")))
+    done = shell.run("export", "c.yaml", "--format", "skypilot")
+    assert done.returncode == 2
+    assert "set PRIME_TRAIN_BUCKET" in done.stderr
+
+
+def test_a_folder_that_is_there_already_is_not_changed(shell: Shell) -> None:
+    folder, _ = exported(shell, "skypilot")
+    (folder / "task.yaml").write_text("mine")
+    done = shell.run("export", "config.yaml", "--format", "skypilot", "--out", "skypilot", PRIME_TRAIN_BUCKET="s3://b")
+    assert done.returncode != 0
+    assert "already exists" in done.stderr
+    assert (folder / "task.yaml").read_text() == "mine"
+
+
+def test_a_config_with_errors_is_not_exported(shell: Shell) -> None:
+    shell.write("c.yaml", "name: x\n")
+    done = shell.run("export", "c.yaml", "--format", "dstack", PRIME_TRAIN_BUCKET="s3://b")
+    assert done.returncode == 1
+    assert "PT" in done.stdout + done.stderr
+    assert not (shell.here / "x-dstack").exists()
+
+
+def digest(checkpoints: Path) -> str:
+    return load_checkpoint(checkpoints, STEPS, len(load_corpus()[2])).digest()
+
+
+@pytest.mark.exhaustive
+def test_machines_of_a_task_follow_each_other_to_the_same_end_as_without_interruption(shell: Shell, tmp_path: Path) -> None:
+    url = (tmp_path / "bucket").as_uri()
+    folder, said = exported(shell, "skypilot", TRAINING, PRIME_TRAIN_BUCKET=url)
+    task = said.split("task ")[1].split()[0]
+    env = shell.env | {"PRIME_TRAIN_BUCKET": url, "HF_TOKEN": SECRET}
+
+    def machine(disk: str) -> "subprocess.Popen[str]":
+        # As the script that the task brings along does it, which installs what is here already.
+        command = ["sh", str(folder / "files" / "bring_up.sh"), "alone", "-", "digest", sys.executable, "/opt/none"]
+        with (tmp_path / f"{disk}.log").open("w") as log:
+            return subprocess.Popen([*command, str(folder / "files"), str(tmp_path / disk)], env=env, stdout=log, stderr=log, text=True)
+
+    first = machine("one")
+    log = tmp_path / "one.log"
+    await_true("the first machine trains", lambda: first.poll() is not None or "training at step" in log.read_text())
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(HANG_S) == 128 + signal.SIGTERM, log.read_text()
+    bucket = open_bucket(url, {})
+    started = bucket.get(task_run_key(task, 1))
+    assert started is not None
+    saved = Reader(bucket, started.data.decode()).catalog().complete()[0].step
+    assert 0 < saved < STEPS, "it saved when it was told to end"
+
+    second = machine("two")
+    assert second.wait(HANG_S) == 0, (tmp_path / "two.log").read_text()
+    assert f"starts from step {saved} of" in (tmp_path / "two.log").read_text()
+    third = machine("three")
+    assert third.wait(HANG_S) == 0
+    assert "has succeeded before" in (tmp_path / "three.log").read_text()
+
+    ended = bucket.get(task_run_key(task, 2))
+    assert ended is not None
+    assert bucket.get(task_run_key(task, 3)) is None
+    newest = Reader(bucket, ended.data.decode()).catalog().complete()[0]
+    restore(bucket, ended.data.decode(), point_of(newest), tmp_path / "restored")
+    command = [sys.executable, "-m", "prime_train.demo.train", "--steps", str(STEPS), "--save-every", "10", "--batch-size", "8"]
+    subprocess.run([*command, "--out", str(tmp_path / "alone")], check=True, capture_output=True, timeout=HANG_S)
+    assert digest(tmp_path / "restored") == digest(tmp_path / "alone" / "checkpoints")
