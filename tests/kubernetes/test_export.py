@@ -27,7 +27,7 @@ def test_a_jobs_pods_follow_each_other_to_the_same_end(cluster: Cluster, namespa
     machine = cluster.machine(gpus=0, shared=[shared])
     shell, config = Shell(tmp_path), write_config(tmp_path, step_s=0.15)
     given = {"PRIME_TRAIN_BUCKET": url, "PRIME_TRAIN_POD_PYTHON": sys.executable}
-    done = shell.run("export", str(config), "--format", "kubernetes", "--out", "job", **given)
+    done = shell.run("export", str(config), "--format", "kubernetes", "--output", "job", **given)
     assert done.returncode == 0, done.stdout + done.stderr
     for thing in yaml.load_all((tmp_path / "job" / "job.yaml").read_text(), yaml.CSafeLoader):
         cluster.admin.post(PATHS[thing["kind"]].format(namespace), thing)

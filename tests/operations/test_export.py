@@ -63,7 +63,7 @@ def exported(shell: Shell, kind: str, text: str = GPUS, *more: str, **env: str) 
     config = shell.here / "config.yaml"
     config.write_text(text.replace("TREE", str(shell.here / "tree")))
     bucket = {"PRIME_TRAIN_BUCKET": "s3://bucket/prefix", "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": SECRET}
-    done = shell.run("export", str(config), "--format", kind, "--out", kind, *more, **(bucket | {"HF_TOKEN": SECRET} | env))
+    done = shell.run("export", str(config), "--format", kind, "--output", kind, *more, **(bucket | {"HF_TOKEN": SECRET} | env))
     assert done.returncode == 0, done.stdout + done.stderr
     return shell.here / kind, done.stdout
 
@@ -92,13 +92,13 @@ def test_the_same_training_is_the_same_task_in_every_format_and_another_one_is_n
     names = {exported(shell, kind)[1].split("task ")[1].split()[0] for kind in FORMATS}
     assert len(names) == 1, "what was exported before is no part of the code"
     (shell.here / "tree" / "train.py").write_text("print('changed')\n")
-    said = exported(shell, "skypilot", GPUS, "--out", "again")[1]
+    said = exported(shell, "skypilot", GPUS, "--output", "again")[1]
     assert said.split("task ")[1].split()[0] not in names
 
 
 def test_exported_tasks_in_the_working_tree_are_no_part_of_the_code(shell: Shell) -> None:
-    before = exported(shell, "skypilot", GPUS, "--out", "tree/one")[1]
-    after = exported(shell, "skypilot", GPUS, "--out", "tree/two")[1]
+    before = exported(shell, "skypilot", GPUS, "--output", "tree/one")[1]
+    after = exported(shell, "skypilot", GPUS, "--output", "tree/two")[1]
     assert before.replace("one", "two") == after
 
 
@@ -175,7 +175,7 @@ def test_a_bucket_that_no_other_machine_reaches_is_refused(shell: Shell) -> None
 def test_a_folder_that_is_there_already_is_not_changed(shell: Shell) -> None:
     folder, _ = exported(shell, "skypilot")
     (folder / "task.yaml").write_text("mine")
-    done = shell.run("export", "config.yaml", "--format", "skypilot", "--out", "skypilot", PRIME_TRAIN_BUCKET="s3://b")
+    done = shell.run("export", "config.yaml", "--format", "skypilot", "--output", "skypilot", PRIME_TRAIN_BUCKET="s3://b")
     assert done.returncode != 0
     assert "already exists" in done.stderr
     assert (folder / "task.yaml").read_text() == "mine"

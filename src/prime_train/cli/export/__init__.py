@@ -21,8 +21,9 @@ from prime_train.operations.launching.launch_config import InvalidConfig
 def export(
     config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.", show_default=False)],
     kind: Annotated[Format, typer.Option("--format", help="The tool whose task is written.", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="New folder to write; by default NAME-FORMAT here.", show_default=False)
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FOLDER", help="New folder to write; by default NAME-FORMAT.", show_default=False),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
     image: Annotated[str | None, typer.Option(help="Container image that the task starts from.", show_default=False)] = None,
@@ -46,7 +47,7 @@ def export(
         return Exit.FINDINGS
     with redirect_stdout(sys.stderr):
         findings.print_findings(exported.findings, exported.sources)
-    main = write(exported, out if out is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}"))
+    main = write(exported, output if output is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}"))
     written = exported.written
     if as_json:
         names = {"task": exported.task, "format": kind.value, "file": str(main), "secrets": list(exported.secrets)}

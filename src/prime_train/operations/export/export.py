@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from prime_train.configs.parsing import read_config
-from prime_train.configs.parsing.settings import Setting
+from prime_train.configs.parsing.settings import Setting as ConfigSetting
 from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, has_errors
@@ -48,7 +49,7 @@ class Exported:
 
 
 def export(
-    home: Home, config: Path, kind: Format, *, name: str | None = None, image: str | None = None, settings: Sequence[Setting] = ()
+    home: Home, config: Path, kind: Format, *, name: str | None = None, image: str | None = None, settings: Sequence[ConfigSetting] = ()
 ) -> Exported:
     """Return the config as a task, changing nothing. `name` replaces the config's; `image`: the container image that the task starts from.
 
@@ -84,6 +85,7 @@ def export(
 
 def write(exported: Exported, folder: Path) -> Path:
     """Write the task into a new folder, and return its main file. Raises UsageError if the folder exists or cannot be made."""
+    elsewhere = Option(Setting.OUTPUT, "FOLDER")
     try:
         folder.mkdir(parents=True)
         main = folder / exported.written.main
@@ -93,9 +95,13 @@ def write(exported: Exported, folder: Path) -> Path:
         for name, data in exported.written.files.items():
             (folder / FILES / name).write_bytes(data)
     except FileExistsError as error:
-        raise UsageError(f"{folder} already exists and was not changed", fix="choose another folder with --out") from error
+        raise UsageError(f"{folder} already exists and was not changed", fix=Advice("choose another folder: ", elsewhere)) from error
     except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}", fix="choose a folder that can be written with --out", code=Exit.USAGE) from error
+        raise UsageError(
+            f"{folder}: {error.strerror}",
+            fix=Advice("choose another folder: ", elsewhere),
+            code=Exit.USAGE,
+        ) from error
     return main
 
 

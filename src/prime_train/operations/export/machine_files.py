@@ -20,7 +20,7 @@ PART_BYTES_MAX = 700_000
 DIGEST_CHARS = 8
 MAINS = ("task.yaml", "job.yaml", "task.dstack.yml")
 """Names of the main files of tasks."""
-HEADER = "# Written by prime-train export; docs/export.md of prime-train explains it.\n"
+HEADER = "# Exported by prime-train; its docs/export.md explains this file.\n"
 """How they begin."""
 
 
