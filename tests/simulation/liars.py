@@ -183,8 +183,8 @@ class LyingPods(VirtualPods):
         return machine.own_id in self.asleep or (window is not None and window.start_s <= now_s < window.end_s + seconds)
 
     def is_disowned(self, machine: Machine) -> bool:
-        """Return whether the list lacked the machine for a while, and its id was reported as unknown."""
-        return machine.own_id in self.hidden and machine.own_id in self._denied
+        """Return whether the machine's id was ever reported as unknown: then only a list could show that it is still paid for."""
+        return machine.own_id in self._denied
 
     def is_sold_out(self, now_s: float) -> bool:
         """Return whether no machine can be rented now."""
