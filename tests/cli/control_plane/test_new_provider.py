@@ -92,6 +92,8 @@ def test_a_machine_that_failed_before_comes_last_everywhere_with_the_reason(shel
     assert f"comes last 1 offer: {why}" in output
     found = one_line(shell.ok("find", "--params", "1B"))
     assert f"comes last 1 offer: {why}" in found
+    assert "the only machine that did not fail before and fits" in found
+    assert "but it comes last because of the machine" in found
     rows = json.loads(shell.ok("find", "--params", "1B", "--json"))["machines"]
     assert [(row["offer_id"], row["excluded"] and row["excluded"]["axis"]) for row in rows] == [("thistle", None), ("clover", "machine")]
     asked = json.loads(shell.ok("run", shell.config(), "--dry-run", "--json"))["offers"]

@@ -86,10 +86,9 @@ def _with_best(
 ) -> Iterator[tuple[str, str]]:
     gets = f", with {variants[best.variant - 1]}" if best.variant else ""
     yield "take", f"{_named(best)}{gets}: {_outcome(best)}"
-    among = f"the least expected total of {len(placement.certain)} that fit" if len(placement.certain) > 1 else "the only machine that fits"
     if best.costs is not None:
         yield "expected", best.costs.quote.why
-    yield "why", f"{among} even at the upper end of the estimated need, {_memory(best)}"
+    yield "why", f"{_among(placement, best)} even at the upper end of the estimated need, {_memory(best)}"
     other = placement.runner_up
     if other is not None:
         yield "next best", f"{_named(other)}: {_outcome(other)}, {_compared(other, best)}"
@@ -97,6 +96,19 @@ def _with_best(
             yield "expected", other.costs.quote.why
     if not variants:
         yield "hardware", hardware(best, constraints)
+
+
+def _among(placement: Placement, best: Candidate) -> str:
+    trusted = [one for one in placement.certain if one.exclusion is None]
+    if best.exclusion is not None:
+        return "something about it failed before, but that is so for every machine that fits"
+    if len(trusted) == len(placement.certain):
+        return f"the least expected total of {len(trusted)} that fit" if len(trusted) > 1 else "the only machine that fits"
+    return (
+        f"the least expected total of {len(trusted)} that did not fail before and fit"
+        if len(trusted) > 1
+        else ("the only machine that did not fail before and fits")
+    )
 
 
 def _without_best(placement: Placement) -> Iterator[tuple[str, str]]:
@@ -141,6 +153,8 @@ def _outcome(one: Candidate) -> str:
 
 def _compared(other: Candidate, best: Candidate) -> str:
     """Return why this machine is not the best, and its advantages."""
+    if other.exclusion is not None and best.exclusion is None:
+        return f"but it comes last because of the {other.exclusion.place.axis}"
     times = other.expected_usd / best.expected_usd
     lost = f"{times:.1f} times the money" if times >= 1.05 else "about the same money"
     faster = best.time_s.expected / other.time_s.expected if best.time_s and other.time_s else 1.0
