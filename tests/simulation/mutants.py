@@ -28,7 +28,7 @@ BY_PROVIDER = "adapters/pods_by_provider.py"
 ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING = (
     f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining")
 )
-DECISIONS, FENCES, PROGRESS, MACHINES = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress", "machines"))
+DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
 VERDICT, CLOCK = "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
@@ -295,11 +295,6 @@ MUTANTS = (
     _mutant(
         "a machine in an unknown state counts as gone",
         (VERDICT, "if p.status is not PodStatus.GONE and p.pod_id", "if p.status not in (PodStatus.GONE, PodStatus.UNKNOWN) and p.pod_id"),
-        market=True,
-    ),
-    _mutant(
-        "a machine that was rented after a refusal costs nothing",
-        (MACHINES, "replace(_with_pod(attempt, pod), terminate_requested_s=now_s, ended_s=None)", "attempt"),
         market=True,
     ),
     _mutant(
