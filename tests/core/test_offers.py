@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, fits, rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
@@ -127,11 +128,11 @@ def test_every_offer_is_either_ranked_or_left_out_with_a_reason(
 
 
 @PROPERTY
-@given(offers=st.lists(OFFERS, max_size=6), hardware=HARDWARE, excluded=IDS, avoided=IDS)
+@given(offers=st.lists(OFFERS, max_size=6), hardware=HARDWARE, excluded=IDS, avoided=IDS, market=st.sampled_from([None, Market()]))
 def test_an_excluded_offer_never_comes_before_one_that_is_not(
-    offers: list[Offer], hardware: HardwareSpec, excluded: frozenset[str], avoided: frozenset[str]
+    offers: list[Offer], hardware: HardwareSpec, excluded: frozenset[str], avoided: frozenset[str], market: Market | None
 ) -> None:
-    bad = [offer.offer_id in excluded for offer in rank(offers, hardware, excluded=excluded, avoided=avoided).best]
+    bad = [offer.offer_id in excluded for offer in rank(offers, hardware, excluded=excluded, avoided=avoided, market=market).best]
     assert bad == sorted(bad)
 
 
