@@ -8,7 +8,9 @@ from prime_train.adapters.pods_kubernetes.exec_plugin import Login
 from prime_train.adapters.pods_kubernetes.manifests import Agent
 from tests.fakes.kubernetes import EXAMPLES, TOKEN, FakeKubernetes
 
-SETTINGS = Settings(usd_per_gpu_hour={"H100_80GB": 2.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5}, usd_per_hour=0.8)
+SETTINGS = Settings(
+    usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5}, usd_per_hour=0.8
+)
 PYTHON = "/opt/agent/bin/python"
 
 

@@ -9,6 +9,6 @@ The clock stands still unless `running=True`, and is advanced with `advance`.
 """
 
 from tests.fakes.kubernetes.nodes import EXAMPLES, node
-from tests.fakes.kubernetes.server import TOKEN, FakeKubernetes, Started, failure
+from tests.fakes.kubernetes.server import TOKEN, FakeKubernetes, Machine, Started, failure
 
-__all__ = ["EXAMPLES", "TOKEN", "FakeKubernetes", "Started", "failure", "node"]
+__all__ = ["EXAMPLES", "TOKEN", "FakeKubernetes", "Machine", "Started", "failure", "node"]

@@ -35,6 +35,7 @@ EXAMPLES = (
     node("h100-spot", 8, {**H100, **SPOT, **REGION}, taints=(GPU_TAINT, SPOT_TAINT)),
     node("h100", 8, {**H100, **REGION}, taints=(GPU_TAINT,)),
     node("l4", 4, {"cloud.google.com/gke-accelerator": "nvidia-l4", **REGION}, taints=(GPU_TAINT,), cpus=48, memory_gib=192),
+    node("a100", 8, {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920", **REGION}),
     node("plain", 0, REGION, cpus=16, memory_gib=64),
     node("of-others", 8, {**H100, **REGION}, taints=({"key": "team", "value": "other", "effect": "NoSchedule"},)),
 )

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from pathlib import Path
@@ -41,6 +42,29 @@ class Plan:
     makes_pods: bool = True
 
 
+@dataclass(frozen=True)
+class Machine:
+    """A Job with its pod, as the provider's tests look at it."""
+
+    fake: "FakeKubernetes"
+    uid: str
+    id: str
+    """The id that the provider gives it."""
+    name: str
+
+    @property
+    def costs(self) -> bool:
+        return self in self.fake.alive
+
+    def runs(self, now_s: float) -> bool:
+        """Return whether its container works and can be reached."""
+        return any(pod["status"]["phase"] == "Running" for pod in self.fake.pods.values() if _job_uid(pod) == self.uid)
+
+    def hide(self) -> None:
+        """Leave it out of lists, although it is there."""
+        self.fake.hidden.add(self.uid)
+
+
 @dataclass
 class Limits:
     """Jobs at once that the namespace's quota allows, and the most objects in one page."""
@@ -78,7 +102,9 @@ class FakeKubernetes(DescribedFake):
         self.secrets: dict[str, Json] = {}
         self.started: list[Started] = []
         self.hidden: set[str] = set()
-        """Uids of Jobs that lists lack, although they are there."""
+        """Uids of Jobs that lists lack with their pods, although they are there."""
+        self.on_start: Callable[[str], object] = lambda pod_id: None
+        """Called with the id of each machine whose agent starts."""
         self.made = 0
         self._lists: dict[str, list[Json]] = {}
 
@@ -123,11 +149,32 @@ class FakeKubernetes(DescribedFake):
             pod = self.pod_of(pod_id)
             pod["status"]["phase"], pod["status"]["reason"] = "Unknown", "NodeLost"
 
-    def alive(self) -> list[Json]:
-        """Return the pods whose containers may run."""
+    def forget(self, pod_id: str) -> None:
+        """Remove all of a machine, as if somebody had ended it and deleted every trace."""
+        name, _, uid = pod_id.partition(".")
+        with self.lock:
+            self.jobs.pop(name, None)
+            self.pods = {key: pod for key, pod in self.pods.items() if _job_uid(pod) != uid}
+
+    def wait_for(self, pod_id: str, reason: str) -> None:
+        """Let the container wait for this reason, whatever there is."""
+        with self.lock:
+            self.pod_of(pod_id)["_waiting"] = reason
+            self._settle()
+
+    @property
+    def alive(self) -> list[Machine]:
+        """Return the machines whose containers may run, now or later."""
         with self.lock:
             self._settle()
-            return [pod for pod in self.pods.values() if pod["status"]["phase"] not in ENDED]
+            found = {}
+            for job in self.jobs.values():
+                if not any(each["type"] in ("Complete", "Failed") for each in job["status"].get("conditions", ())):
+                    found[job["metadata"]["uid"]] = (job["metadata"]["name"], job["metadata"]["annotations"])
+            for pod in self.pods.values():
+                if pod["status"]["phase"] not in ENDED:
+                    found[_job_uid(pod)] = (pod["metadata"]["labels"]["batch.kubernetes.io/job-name"], pod["metadata"]["annotations"])
+            return [Machine(self, uid, f"{name}.{uid}", notes["prime-train/name"]) for uid, (name, notes) in found.items()]
 
     def _settle(self) -> None:
         """Do what the controllers, the scheduler and the kubelets would have done by now."""
@@ -226,6 +273,8 @@ class FakeKubernetes(DescribedFake):
         files = {key: base64.b64decode(data) for name in secrets for key, data in self.secrets[name]["data"].items()}
         ticket = files.get(f"{pod['metadata']['uid']}.json")
         self.started.append(Started(pod["metadata"]["uid"], Ticket.model_validate_json(ticket) if ticket is not None else None))
+        if ticket is not None:
+            self.on_start(f"{pod['metadata']['labels']['batch.kubernetes.io/job-name']}.{_job_uid(pod)}")
         pod["status"]["phase"] = "Running"
         pod["status"]["containerStatuses"] = [_container({"running": {"startedAt": iso(now_s)}})]
         if ticket is None:
@@ -320,7 +369,9 @@ class FakeKubernetes(DescribedFake):
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 
     def list_pods(self, request: Request) -> Json:
-        return self._listed(request, "PodList", "v1", [pod for pod in self.pods.values() if self._is_here(pod, request)])
+        found = [pod for pod in self.pods.values() if self._is_here(pod, request)]
+        is_of_one = "controller-uid" in request.query.get("labelSelector", "")
+        return self._listed(request, "PodList", "v1", [pod for pod in found if is_of_one or _job_uid(pod) not in self.hidden])
 
     def list_all_pods(self, request: Request) -> Json:
         return self._listed(request, "PodList", "v1", list(self.pods.values()))

@@ -6,13 +6,14 @@ Their names become parts of URLs. What a field's value means, such as a reason, 
 import re
 from typing import Annotated, Any
 
-from pydantic import Field, WrapValidator
+from pydantic import BeforeValidator, Field, WrapValidator
 
 from prime_train.adapters.rental_api.parsing import Part, TextOrNone, or_none, second
 
 NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 UID = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
 JOB_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _POD_ID = re.compile(rf"({JOB_NAME})\.({UID})")
 
 Texts = Annotated[dict[str, str], WrapValidator(lambda value, read: or_none(value, read) or {})]
@@ -145,9 +146,15 @@ class NodeStatus(Part):
     conditions: Conditions = ()
 
 
+def _labels(value: object) -> dict[str, str]:
+    """Return the labels that can be any; their values become parts of the ids of offers."""
+    items = value.items() if isinstance(value, dict) else ()
+    return {key: text for key, text in items if isinstance(key, str) and isinstance(text, str) and re.fullmatch(LABEL, text)}
+
+
 class NodeMetadata(Part):
     name: str = Field(pattern=f"^{NAME}$")
-    labels: Texts = Field(default_factory=dict)
+    labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(default_factory=dict)
 
 
 class Node(Part):

@@ -29,6 +29,7 @@ from prime_train.ports import NoCapacity, PermanentError, TemporaryError
 
 SECRET_CHARS = 8
 WARNED_MAX = 1_000
+OFFER_CHARS_SHOWN = 100
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class KubernetesPods:
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         """Create a Job at the price of the settings. If there is one with this name, it is the one: an earlier call made it."""
         if not offers.is_offer_id(offer.offer_id):
-            raise PermanentError(f"there is no offer {offer.offer_id!r}; ids look like {offers.EXAMPLE_ID}")
+            raise PermanentError(f"there is no offer {offer.offer_id[:OFFER_CHARS_SHOWN]!r}; ids look like {offers.EXAMPLE_ID}")
         # One after the other, because Kubernetes takes any number of Jobs, and those without a node would wait.
         with self._renting:
             made = self._find(name) or self._create(name, offer, hardware)
@@ -143,18 +144,24 @@ class KubernetesPods:
         secret = f"{own}-{secrets.token_hex(SECRET_CHARS // 2)}"
         image = hardware.image or self._settings.image
         manifest = manifests.job(marked, self._mark.text, machine, image, self._agent(), secret, self._settings)
-        made = self._client.create_job(manifest, own) or self._find(name)
-        if made is None:
+        made = self._client.create_job(manifest, own)
+        if made is not None:
+            return self._checked(made, name)
+        there = self._find(name)
+        if there is None:
             raise TemporaryError(f"Job {own} was there, and is not any more")
-        return made
+        return there
 
     def _find(self, name: str) -> Job | None:
-        """Return the Job that was made for this name. Raises PermanentError if somebody else's Job has its name."""
-        marked = self._mark.on(name)
-        found = self._client.job(manifests.job_name(marked))
-        if found is not None and found.metadata.annotations.get(NAME) != marked:
-            raise PermanentError(f"the namespace {self._client.namespace} has a Job {found.metadata.name} that prime-train did not make")
-        return found
+        """Return the Job that was made for this name. Raises TemporaryError if somebody else's Job has its name: the next attempt has
+        another one."""
+        found = self._client.job(manifests.job_name(self._mark.on(name)))
+        return self._checked(found, name) if found is not None else None
+
+    def _checked(self, job: Job, name: str) -> Job:
+        if job.metadata.annotations.get(NAME) != self._mark.on(name):
+            raise TemporaryError(f"the Job {job.metadata.name} in {self._client.namespace} does not say that it was made for {name}")
+        return job
 
     def _machine(self, offer_id: str, hardware: HardwareSpec) -> Machine:
         found = next((each for each in self._survey().machines(hardware) if each.offer.offer_id == offer_id and each.slots), None)
