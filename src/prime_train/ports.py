@@ -301,6 +301,11 @@ class Provider(Protocol):
         """Return the name of the account that the credentials belong to; empty if the provider does not tell. Raises ExternalError."""
         return ""
 
+    def missing_rights(self) -> Sequence[str]:
+        """Return the rights that renting needs and the credentials lack, in words; empty if they have all, or the provider does not
+        tell. Raises ExternalError."""
+        return ()
+
     def connection(self, pod_id: str) -> SshAddress | None:
         """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach it."""
         return None

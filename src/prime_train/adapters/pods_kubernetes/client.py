@@ -142,9 +142,11 @@ class KubernetesClient:
             raise errors.refusal(answer)
         return parsed(Namespace, answer.content(), answer.what).metadata.uid
 
-    def may(self, verb: str, group: str, resource: str, *, everywhere: bool = False) -> bool:
-        """Return whether the caller has a right, in the namespace or in all of the cluster."""
-        attributes = {"verb": verb, "group": group, "resource": resource, **({} if everywhere else {"namespace": self.namespace})}
+    def may(self, verb: str, group: str, resource: str, *, everywhere: bool = False, name: str = "") -> bool:
+        """Return whether the caller has a right, in the namespace or in all of the cluster; with `name`, on the object of that name."""
+        attributes = {"verb": verb, "group": group, "resource": resource}
+        attributes |= {} if everywhere else {"namespace": self.namespace}
+        attributes |= {"name": name} if name else {}
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",

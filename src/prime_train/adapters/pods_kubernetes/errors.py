@@ -15,10 +15,15 @@ QUOTA_WORDS = "exceeded quota"
 QUOTA_ADVICE = "end a machine that is not needed, or raise the namespace's ResourceQuota"
 
 
+class Forbidden(PermanentError):
+    """The user lacks a right."""
+
+
 def refusal(answer: Answer) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about machines."""
     if answer.status in ADVICE:
-        return PermanentError(f"{answered(answer, reason_in(answer))}: {ADVICE[answer.status]}")
+        kind = Forbidden if answer.status == 403 else PermanentError
+        return kind(f"{answered(answer, reason_in(answer))}: {ADVICE[answer.status]}")
     if 300 <= answer.status < 400:
         return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check the cluster's server in the kubeconfig")
     if answer.status == 404 and not code_in(answer):

@@ -136,7 +136,7 @@ class _Kubeconfig:
         inline, file = part.get(f"{key}-data"), part.get(key)
         if isinstance(inline, str) and inline:
             try:
-                return base64.b64decode(inline).decode()
+                return base64.b64decode("".join(inline.split()), validate=True).decode()
             except (binascii.Error, ValueError):
                 raise self._wrong(f"{key}-data is not base64") from None
         return _text(self._folder / Path(file).expanduser()) if isinstance(file, str) and file else ""

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from prime_train.adapters.pods_kubernetes import manifests, offers
 from prime_train.adapters.pods_kubernetes.client import KubernetesClient
+from prime_train.adapters.pods_kubernetes.errors import Forbidden
 from prime_train.adapters.pods_kubernetes.manifests import NAME, SELECTOR, Agent
 from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod, PodSpec, parse_pod_id
 from prime_train.adapters.pods_kubernetes.offers import Machine, Survey
@@ -174,7 +175,14 @@ class KubernetesPods:
         return found
 
     def _survey(self) -> Survey:
-        return offers.survey(self._settings, self._client.nodes(), self._client.pods_everywhere(), self._waiting())
+        waiting = self._waiting()
+        try:
+            return offers.survey(self._settings, self._client.nodes(), self._client.pods_everywhere(), waiting)
+        except Forbidden:
+            if not self._settings.pools:
+                raise
+            # A user who may see only a namespace: the settings say what there is outside of it.
+            return offers.survey(self._settings, (), (), waiting)
 
     def _waiting(self) -> Sequence[tuple[str, Resources]]:
         """Return where our own Jobs that have no node yet will need one, and what."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_kubernetes.client import KubernetesClient
@@ -9,6 +10,7 @@ from prime_train.adapters.pods_kubernetes.kubeconfig import find_cluster
 from prime_train.adapters.pods_kubernetes.manifests import Agent
 from prime_train.adapters.pods_kubernetes.offers import PROVIDER
 from prime_train.adapters.pods_kubernetes.pods import KubernetesPods, all_pods
+from prime_train.adapters.pods_kubernetes.rights import missing
 from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, TITLE, Settings, read_settings
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
@@ -35,6 +37,12 @@ class KubernetesProvider(Provider):
 
     def all_pods(self) -> Sequence[Pod]:
         return list(all_pods(self._client))
+
+    def account_name(self) -> str:
+        return f"namespace {self._client.namespace} at {urlsplit(self._client.url).netloc}"
+
+    def missing_rights(self) -> Sequence[str]:
+        return tuple(missing(self._client, has_pools=bool(self._settings.pools)))
 
     def unreachable_reason(self) -> str:
         """Return why pods could not reach this control plane; empty if they could, or if the cluster runs on this machine."""

@@ -1,6 +1,5 @@
 """Amounts of processors, memory, disk and GPUs, as nodes have them and pods request them."""
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from prime_train.adapters.pods_kubernetes.models import PodSpec
 GPU = "nvidia.com/gpu"
 CPU, MEMORY, DISK, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 GIB = 2**30
-_QUANTITY = re.compile(r"([+-]?[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE]([+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY = re.compile(r"([+-]?[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
 _FACTORS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _FACTORS |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
 Resources = dict[str, float]
@@ -25,8 +24,7 @@ def quantity(given: object) -> float | None:
     found = _QUANTITY.fullmatch(str(given))
     if found is None:
         return None
-    value = float(found[1]) * (10.0 ** int(found[2]) if found[2] else _FACTORS.get(found[3] or "", 1.0))
-    return value if math.isfinite(value) else None
+    return float(found[1]) * (10.0 ** int(found[2]) if found[2] else _FACTORS.get(found[3] or "", 1.0))
 
 
 def amounts(given: Mapping[str, Any]) -> Resources:

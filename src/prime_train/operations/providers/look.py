@@ -98,6 +98,9 @@ def look_at_all(names: Sequence[str], environment: Mapping[str, str], hardware: 
 
 
 def _look(name: str, provider: Provider, hardware: HardwareSpec) -> Look:
+    missing = provider.missing_rights()
+    if missing:
+        raise PermanentError(f"the credentials lack the right to {', '.join(missing)}")
     # The machines come first: some providers list what they rent out to anyone, but machines only to the account's own key.
     pods = [pod for pod in provider.all_pods() if pod.status is not PodStatus.GONE]
     offers = provider.offers(hardware)
