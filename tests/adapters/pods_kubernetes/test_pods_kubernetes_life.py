@@ -1,18 +1,21 @@
 """One pod at a time: what is created for it, what it is reported as, and what its agent finds."""
 
 import base64
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, Settings
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
-from prime_train.adapters.pods_kubernetes.manifests import PART_BYTES_MAX, Agent, job_name
+from prime_train.adapters.pods_kubernetes.manifests import DISK_FOLDER, FILES, PART_BYTES_MAX, Agent, job_name
 from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod
 from prime_train.adapters.pods_kubernetes.settings import Pool
 from prime_train.adapters.pods_kubernetes.statuses import status_of
+from prime_train.adapters.provisioning.agent_bundle import BRING_UP
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
 from prime_train.core.keys import pod_name
 from prime_train.core.spec import HardwareSpec
@@ -159,11 +162,42 @@ def test_the_agents_files_come_in_secrets_of_allowed_size_and_belong_to_the_job(
     files = {name: base64.b64decode(data) for each in fake.secrets.values() for name, data in each["data"].items()}
     assert b"".join(files[name] for name in sorted(files) if name.startswith("wheel.")) == wheel
     assert (files["wheel-name"], files["runtime.txt"], files["bring_up.sh"]) == (b"prime_train-1-py3-none-any.whl", b"pins", b"script")
-    assert all(sum(map(len, each["data"].values())) <= PART_BYTES_MAX for each in fake.secrets.values())
+    sizes = [sum(len(base64.b64decode(data)) for data in each["data"].values()) for each in fake.secrets.values()]
+    assert max(sizes) <= PART_BYTES_MAX
     assert {each["metadata"]["ownerReferences"][0]["uid"] for each in fake.secrets.values()} == {pod.pod_id.partition(".")[2]}
     assert [each.ticket for each in fake.started] == [TICKET]
     pods.terminate(pod.pod_id)
     assert (fake.secrets, fake.pods, fake.jobs) == ({}, {}, {})
+
+
+def test_the_script_puts_the_agent_together_and_becomes_it(tmp_path: Path) -> None:
+    wheel = bytes(range(256)) * 8000
+    agent = Agent("", (("prime_train-1-py3-none-any.whl", wheel), ("runtime.txt", b"pins")), "0123456789abcdef")
+    files, disk, tools = (tmp_path / name for name in ("files", "workspace", "tools"))
+    for folder in (files, disk, tools):
+        folder.mkdir()
+    for part in agent.secrets:
+        for name, data in part.items():
+            (files / name).write_bytes(data)
+    (tools / "uv").write_text(
+        """#!/bin/sh
+for last; do :; done
+if [ "$1" = venv ]; then
+  mkdir -p "$last/bin" && printf '#!/bin/sh\\necho "$$ $*"\\n' >"$last/bin/python" && chmod +x "$last/bin/python"
+fi
+"""
+    )
+    (tools / "uv").chmod(0o755)
+    words = [str(files) if word == FILES else str(disk) if word == DISK_FOLDER else word for word in agent.command()]
+    words = [word.replace(f"{FILES}/$(POD_UID).json", f"{files}/uid.json").replace(f"{FILES}/bring_up.sh", str(BRING_UP)) for word in words]
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        said, _ = process.communicate(timeout=60)
+        # The same process, so that a signal to the container reaches the agent.
+        expected = f"{process.pid} -I -m prime_agent.main --ticket {files}/uid.json --disk {disk}/attempt"
+    assert said.splitlines()[-1] == expected
+    (found,) = disk.glob(".prime-train/files-*/prime_train-1-py3-none-any.whl")
+    assert found.read_bytes() == wheel
 
 
 def test_the_ticket_is_in_no_job(fake: FakeKubernetes) -> None:

@@ -44,7 +44,7 @@ def find_cluster(settings: Settings, environment: Mapping[str, str], *, account:
     if not given and environment.get(HOST) and (account / "token").exists():
         return _inside(settings, environment, account)
     if isinstance(given, dict):
-        return _Kubeconfig(given, Path(), SETTINGS, environment).cluster(settings)
+        return _Kubeconfig(given, Path(), f"in {SETTINGS}", environment).cluster(settings)
     # Of several files in KUBECONFIG, kubectl merges the contents; here the first one that exists has to contain all of it.
     default = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
     paths = [Path(each).expanduser() for each in given.split(":") if each] or [default]

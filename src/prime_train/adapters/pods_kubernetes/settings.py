@@ -109,21 +109,20 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     if not given:
         return Settings()
     is_text = "\n" in given or given.startswith("{")
-    where = SETTINGS if is_text else given
     try:
         text = given if is_text else _text_of(Path(given).expanduser())
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise PermanentError(f"{where}{f':{mark.line + 1}' if mark else ''} is not YAML; see docs/kubernetes.md") from None
+        raise PermanentError(f"{SETTINGS}{f', line {mark.line + 1},' if mark else ''} is not YAML; see docs/kubernetes.md") from None
     if content is not None and not isinstance(content, dict):
-        raise PermanentError(f"{where} must contain settings such as `namespace: training`; see docs/kubernetes.md")
+        raise PermanentError(f"{SETTINGS} must contain settings such as `namespace: training`; see docs/kubernetes.md")
     try:
         settings = Settings.model_validate(content or {})
     except ValidationError as error:
-        raise PermanentError(f"{where}: {complaint(error)}; see docs/kubernetes.md") from None
+        raise PermanentError(f"{SETTINGS}: {complaint(error)}; see docs/kubernetes.md") from None
     if len({pool.name for pool in settings.pools}) < len(settings.pools):
-        raise PermanentError(f"{where}: pools: two pools have the same name")
+        raise PermanentError(f"{SETTINGS}: pools: two pools have the same name")
     return settings
 
 
@@ -133,4 +132,4 @@ def _text_of(path: Path) -> str:
             return file.read(FILE_BYTES_MAX).decode()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
-        raise PermanentError(f"{SETTINGS} names {path}, which cannot be read: {reason}") from None
+        raise PermanentError(f"the file that {SETTINGS} names cannot be read: {reason}") from None
