@@ -10,9 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
-from prime_train.core.registry.providers import LOCAL, advice_for, allowed_providers
+from prime_train.core.registry.providers import LOCAL, PROVIDERS, advice_for, allowed_providers
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
@@ -84,7 +85,8 @@ class PodsByProvider:
 
     def _of(self, name: str) -> Pods:
         if name not in self._providers:
-            raise PermanentError(f"provider {name} is not set up here; {advice_for(name)}")
+            add = Advice(Call(Operation.ADD_PROVIDER, name), " asks for what it needs and stores it") if name in PROVIDERS else ""
+            raise PermanentError(f"provider {name} is not set up here; {advice_for(name)}", fix=add)
         return self._providers[name]
 
     def _seen(self, name: str) -> Pods:

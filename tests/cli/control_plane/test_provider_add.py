@@ -149,13 +149,22 @@ def test_a_provider_that_does_not_answer_leaves_the_key_unstored_and_does_not_st
 def test_the_environment_wins_over_the_stored_key_and_the_list_says_so(shell: Shell) -> None:
     stored_keys.keep(shell.home, {"RUNPOD_API_KEY": "old"})
     assert Home.of({**shell.env, "RUNPOD_API_KEY": API_KEY}).environment["RUNPOD_API_KEY"] == API_KEY
-    assert Home.of({**shell.env, "RUNPOD_API_KEY": ""}).environment["RUNPOD_API_KEY"] == "old"
+    for blank in ("", " \n"):
+        assert Home.of({**shell.env, "RUNPOD_API_KEY": blank}).environment["RUNPOD_API_KEY"] == "old"
+        assert default_providers({"RUNPOD_API_KEY": blank}) == ("local",)
     done = shell.run("provider", "list", RUNPOD_API_KEY=API_KEY)
     assert "RUNPOD_API_KEY (environment)" in done.stdout
     assert "is not used, because the environment sets RUNPOD_API_KEY, which wins" in done.stderr
     wrong = shell.run("provider", "check", "runpod")
     assert (wrong.returncode, "add the provider again with a new key" in wrong.stdout) == (1, True)
     assert "set RUNPOD_API_KEY anew" in shell.run("provider", "check", "runpod", RUNPOD_API_KEY="rpa_no").stdout
+
+
+def test_a_run_at_a_provider_without_a_key_says_how_to_add_it(shell: Shell) -> None:
+    config = shell.write("x.yaml", "name: x\ntrainer: {command: python x.py}\nhardware: {provider: lambda}\nbudget: {usd: 5}\n")
+    for environment in ({}, {"PRIME_TRAIN_PROVIDER": "runpod,lambda", "RUNPOD_API_KEY": API_KEY}):
+        done = shell.run("run", str(config), "--dry-run", **environment)
+        assert (done.returncode, "fix: prime-train provider add lambda asks for" in done.stderr) == (4, True), done.stderr
 
 
 def test_one_who_never_answers_is_given_up_after_the_limit(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

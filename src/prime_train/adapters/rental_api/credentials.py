@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_loopback
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.ports import PermanentError
 
 
@@ -11,7 +13,9 @@ def key_from(environment: Mapping[str, str], variable: str, title: str) -> str:
     """Return the key that the variable gives. Raises PermanentError if it is missing or invalid. `title` names the provider."""
     key = environment.get(variable, "").strip()
     if not key:
-        raise PermanentError(f"there is no API key for {title}; set {variable}")
+        name = next((name for name, row in PROVIDERS.items() if variable in row.credentials), "NAME")
+        add = Advice(Call(Operation.ADD_PROVIDER, name), " asks for the key and stores it")
+        raise PermanentError(f"there is no API key for {title}; set {variable}", fix=add)
     return checked_key(key, title, variable)
 
 

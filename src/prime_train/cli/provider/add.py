@@ -12,7 +12,7 @@ import typer
 from prime_train.cli.aws.stack import Region, StackName
 from prime_train.cli.provider.place import To, place_of
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.stored_keys import BYTES_MAX
+from prime_train.control_plane.wiring.stored_keys import BYTES_MAX, has_value
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.text.commands import worded
@@ -62,7 +62,7 @@ def add(
 
 def _given(name: str, variables: Sequence[str]) -> list[str]:
     """Return the values of the variables: those of the environment, and the others as the user enters them."""
-    missing = [variable for variable in variables if not os.environ.get(variable)]
+    missing = [variable for variable in variables if not has_value(variable, os.environ)]
     for variable in variables:
         if variable not in missing:
             typer.echo(f"{variable} is taken from the environment")

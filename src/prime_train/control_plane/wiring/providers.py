@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from prime_train.adapters.pods_by_provider import AccountOfOne, PodsByProvider, offers_of, provider_of
+from prime_train.control_plane.wiring.stored_keys import has_value
 from prime_train.core.errors import UsageError
 from prime_train.core.offers import Offer
 from prime_train.core.registry.providers import LOCAL, PROVIDERS, allowed_providers, is_rented
@@ -196,7 +197,7 @@ def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
     if any(_has_credentials(name, environment) for name in PROVIDERS):
         return ()
     first = providers_to_rent_from(environment)[0]
-    return tuple(name for name in PROVIDERS[first].credentials if not environment.get(name))
+    return tuple(name for name in PROVIDERS[first].credentials if not has_value(name, environment))
 
 
 def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer]:
@@ -219,7 +220,7 @@ def _named(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def _has_credentials(name: str, environment: Mapping[str, str]) -> bool:
     names = PROVIDERS[name].credentials
-    return bool(names) and all(environment.get(variable) for variable in names)
+    return bool(names) and all(has_value(variable, environment) for variable in names)
 
 
 def reading_context(environment: Mapping[str, str]) -> ProviderContext:

@@ -1,7 +1,7 @@
 """The providers' credentials that a home keeps: one file for each variable, which only its owner may read.
 
-A variable of the environment wins over the stored value, so that a shell or a service can use another key. An empty one counts as not set,
-as everywhere.
+A variable of the environment wins over the stored value, so that a shell or a service can use another key. An empty or blank one counts as
+not set.
 """
 
 import os
@@ -35,8 +35,13 @@ def stored(root: Path) -> dict[str, str]:
 
 def with_stored(root: Path, environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment with the stored credentials that it does not set itself."""
-    missing = {name: value for name, value in stored(root).items() if not environment.get(name)}
+    missing = {name: value for name, value in stored(root).items() if not has_value(name, environment)}
     return {**environment, **missing} if missing else environment
+
+
+def has_value(name: str, environment: Mapping[str, str]) -> bool:
+    """Return whether the environment sets the variable to more than white space."""
+    return bool(environment.get(name, "").strip())
 
 
 def keep(root: Path, values: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.stored_keys import exposed
+from prime_train.control_plane.wiring.stored_keys import exposed, has_value
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec
 from prime_train.operations.providers.look import Look, look_at_all
@@ -40,7 +40,7 @@ def health(home: Home, environment: Mapping[str, str], hardware: HardwareSpec, n
 
 def health_of(values: Mapping[str, str], hardware: HardwareSpec) -> list[ProviderHealth]:
     """Ask the providers whose credentials are among these values, such as those of a deployment's secret."""
-    names = [name for name, kind in PROVIDERS.items() if kind.credentials and all(values.get(one) for one in kind.credentials)]
+    names = [name for name, kind in PROVIDERS.items() if kind.credentials and all(has_value(one, values) for one in kind.credentials)]
     return [ProviderHealth(name, found, "the secret", "") for name, found in look_at_all(names, values, hardware)]
 
 

@@ -47,7 +47,7 @@ class InHome:
 
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
         deleted = [Advice(f"deleted {path}") for path in stored_keys.forget(self.home.root, names)]
-        set_still = [name for name in names if self.environment.get(name)]
+        set_still = [name for name in names if stored_keys.has_value(name, self.environment)]
         left = [Advice(f"{name} is still set in this environment, which wins: unset it, too") for name in set_still]
         return [*(deleted or [Advice("nothing was stored here")]), *left, *([self._then()] if deleted else [])]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
-from prime_train.control_plane.wiring.stored_keys import file_of, stored
+from prime_train.control_plane.wiring.stored_keys import file_of, has_value, stored
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.definitions import ProviderKind
 from prime_train.core.registry.providers import PROVIDERS
@@ -62,8 +62,8 @@ def known(name: str) -> ProviderKind:
 def _row(name: str, home: Home, environment: Mapping[str, str], kept: Mapping[str, str]) -> Row:
     names = PROVIDERS[name].credentials
     sources = {
-        variable: Source.ENVIRONMENT if environment.get(variable) else Source.STORED if variable in kept else Source.MISSING
+        variable: Source.ENVIRONMENT if has_value(variable, environment) else Source.STORED if variable in kept else Source.MISSING
         for variable in names
     }
-    overridden = tuple(file_of(home.root, variable) for variable in names if environment.get(variable) and variable in kept)
+    overridden = tuple(file_of(home.root, variable) for variable in names if has_value(variable, environment) and variable in kept)
     return Row(name, PROVIDERS[name], is_set_up(name, home.environment), sources, overridden)
