@@ -211,6 +211,27 @@ def _shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
+@pytest.mark.parametrize(("kind", "file"), [("skypilot", "task.yaml"), ("dstack", "task.dstack.yml")])
+def test_what_was_exported_is_imported_with_the_same_machines_and_recognised(kind: str, file: str, shell: Shell) -> None:
+    image = f"ghcr.io/example/train@sha256:{'ab' * 32}"
+    hardware = "{gpus: [A100_80GB, H100_80GB], count: 8, spot: only, usd_per_hour_max: 20, disk_gib: 500}"
+    text = f"name: out\ntrainer: {{command: python train.py}}\nhardware: {hardware}\nsecrets: [HF_TOKEN]\nbudget: {{usd: 9}}\n"
+    shell.write("train.py", "")
+    shell.write("out.yaml", text)
+    done = shell.run("export", "out.yaml", "--format", kind, "--image", image, "--output", "there", PRIME_TRAIN_BUCKET="s3://b/x")
+    assert done.returncode == 0, done.stderr
+    made = imported(shell.here / "there" / file, None, name="", usd=9.0)
+    spec = spec_of(made)
+    assert {kind_of(gpu).partition("_")[0] for gpu in spec.hardware.gpus} == {"A100", "H100"}
+    sizes = [(one.count, one.gpu_gb_min >= 70) for one in spec.hardware.variants] or [(spec.hardware.count, True)]
+    assert sizes == [(8, True)]
+    assert (spec.hardware.spot, spec.hardware.usd_per_hour_max, spec.hardware.image) == (Spot.ONLY, 20.0, image)
+    assert spec.hardware.disk_gib == 500
+    assert "HF_TOKEN" in spec.secrets
+    assert made.left[0].line == 1
+    assert "launch the config that it was made of" in made.left[0].why
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_written_passes_validate_and_replaces_nothing(name: str, shell: Shell) -> None:
     assert "wrote configs/run.yaml" in shell.ok("import", str(DATA / name), "--usd", "5", "-o", "configs/run.yaml")

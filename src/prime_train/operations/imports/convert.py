@@ -17,6 +17,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding
 from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.export.machine_files import HEADER
 from prime_train.operations.imports.draft import Draft, LeftOut, name_of, tree_of
 from prime_train.operations.imports.dstack import read_dstack
 from prime_train.operations.imports.kubernetes import read_kubernetes
@@ -94,6 +95,8 @@ def _read(file: Path) -> tuple[_Tool, Mapping, Draft]:
         source = read_source(file)
     except ParseAborted as halt:
         raise _unreadable(file, halt.draft) from None
+    if source.startswith(HEADER):
+        draft.left.append(LeftOut(1, "", "prime-train has exported this file: launch the config that it was made of, which says all of it"))
     candidates: list[tuple[_Tool, Mapping]] = []
     for text in _documents(source):
         try:
