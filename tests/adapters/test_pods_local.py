@@ -18,10 +18,12 @@ import psutil
 import pytest
 
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
+from prime_train.adapters.pods_local.provider import LocalProvider
+from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.ports import NoCapacity, PermanentError, ProviderContext, TemporaryError
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
@@ -461,3 +463,24 @@ def test_a_registry_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> No
     for call in (lambda: pods.create(NAME, OFFER, HARDWARE), lambda: pods.offers(HARDWARE)):
         with pytest.raises(PermanentError, match=str(tmp_path / "file")):
             call()
+
+
+def provider(root: Path) -> LocalProvider:
+    return LocalProvider(ProviderContext(root, {}, b"key", lambda connection, ticket: None, lambda: "", lambda: ""))
+
+
+def test_a_machine_with_gpus_can_be_described_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "pods").mkdir()
+    row = {"usd_per_hour": 0, "spot": True, "gpu": "H100_80GB", "gpu_count": 8}
+    (tmp_path / "pods" / "offers.json").write_text(json.dumps({"mine": row}))
+    (offer,) = provider(tmp_path).pods().offers(HARDWARE)
+    assert (offer.offer_id, offer.gpu, offer.gpu_count) == ("mine", "H100_80GB", 8)
+    assert rank([offer], HardwareSpec(gpus=("H100_80GB",), count=8, disk_gib=1)).best
+
+
+@pytest.mark.parametrize("content", [{"mine": {}}, {"mine": 3}, {"mine": {"usd_per_hour": "cheap", "spot": True}}])
+def test_what_is_no_offer_is_refused_by_the_name_of_its_file(content: object, tmp_path: Path) -> None:
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "pods" / "offers.json").write_text(json.dumps(content))
+    with pytest.raises(PermanentError, match=r"offers\.json contains something that is no offer"):
+        provider(tmp_path)

@@ -183,6 +183,20 @@ class Cluster:
         path.write_text(yaml.safe_dump(_kubeconfig(self.admin, token or self.admin.token, namespace)))
         return path
 
+    def account(self, namespace: str, here: Sequence[Thing], everywhere: Sequence[Thing]) -> str:
+        """Return the token of a service account with these rights in the namespace, and these in all of the cluster."""
+        core, rights = f"/api/v1/namespaces/{namespace}/serviceaccounts", "/apis/rbac.authorization.k8s.io/v1"
+        self.admin.post(core, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "control-plane"}})
+        subject = {"kind": "ServiceAccount", "name": "control-plane", "namespace": namespace}
+        for kind, path, rules in (("Role", f"{rights}/namespaces/{namespace}", here), ("ClusterRole", rights, everywhere)):
+            head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": f"{namespace}-control-plane"}}
+            reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": f"{namespace}-control-plane"}
+            self.admin.post(f"{path}/{kind.lower()}s", {**head, "kind": kind, "rules": list(rules)})
+            binding = {**head, "kind": f"{kind}Binding", "subjects": [subject], "roleRef": reference}
+            self.admin.post(f"{path}/{kind.lower()}bindings", binding)
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+        return str(self.admin.post(f"{core}/control-plane/token", asked)["status"]["token"])
+
     def evict(self, namespace: str, pod: str) -> None:
         """Ask for the end of a pod by the Eviction API, as `kubectl drain` and an autoscaler do."""
         metadata = {"name": pod, "namespace": namespace}

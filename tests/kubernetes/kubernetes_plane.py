@@ -1,5 +1,6 @@
 """A control plane of real processes that rents from a real Kubernetes: its machines are Jobs, and its agents processes in their pods."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import yaml
 from prime_train.core.run import Run
 from tests.e2e.plane import CONFIG, STEPS, Plane, plane, write_config
 from tests.kubernetes.api import Thing
-from tests.kubernetes.cluster import Cluster, Machine
+from tests.kubernetes.cluster import ROOT, Cluster, Machine
 from tests.waiting import await_true
 
 KINDS = ("/apis/batch/v1/{}/jobs", "/api/v1/{}/pods", "/api/v1/{}/secrets")
@@ -85,8 +86,9 @@ def kubernetes_plane(folder: Path, cluster: Cluster, namespace: str, python: str
     """Run a control plane whose machines are in this namespace. `python`: one that has the agent, as an image would."""
     shared = folder / "shared"
     shared.mkdir(parents=True)
+    token = cluster.account(namespace, *_documented_rights())
     settings = {
-        "kubeconfig": str(cluster.kubeconfig(folder / "kubeconfig.yaml", namespace=namespace)),
+        "kubeconfig": str(cluster.kubeconfig(folder / "kubeconfig.yaml", token=token, namespace=namespace)),
         "grace_s": 20,
         "usd_per_hour": 0.5,
         "cpus": 1,
@@ -103,6 +105,14 @@ def kubernetes_plane(folder: Path, cluster: Cluster, namespace: str, python: str
             yield here
         except AssertionError as error:
             raise AssertionError(f"{error}\n{here.evidence()}") from error
+
+
+def _documented_rights() -> tuple[list[Thing], list[Thing]]:
+    """Return the rules of the Role and of the ClusterRole that the documentation tells users to create."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    found = [one for block in blocks if "kind: ClusterRole" in block for one in yaml.safe_load_all(block)]
+    rules = {one["kind"]: one["rules"] for one in found}
+    return rules["Role"], rules["ClusterRole"]
 
 
 __all__ = ["STEPS", "KubernetesPlane", "kubernetes_plane"]

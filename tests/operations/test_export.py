@@ -181,6 +181,13 @@ def test_a_folder_that_is_there_already_is_not_changed(shell: Shell) -> None:
     assert (folder / "task.yaml").read_text() == "mine"
 
 
+def test_what_names_no_image_is_refused(shell: Shell) -> None:
+    shell.write("c.yaml", GPUS.replace("TREE", str(shell.here / "tree")))
+    done = shell.run("export", "c.yaml", "--format", "dstack", "--image", "two words", PRIME_TRAIN_BUCKET="s3://b")
+    assert done.returncode == 2
+    assert "'two words' names no image" in done.stderr
+
+
 def test_a_config_with_errors_is_not_exported(shell: Shell) -> None:
     shell.write("c.yaml", "name: x\n")
     done = shell.run("export", "c.yaml", "--format", "dstack", PRIME_TRAIN_BUCKET="s3://b")

@@ -1,5 +1,6 @@
 """Write a config as a task of another tool."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -35,6 +36,8 @@ class Format(StrEnum):
 
 WRITERS: Mapping[Format, Writer] = {Format.SKYPILOT: skypilot_task, Format.KUBERNETES: kubernetes_job, Format.DSTACK: dstack_task}
 FILES = "files"
+SHOWN_CHARS = 100
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ def export(
             fix=f"set {BUCKET} to one that they reach, such as s3://bucket/prefix",
             code=Exit.USAGE,
         )
+    if image is not None and not _IMAGE.fullmatch(image):
+        raise UsageError(f"{image[:SHOWN_CHARS]!r} names no image", fix="write for example registry.example/name:tag", code=Exit.USAGE)
     read = read_config(config, settings=settings)
     if read.spec is None:
         raise InvalidConfig(*check_run_config(read))
