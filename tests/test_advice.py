@@ -22,19 +22,26 @@ PACKAGES = ("src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas")
 FACES = ("src/prime_train/cli/", "src/prime_train/actions/", "src/prime_train/core/text/commands.py")
 LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {
-    "agent/prime_agent/main.py": {"--disk"},  # the agent's own
+    "agent/prime_agent/main.py": {"--disk", "--ticket"},  # the agent's own
     "agent/prime_agent/phases/image_environment.py": {"--python", "--quiet"},  # uv, pip
     "src/prime_train/adapters/aws_deploy/package.py": {"--quiet"},  # pip
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
     "src/prime_train/configs/templates/own_script.py": {"--config", "--out", "--output"},  # trainers
-    "src/prime_train/adapters/pods_local/__init__.py": {"--disk"},  # the agent's own
-    "src/prime_train/adapters/pods_kubernetes/manifests.py": {"--disk"},  # the agent's own
-    "src/prime_train/adapters/provisioning/bring_up.sh": {"--disk", "--python", "--quiet", "--version"},  # the agent's own, uv, pip, Python
+    "src/prime_train/adapters/pods_local/__init__.py": {"--disk", "--ticket"},  # the agent's own
+    "src/prime_train/adapters/pods_kubernetes/manifests.py": {"--disk", "--ticket"},  # the agent's own
+    "src/prime_train/adapters/provisioning/bring_up.sh": {
+        "--disk",
+        "--python",
+        "--quiet",
+        "--ticket",
+        "--version",
+    },  # the agent's own, uv, pip
     "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format", "--verify"},  # git
     "src/prime_train/adapters/prime_rl_validators/dependencies.py": {"--python"},  # uv
     "src/prime_train/core/prime_rl/__init__.py": {"--dry-run", "--run"},  # prime-rl
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer
     "src/prime_train/operations/export/skypilot.py": {"--secret"},  # sky
+    "src/prime_train/operations/agent_by_hand.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/operations/image/build.py": {"--format", "--tag"},  # docker
     "src/prime_train/operations/image/dockerfile.py": {"--from", "--yes"},  # Dockerfile, apt-get
     "src/prime_train/operations/image/steps/install.sh": {"--quiet"},  # pip

@@ -157,6 +157,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
         Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check whether the providers of machines, and the control plane on AWS, work."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),
+        Verb("agent", "prime_train.cli.provider.agent:agent", "Run the agent of one attempt on this machine."),
     ),
     "Other": (
         Verb("demo", "prime_train.cli.demo:demo", "Run a demo: a run loses its machine and finishes."),

@@ -91,7 +91,7 @@ def read_hosts(environment: Mapping[str, str]) -> tuple[Kind, ...]:
     try:
         read = File.model_validate(_content(path))
     except ValidationError as error:
-        raise PermanentError(f"{path}: {complaint(error)}") from None
+        raise PermanentError(f"the list of machines, {path}: {complaint(error)}") from None
     known = _file(read.known_hosts, home) if read.known_hosts else home / KNOWN_HOSTS
     kinds = [_kind(entry, path, known) for entry in read.machines]
     _refuse_twice([kind.name for kind in kinds], path, "name")
@@ -129,7 +129,7 @@ def _content(path: Path) -> object:
         with path.open("rb") as file:
             return yaml.safe_load(file.read(FILE_BYTES_MAX))
     except OSError as error:
-        raise PermanentError(f"{path}: {error.strerror or error}; check {VARIABLE}") from error
+        raise PermanentError(f"the list of machines, {path}: {error.strerror or error}; check {VARIABLE}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PermanentError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
 

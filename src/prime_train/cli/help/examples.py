@@ -51,6 +51,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("print its Dockerfile", "prime-train image build configs/my-run.yaml --print"),
         ("write what it is built from", "prime-train image build configs/my-run.yaml --output context"),
     ),
+    "agent": (
+        ("on a machine whose agent has ended", "prime-train agent --ticket ~/.prime-train/demo-x4k2p-e1/ticket.json"),
+        ("with a ticket from elsewhere", "ssh box cat .prime-train/demo-x4k2p-e1/ticket.json | prime-train agent --ticket -"),
+    ),
     "ssh": (("open a shell on its machine", "prime-train ssh demo"),),
     "stop": (
         ("save, upload and give back the machine", "prime-train stop demo"),
