@@ -1,6 +1,7 @@
 """A config as a task of SkyPilot, Kubernetes or dstack, read by these tools' own code where it is installed, and run on machines."""
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -19,6 +21,7 @@ from prime_train.demo.train import load_checkpoint, load_corpus
 from prime_train.operations.export.skypilot import accelerator
 from prime_train.operations.export.task import kubernetes_text
 from tests.cli.shell import Shell
+from tests.fakes.openapi.schemas import members, resolved
 from tests.tools import TOOLS, program
 from tests.waiting import HANG_S, await_true
 
@@ -124,6 +127,34 @@ def test_a_job_replaces_pods_that_were_taken_away_and_not_those_that_failed(shel
     assert pod["terminationGracePeriodSeconds"] > 100, "health.drain_s, and some time to leave"
     assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "4"}
     assert all(len(yaml.safe_dump(one)) < 2**20 for one in maps), "an object may have 1 MiB"
+
+
+def unknown(complete: Any, schema: Any, value: Any, path: str = "") -> list[str]:
+    """Return the paths of members that a schema of the API does not have, which the API server would ignore in silence."""
+    schema = resolved(complete, schema)
+    if isinstance(value, list):
+        return [one for each in value for one in unknown(complete, schema.get("items", {}), each, path)]
+    properties = members(complete, schema)
+    if not isinstance(value, dict) or not properties:
+        return []
+    found = [f"{path}.{name}" for name in value if name not in properties]
+    return found + [
+        one for name, each in value.items() if name in properties for one in unknown(complete, properties[name], each, f"{path}.{name}")
+    ]
+
+
+@pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
+def test_the_job_is_one_by_the_description_of_the_api(text: str, shell: Shell) -> None:
+    complete = json.loads((Path(__file__).parents[1] / "data" / "kubernetes" / "openapi.json").read_text())
+    schema = {"$ref": "#/components/schemas/io.k8s.api.batch.v1.Job"}
+    job = documents(exported(shell, "kubernetes", text)[0])[-1]
+    jsonschema.validate(job, {**schema, "components": complete["components"]})
+    assert unknown(complete, schema, job) == []
+    job["spec"]["template"]["spec"]["containers"][0]["command"] = "not a list"
+    job["spec"]["template"]["spec"]["containres"] = []
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(job, {**schema, "components": complete["components"]})
+    assert unknown(complete, schema, job) == [".spec.template.spec.containres"]
 
 
 @pytest.mark.parametrize(("text", "expected"), [("a $$ b", "a $$$ b"), ("$(nproc) $HOME", "$$(nproc) $HOME"), ("$5", "$5")])
