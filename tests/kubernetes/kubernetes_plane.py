@@ -115,4 +115,4 @@ def _documented_rights() -> tuple[list[Thing], list[Thing]]:
     return rules["Role"], rules["ClusterRole"]
 
 
-__all__ = ["STEPS", "KubernetesPlane", "kubernetes_plane"]
+__all__ = ["KINDS", "STEPS", "KubernetesPlane", "kubernetes_plane"]

@@ -14,8 +14,8 @@ from prime_train.core.run import RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
 from prime_train.ports import Bucket
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.kubernetes_plane import STEPS, KubernetesPlane, kubernetes_plane
-from tests.waiting import HANG_S
+from tests.kubernetes.kubernetes_plane import KINDS, STEPS, KubernetesPlane, kubernetes_plane
+from tests.waiting import HANG_S, await_true
 
 
 @pytest.fixture
@@ -65,3 +65,21 @@ def test_a_run_that_is_stopped_saves_and_leaves_nothing_behind(here: KubernetesP
     run = here.await_end(run_id)
     assert run.state is RunState.STOPPED, run.why
     assert run.durable_step > 25, "it saved before it stopped"
+
+
+@pytest.mark.slow
+def test_a_node_that_is_cut_off_keeps_its_run_as_long_as_the_agent_is_heard(here: KubernetesPlane, tmp_path: Path) -> None:
+    for _ in range(2):
+        here.machine()
+    run_id = here.launch(tmp_path, step_s=0.3)
+    pod = here.await_committed(run_id, 25, attempt=1)
+    cut_off = here.cluster.node_of(pod)
+    cut_off.kill_kubelet()
+    await_true("Kubernetes gives the pod up", lambda: not here.living, every_s=0.2)
+    assert not cut_off.is_ready
+    await_true(f"{run_id} is over", lambda: here.plane.run(run_id).is_over, every_s=0.2)
+    assert here.things(KINDS[1]), "only its kubelet can end the pod"
+    cut_off.start()
+    run = here.await_end(run_id)
+    assert run.state is RunState.SUCCEEDED, run.why
+    assert len(run.attempts) == 1, "its heartbeats arrived all the time"
