@@ -1,0 +1,50 @@
+"""Settings for Vast.ai, from the variables of its own client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prime_train.adapters.rental_api.credentials import checked_key, checked_url
+from prime_train.ports import PermanentError
+
+TITLE = "Vast.ai"
+BASE_URL = "https://console.vast.ai"
+KEY = "VAST_API_KEY"
+ADDRESS = "VAST_URL"
+BID = "PRIME_TRAIN_VAST_BID"
+BID_FACTOR = 1.1
+"""What is bid, as a multiple of the lowest bid that runs now.
+
+A bid at the minimum loses its machine to anyone who bids more, be it the least amount. Whoever wants a machine that is taken must bid a
+fifth more than its present bid, so that a tenth above the minimum is already well above those who bid the minimum plus a cent; each further
+percent is paid for every hour, but is worth only as much as it makes a preemption rarer.
+"""
+BID_FACTOR_MAX = 3.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    key: str = field(repr=False)
+    base_url: str = BASE_URL
+    """Address of the API, without `/api`."""
+    bid_factor: float = BID_FACTOR
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings from VAST_API_KEY, VAST_URL and PRIME_TRAIN_VAST_BID. Raises PermanentError that names what is missing or
+    invalid, without repeating the key."""
+    key = environment.get(KEY, "").strip()
+    if not key:
+        raise PermanentError(f"there is no API key for {TITLE}; set {KEY}")
+    checked_key(key, TITLE, KEY)
+    url = (environment.get(ADDRESS, "").strip() or BASE_URL).rstrip("/").removesuffix("/api")
+    return Settings(key, checked_url(url, f"{TITLE}'s", ADDRESS), _bid_factor(environment.get(BID, "").strip()))
+
+
+def _bid_factor(text: str) -> float:
+    try:
+        factor = float(text or BID_FACTOR)
+    except ValueError:
+        factor = 0.0
+    if not 1.0 <= factor <= BID_FACTOR_MAX:
+        raise PermanentError(f"{BID} is {text[:32]!r}; set it to a multiple of the lowest bid, from 1 to {BID_FACTOR_MAX:g}, or unset it")
+    return factor
