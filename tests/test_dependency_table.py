@@ -105,6 +105,7 @@ TABLE = {
     "prime_train.adapters.prime_rl_validators": adapter("pydantic", "prime_rl"),
     "prime_train.adapters.pods_runpod": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.pods_ssh": Row((CORE, ESTIMATE, PORTS, RENTAL, "prime_train.adapters.ssh"), ("pydantic", "yaml")),
+    "prime_train.adapters.pods_vast": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),

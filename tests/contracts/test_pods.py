@@ -25,6 +25,7 @@ from tests.contracts.prime_account import PrimeAccount
 from tests.contracts.rented_account import Started
 from tests.contracts.runpod_account import RunPodAccount
 from tests.contracts.ssh_account import SshAccount
+from tests.contracts.vast_account import VastAccount
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
@@ -87,6 +88,11 @@ def lambda_cloud(folder: Path) -> Provider:
     return rented(account.pods, account.started, account.close)
 
 
+def vast(folder: Path) -> Provider:
+    account = VastAccount()
+    return rented(account.pods, account.started, account.close, has_spot=True)
+
+
 def own_machines(folder: Path) -> Provider:
     account = SshAccount(folder / "machines")
     return rented(account.pods, account.started, lambda: None)
@@ -115,6 +121,7 @@ PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "lambda": lambda_cloud,
     "kubernetes": kubernetes,
     "ssh": own_machines,
+    "vast": vast,
 }
 BOOTING = [name for name in PROVIDERS if name != "ssh"]
 """The providers whose machines are started for a pod, and boot."""

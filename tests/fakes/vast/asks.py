@@ -1,5 +1,7 @@
 """The hosts of the fake, and what they offer: each rents out one, two, four or eight of its GPUs."""
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +10,13 @@ SIZES = (1, 2, 4, 8)
 HOURS_PER_MONTH = 720
 MB_PER_GB = 1024
 
-_OPERATORS = {
-    "eq": lambda value, wanted: value == wanted,
-    "neq": lambda value, wanted: value != wanted,
-    "gt": lambda value, wanted: value > wanted,
-    "lt": lambda value, wanted: value < wanted,
-    "gte": lambda value, wanted: value >= wanted,
-    "lte": lambda value, wanted: value <= wanted,
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "neq": operator.ne,
+    "gt": operator.gt,
+    "lt": operator.lt,
+    "gte": operator.ge,
+    "lte": operator.le,
     "in": lambda value, wanted: value in wanted,
     "notin": lambda value, wanted: value not in wanted,
 }
@@ -99,6 +101,7 @@ class Ask:
             "dph_total": round(base_usd + self.storage_usd(disk_gb), 6),
             "geolocation": host.place,
             "hosting_type": 1,
+            "external": False,
         }
 
 

@@ -42,6 +42,8 @@ class Instance:
     ended_s: float | None = None
     ssh_keys: list[str] = field(default_factory=list)
     surcharge_usd: float = 0.0
+    has_ports: bool = True
+    ssh_host: str = ""
 
     @property
     def id(self) -> str:

@@ -20,7 +20,6 @@ ACCOUNT_ID = 4711
 DATA = Path(__file__).resolve().parents[2] / "data" / "vast" / "openapi.json"
 PAGE_MAX = 25
 DAY_S = 86_400
-SSH_HOST = "ssh5.vast.ai"
 PUBLIC_IP = "192.0.2.45"
 PLAIN = "text/plain"
 NOT_FILTERS = frozenset({"limit", "type", "order", "allocated_storage"})
@@ -28,7 +27,7 @@ DEFAULT_FILTERS = {"verified": {"eq": True}, "rentable": {"eq": True}, "rented":
 
 CORRECTIONS = {
     "type": "Vast's client reads an instance of null where there is none, but the description knows only objects",
-    "ports": "the list describes a mapping of ports, as dstack reads it of a single instance; the description of that has a list of numbers",
+    "ports": "the list has a mapping of ports, as others read it of a single instance too; the description of that has a list of numbers",
 }
 """Where the description of an instance is contradicted, by the keyword that is corrected, and by whom."""
 
@@ -63,15 +62,28 @@ class Terms:
 
 @dataclass
 class Plan:
-    """What becomes of instances that are created from now on. `has_ports`: they have a direct SSH port beside Vast's proxy."""
+    """What becomes of instances that are created from now on. `has_ports`: they have a public SSH port; `ssh_host`: they are reached by
+    Vast's proxy at this address, or not if it is empty."""
 
     boot_s: float = 0.0
     has_ports: bool = True
+    ssh_host: str = "ssh5.vast.ai"
 
 
 def refused(status: int, code: str, message: str, **more: object) -> Response:
     """Return an error in Vast's usual form."""
     return json_response({"success": False, "error": code, "msg": message, **more}, status)
+
+
+def _token(last_id: int) -> str:
+    return base64.b64encode(json.dumps({"values": {"id": last_id}}).encode()).decode()
+
+
+def _read_token(token: str) -> int:
+    try:
+        return int(json.loads(base64.b64decode(token))["values"]["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refusal(json_response({"error": "invalid_token", "msg": "Invalid pagination token"}, 400)) from error
 
 
 class FakeVast(DescribedFake):
@@ -93,6 +105,10 @@ class FakeVast(DescribedFake):
         self._last_s: dict[tuple[str, str, str], float] = {}
 
     # ----------------------------------------------------------------------------------------------------------- what there is
+
+    @property
+    def api_key(self) -> str:
+        return API_KEY
 
     @property
     def instances(self) -> list[Instance]:
@@ -208,13 +224,14 @@ class FakeVast(DescribedFake):
         number = 20_000_001 + len(self._instances)
         instance = Instance(number, ask, order, self.now_s(), self.plan.boot_s, account)
         instance.surcharge_usd = self.terms.surcharge_usd
+        instance.has_ports, instance.ssh_host = self.plan.has_ports, self.plan.ssh_host
         self._instances[number] = instance
         return instance
 
     def list_instances(self, request: Request) -> Json:
         query = request.query
         filters = json.loads(query.get("select_filters", "{}"))
-        after = int(json.loads(base64.b64decode(query["after_token"]))["id"]) if "after_token" in query else 0
+        after = _read_token(query["after_token"]) if "after_token" in query else 0
         limit = min(PAGE_MAX, int(query.get("limit", PAGE_MAX)))
         mine = [each for each in self._of(request) if not each.hidden]
         found = [row for row in map(self.shown, sorted(mine, key=lambda each: each.number)) if fits(row, filters)]
@@ -225,7 +242,7 @@ class FakeVast(DescribedFake):
             "instances_found": len(page),
             "total_instances": len(found),
             "instances": page,
-            "next_token": base64.b64encode(json.dumps({"id": page[-1]["id"]}).encode()).decode() if more else None,
+            "next_token": _token(page[-1]["id"]) if more else None,
         }
 
     def _of(self, request: Request) -> Iterable[Instance]:
@@ -297,12 +314,12 @@ class FakeVast(DescribedFake):
             "dph_base": instance.ask.usd(instance.bid_usd),
             "dph_total": instance.usd,
             "min_bid": max(instance.ask.host.bid_usd * instance.ask.count, 1.2 * (instance.bid_usd or 0.0)),
-            "ssh_host": SSH_HOST,
+            "ssh_host": instance.ssh_host,
             "ssh_port": 10_000 + instance.number % 10_000,
             "ports": None,
             "geolocation": instance.ask.host.place,
         }
-        if status is Status.RUNNING and self.plan.has_ports:
+        if status is Status.RUNNING and instance.has_ports:
             shown["public_ipaddr"] = PUBLIC_IP
             shown["ports"] = {"22/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(40_000 + instance.number % 10_000)}]}
         return shown
@@ -319,9 +336,15 @@ class FakeVast(DescribedFake):
         mine = [each for each in self._instances.values() if each.account == self._account(request)]
         ends = {each.id: each.ended_s if each.ended_s is not None else now_s for each in mine}
         rows = [self._charged(each, ends[each.id]) for each in mine if each.created_s <= day["lte"] and ends[each.id] >= day["gte"]]
-        first = int(request.query.get("after_token", "0"))
+        first = _read_token(request.query["after_token"]) if "after_token" in request.query else 0
         page, more = rows[first : first + limit], len(rows) > first + limit
-        return {"success": True, "count": len(page), "total": len(rows), "results": page, "next_token": str(first + limit) if more else None}
+        return {
+            "success": True,
+            "count": len(page),
+            "total": len(rows),
+            "results": page,
+            "next_token": _token(first + limit) if more else None,
+        }
 
     def _charged(self, instance: Instance, end_s: float) -> Json:
         usd = round(instance.usd * (end_s - instance.created_s) / 3600, 3)

@@ -9,6 +9,7 @@ import re
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_runpod.settings import ADDRESS, KEY, TITLE
 from prime_train.adapters.rental_api.reasons import Refusals, answered, short
+from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 ITEMS_MAX = 5
@@ -31,10 +32,6 @@ ADVICE = {
 """Advice for the user, by HTTP status."""
 REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher limit"
-
-
-class MaybeOurFault(NoCapacity):
-    """A machine was refused for a reason that may be a lack of capacity as well as a mistake in the request: nothing was created."""
 
 
 def refusal(answer: Answer) -> TemporaryError | PermanentError:

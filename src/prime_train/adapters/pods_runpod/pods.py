@@ -14,7 +14,6 @@ from typing import Unpack
 from prime_train.adapters.pods_runpod import offers
 from prime_train.adapters.pods_runpod.client import CUDA_MIN, CUDA_VERSIONS, RunPodClient, is_pod_id
 from prime_train.adapters.pods_runpod.connection import connection_of
-from prime_train.adapters.pods_runpod.errors import MaybeOurFault
 from prime_train.adapters.pods_runpod.models import GpuType, Rented
 from prime_train.adapters.pods_runpod.offers import Machine
 from prime_train.adapters.pods_runpod.settings import CLOUDS, TITLE
@@ -22,11 +21,12 @@ from prime_train.adapters.pods_runpod.statuses import has_exited, pod_of
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
+from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOffers
 from prime_train.core.image.choice import TEMPLATE, form_of
-from prime_train.core.offers import Offer, rank
+from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
 from prime_train.core.spec import HardwareSpec
-from prime_train.ports import ExternalError, Installer, NoCapacity, PermanentError, TemporaryError
+from prime_train.ports import Installer, TemporaryError
 
 IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 """An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so that it starts quickly."""
@@ -57,7 +57,7 @@ class RunPodPods(RentalPods[Machine, Rented]):
     ) -> None:
         super().__init__(client, pusher, **plane)
         self._public_key, self._clouds, self._spot = public_key, tuple(clouds), spot
-        self._refused: dict[str, str] = {}
+        self._refused = RefusedOffers()
 
     def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
         """Return every machine that is not sold out and has a wanted number of GPUs."""
@@ -88,9 +88,9 @@ class RunPodPods(RentalPods[Machine, Rented]):
         try:
             rented = self._client.create(_order(name, machine, hardware, self._public_key))
         except MaybeOurFault as error:
-            self._refused[machine.offer_id] = str(error)
-            raise self._whose_fault(hardware, machine.offer_id, str(error)) from error
-        self._refused = {}
+            every = [self._offer(offer_id, each, hardware) for offer_id, each in self._machines.items()]
+            raise self._refused.error(machine.offer_id, str(error), every, hardware) from error
+        self._refused.forget()
         return self._of_that_name(rented, name)
 
     @staticmethod
@@ -110,17 +110,6 @@ class RunPodPods(RentalPods[Machine, Rented]):
     _address_of = staticmethod(connection_of)
     _is_pod_id = staticmethod(is_pod_id)
     _is_offer_id = staticmethod(offers.is_offer_id)
-
-    def _whose_fault(self, hardware: HardwareSpec, offer_id: str, refusal: str) -> ExternalError:
-        """Return the error for a refusal that may be our fault. One machine that is refused may be taken; if all that fit are refused, with
-        nothing rented in between, there is probably a mistake in the request."""
-        every = [offers.offer(machine, hardware, self._clouds) for machine in self._machines.values()]
-        fitting = {offer.offer_id for offer in rank(every, hardware).best}
-        if len(fitting) > 1 and fitting <= self._refused.keys():
-            return PermanentError(
-                f"{offer_id}: {refusal}; all {len(fitting)} machines that fit were refused, so the request itself may be at fault"
-            )
-        return NoCapacity(refusal)
 
 
 def _image(hardware: HardwareSpec) -> dict[str, object]:

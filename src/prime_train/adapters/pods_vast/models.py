@@ -47,7 +47,7 @@ class Created(Part):
 
 
 class HostPort(Part):
-    HostPort: TextOrNone = None
+    host_port: TextOrNone = Field(default=None, alias="HostPort")
 
 
 class Rented(Part):
@@ -79,10 +79,16 @@ class Rented(Part):
         mapped = self.ports.get(PORT_22) if isinstance(self.ports, dict) else None
         for one in mapped if isinstance(mapped, list) else []:
             try:
-                return HostPort.model_validate(one).HostPort
+                return HostPort.model_validate(one).host_port
             except ValidationError:
                 continue
         return None
+
+
+class Total(Part):
+    """How many instances all pages of a list have together."""
+
+    total_instances: int = Field(ge=0, le=10**6, strict=True)
 
 
 class User(Part):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import checked_key, checked_url
+from prime_train.adapters.rental_api.credentials import key_from, url_from
 from prime_train.ports import PermanentError
 
 TITLE = "Vast.ai"
@@ -15,7 +15,7 @@ BID_FACTOR = 1.1
 """What is bid, as a multiple of the lowest bid that runs now.
 
 A bid at the minimum loses its machine to anyone who bids more, be it the least amount. Whoever wants a machine that is taken must bid a
-fifth more than its present bid, so that a tenth above the minimum is already well above those who bid the minimum plus a cent; each further
+fifth more than its present bid, so that a tenth above the minimum is already well above those who bid the minimum and a cent; each further
 percent is paid for every hour, but is worth only as much as it makes a preemption rarer.
 """
 BID_FACTOR_MAX = 3.0
@@ -32,12 +32,8 @@ class Settings:
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Return the settings from VAST_API_KEY, VAST_URL and PRIME_TRAIN_VAST_BID. Raises PermanentError that names what is missing or
     invalid, without repeating the key."""
-    key = environment.get(KEY, "").strip()
-    if not key:
-        raise PermanentError(f"there is no API key for {TITLE}; set {KEY}")
-    checked_key(key, TITLE, KEY)
-    url = (environment.get(ADDRESS, "").strip() or BASE_URL).rstrip("/").removesuffix("/api")
-    return Settings(key, checked_url(url, f"{TITLE}'s", ADDRESS), _bid_factor(environment.get(BID, "").strip()))
+    key, url = key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without="/api")
+    return Settings(key, url, _bid_factor(environment.get(BID, "").strip()))
 
 
 def _bid_factor(text: str) -> float:

@@ -65,6 +65,15 @@ PROVIDERS: dict[str, ProviderKind] = {
         advice="set PRIME_TRAIN_SSH_HOSTS to a file that lists your machines; see docs/ssh.md",
         image_advice="a machine of your own is used as it is and starts from no image; delete this key",
     ),
+    "vast": ProviderKind(
+        "prime_train.adapters.pods_vast.provider:VastProvider",
+        "Vast.ai",
+        credentials=("VAST_API_KEY",),
+        advice="set VAST_API_KEY",
+        documentation="https://docs.vast.ai",
+        image_forms=(ImageForm.REFERENCE,),
+        image_advice="machines of Vast.ai start only from an image in a registry; write registry/name@sha256:DIGEST",
+    ),
 }
 
 

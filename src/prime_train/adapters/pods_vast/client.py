@@ -1,0 +1,194 @@
+"""Client of Vast.ai's API: one method per route, which parses the response and raises the errors of `errors`.
+
+Requests of each kind have a least interval (`pace`); after a 429, none of that kind is sent for as long as the response asks. Addresses end
+in a slash, as those of Vast.ai's own client: without it some are redirected, and no redirect is followed with a key.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Unpack
+
+from prime_train.adapters.http import Answer, Parameters
+from prime_train.adapters.pods_vast import errors
+from prime_train.adapters.pods_vast.models import Charge, Created, Rented, Total, User
+from prime_train.adapters.pods_vast.pace import Kind, Pace
+from prime_train.adapters.pods_vast.settings import TITLE, Settings
+from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
+from prime_train.adapters.rental_api.parsing import parsed
+from prime_train.adapters.rental_api.rate_limit import RateLimitPause
+from prime_train.ports import PermanentError, TemporaryError
+
+SEARCH = "/api/v0/bundles/"
+INSTANCES = "/api/v0/instances/"
+LIST = "/api/v1/instances/"
+USER = "/api/v0/users/current/"
+CHARGES = "/api/v0/charges/"
+PAGE_ROWS = 25
+CHARGES_ROWS = 500
+PAGES_MAX = 400
+BY_ID = json.dumps([{"col": "id", "dir": "asc"}])
+
+
+class VastClient(RentalClient[Rented]):
+    """Client for one key. `pace`: when requests may be sent."""
+
+    def __init__(self, settings: Settings, *, pace: Pace | None = None, **timing: Unpack[Timing]) -> None:
+        super().__init__(TITLE, settings.base_url, settings.key, **timing)
+        clock = timing.get("clock", time.monotonic)
+        self._pace = pace if pace is not None else Pace()
+        self._pauses = {kind: RateLimitPause(TITLE, clock) for kind in Kind}
+
+    def search(self, query: dict[str, object]) -> list[object]:
+        """Return the rows of offers that the query finds. Raises QuotaUsedUp if the account may search no more today."""
+        answer = self._succeeded(self._ask("POST", SEARCH, body=query))
+        return _items(answer, "offers")
+
+    def create(self, ask_id: int, body: dict[str, object]) -> str:
+        """Rent a machine and return the id of its instance, without retries, because the route has no idempotency key. NoCapacity, NoFunds
+        and PermanentError guarantee that nothing was rented, apart from what LeftStopped names."""
+        answer = self._ask("PUT", f"/api/v0/asks/{ask_id}/", body=body, read_s=CREATE_READ_S)
+        if errors.is_refused(answer):
+            raise errors.create_refusal(answer)
+        return str(parsed(Created, answer.content(), answer.what).new_contract)
+
+    def pods(self) -> list[Rented]:
+        """Return every instance of the account, page by page. Raises TemporaryError also if the pages have fewer than the last of them
+        counts."""
+        return self._listed({})
+
+    def labelled(self, label: str) -> list[Rented]:
+        """Return the instances with this label. Raises TemporaryError if others are listed, because the filter had no effect then."""
+        found = self._listed({"label": {"eq": label}})
+        if any(rented.label != label for rented in found):
+            raise TemporaryError(f"GET {LIST}: the list has instances with another label than the one that was asked for")
+        return found
+
+    def pod(self, pod_id: str) -> Rented | None:
+        """Return the instance, or None if Vast.ai does not know the id. Raises TemporaryError if the answer is about another one.
+
+        Where there is no instance, Vast.ai answers null. That is too little to give up a machine for, so the list has to lack it as well.
+        """
+        answer = self._ask("GET", f"{INSTANCES}{pod_id}/")
+        if not self._is_known(answer):
+            return None
+        match answer.content():
+            case {"instances": None}:
+                listed = self._listed({"id": {"eq": int(pod_id)}})
+                return next((rented for rented in listed if rented.pod_id == pod_id), None)
+            case {"instances": content}:
+                rented = parsed(Rented, content, answer.what)
+            case _:
+                raise _unreadable(answer, "instance")
+        if rented.pod_id != pod_id:
+            raise TemporaryError(f"{answer.what}: the answer is about another instance")
+        return rented
+
+    def delete(self, pod_id: str) -> bool:
+        answer = self._ask("DELETE", f"{INSTANCES}{pod_id}/")
+        if answer.is_ok and errors.is_refused(answer):
+            raise TemporaryError(f"{answer.what} was refused: {errors.reason_in(answer)}")
+        return self._is_known(answer)
+
+    def ssh_keys(self, pod_id: str) -> str:
+        """Return the public keys that were attached to the instance, as text that contains each of them."""
+        answer = self.get(f"{INSTANCES}{pod_id}/ssh/")
+        match answer.content():
+            case {"ssh_keys": str(text)}:
+                return text
+            case {"ssh_keys": list(keys)}:
+                return json.dumps(keys)
+            case _:
+                raise _unreadable(answer, "SSH keys")
+
+    def attach_ssh_key(self, pod_id: str, public_key: str) -> None:
+        self._succeeded(self._ask("POST", f"{INSTANCES}{pod_id}/ssh/", body={"ssh_key": public_key}))
+
+    def user(self) -> User:
+        """Return the owner of the key."""
+        answer = self.get(USER)
+        return parsed(User, answer.content(), answer.what)
+
+    def charges(self, first_s: int, last_s: int) -> list[Charge]:
+        """Return what each instance has cost between two days, in seconds since 1970."""
+        filters = {"day": {"gte": first_s, "lte": last_s}, "type": {"in": ["instance"]}}
+        parameters: Parameters = {"select_filters": json.dumps(filters), "limit": CHARGES_ROWS}
+        pages = self._pages(CHARGES, parameters)
+        return [parsed(Charge, item, answer.what) for answer in pages for item in _items(answer, "results")]
+
+    # ----------------------------------------------------------------------------------------------------------------- inside
+
+    def _listed(self, filters: dict[str, object]) -> list[Rented]:
+        """Return the instances that meet the filters."""
+        parameters: Parameters = {"limit": PAGE_ROWS, "order_by": BY_ID, "select_filters": json.dumps(filters)}
+        found: dict[str, Rented] = {}
+        total = 0
+        for answer in self._pages(LIST, parameters):
+            for item in _items(answer, "instances"):
+                rented = parsed(Rented, item, answer.what)
+                found[rented.pod_id] = rented
+            total = parsed(Total, answer.content(), answer.what).total_instances
+        if len(found) < total:
+            raise TemporaryError(f"GET {LIST}: the list is incomplete: it has {len(found)} instances, and counts {total}")
+        return list(found.values())
+
+    def _pages(self, path: str, parameters: Parameters) -> Iterator[Answer]:
+        """Yield the pages of a list, up to the one that names no next page. Raises TemporaryError if there is none."""
+        token, seen = "", set[str]()
+        for _ in range(PAGES_MAX):
+            answer = self.get(path, {**parameters, **({"after_token": token} if token else {})})
+            yield answer
+            token = _next_token(answer)
+            if not token:
+                return
+            if token in seen:
+                break
+            seen.add(token)
+        raise TemporaryError(f"GET {path}: the list has no end")
+
+    def _before(self, method: str, path: str) -> None:
+        kind = _kind(method, path)
+        self._pauses[kind].check(method, path)
+        self._pace.take_turn(kind, f"{method} {path}")
+
+    def _after(self, path: str, answer: Answer) -> None:
+        self._pauses[_kind(answer.what.partition(" ")[0], path)].begin(errors.pause_s(answer))
+
+    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
+        return errors.refusal(answer)
+
+    def _is_unknown(self, answer: Answer) -> bool:
+        return errors.is_unknown(answer)
+
+
+def _kind(method: str, path: str) -> Kind:
+    """Return the kind of a request, by which Vast.ai counts it."""
+    by_path = {SEARCH: Kind.SEARCH, LIST: Kind.LIST, USER: Kind.USER, CHARGES: Kind.CHARGES}
+    if path in by_path:
+        return by_path[path]
+    if path.endswith("/ssh/"):
+        return Kind.SSH_KEY
+    return {"PUT": Kind.CREATE, "DELETE": Kind.DESTROY}.get(method, Kind.GET)
+
+
+def _items(answer: Answer, name: str) -> list[object]:
+    content = answer.content()
+    items = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(items, list):
+        raise _unreadable(answer, f"list of {name}")
+    return items
+
+
+def _next_token(answer: Answer) -> str:
+    """Return what asks for the next page; empty if there is none."""
+    match answer.content():
+        case {"next_token": None}:
+            return ""
+        case {"next_token": str(token)} if token:
+            return token
+        case _:
+            raise _unreadable(answer, "word on the next page")
+
+
+def _unreadable(answer: Answer, what: str) -> TemporaryError:
+    return TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no {what}")

@@ -1,0 +1,54 @@
+"""The port `Provider` on Vast.ai."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Unpack
+
+from prime_train.adapters.pods_vast.account import WORDS, VastAccount, account_names
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.offers import PROVIDER
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.search import Searches
+from prime_train.adapters.pods_vast.settings import Settings, read_settings
+from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pods import Plane
+from prime_train.adapters.rental_api.provider import RentalProvider
+from prime_train.ports import Account
+
+
+class VastProvider(RentalProvider[VastPods]):
+    """Machines of Vast.ai's hosts, with one balance."""
+
+    name, words = PROVIDER, WORDS
+
+    def account(self) -> Account:
+        return VastAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
+
+    @property
+    def _base_url(self) -> str:
+        return self._settings.base_url
+
+    def _make(self, public_key: str, **plane: Unpack[Plane]) -> VastPods:
+        return VastPods(
+            self._client,
+            self._context.install,
+            searches=self._searches,
+            public_key=public_key,
+            bid_factor=self._settings.bid_factor,
+            **plane,
+        )
+
+    def _account_names(self) -> Iterable[str]:
+        return account_names(self._client)
+
+    @cached_property
+    def _searches(self) -> Searches:
+        return Searches(self._client)
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return read_settings(self._context.environment)
+
+    @cached_property
+    def _client(self) -> VastClient:
+        return VastClient(self._settings)
