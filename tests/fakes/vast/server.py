@@ -153,9 +153,9 @@ class FakeVast(DescribedFake):
 
     # -------------------------------------------------------------------------------------------------------------- handling requests
 
-    def respond(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Response | None:
         request.path = request.path.rstrip("/")
-        return super().respond(request)
+        return super().handle(request)
 
     def dispatch(self, route: Route, request: Request) -> Response:
         """Refuse what comes too soon, in plain text as Vast does, which the description does not know."""

@@ -26,7 +26,7 @@ from prime_train.core.image.choice import TEMPLATE, form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
 from prime_train.core.spec import HardwareSpec
-from prime_train.ports import Installer, TemporaryError
+from prime_train.ports import ExternalError, Installer, TemporaryError
 
 IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 """An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so that it starts quickly."""

@@ -14,6 +14,7 @@ LOOKS = re.compile(
     r"|pit_[A-Za-z0-9]{16,}"  # Prime Intellect
     r"|rpa_[A-Za-z0-9]{16,}"  # RunPod
     r"|secret_[A-Za-z0-9_-]{1,100}_[0-9a-f]{32}\.[A-Za-z0-9]{16,}"  # Lambda Cloud
+    r"|VAST_API_KEY=[\"']?[0-9a-f]{64}(?![0-9a-f])"  # Vast.ai
     r"|wandb_v\d+_[A-Za-z0-9_]{16,}"  # Weights & Biases
     r"|AIza[A-Za-z0-9_-]{30,}"  # Google
     r"|glpat-[A-Za-z0-9_-]{16,}"  # GitLab
