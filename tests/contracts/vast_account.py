@@ -1,23 +1,20 @@
 """An account at a fake Vast.ai, with a stock of machines of each offer set by the test."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from prime_train.adapters.pods_vast import Pace, Settings, VastClient, VastPods
 from tests.contracts.rented_account import Started
-from tests.fakes.vast import EXAMPLES, FakeVast
+from tests.fakes.vast import FakeVast
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 
 
 class VastAccount:
-    """An account, without the pace of the real one, at hosts that charge no traffic, which is not part of an instance's price. `started`:
-    the tickets with which agents were started, by pod."""
+    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by pod."""
 
     def __init__(self) -> None:
         self.started = Started()
         self._fake = FakeVast(running=True)
-        self._fake.hosts = tuple(replace(host, down_usd_per_gb=0.0, up_usd_per_gb=0.0) for host in EXAMPLES)
         self._fake.__enter__()
 
     def pods(self, stock: Mapping[str, int], boot_s: int) -> VastPods:

@@ -23,6 +23,7 @@ class Row(Part):
 
     id: Number
     machine_id: Number
+    host_id: Annotated[Number | None, WrapValidator(or_none)] = None
     gpu_name: str = Field(min_length=1, max_length=100)
     num_gpus: int = Field(ge=1, le=1024, strict=True)
     gpu_ram: Figure = None

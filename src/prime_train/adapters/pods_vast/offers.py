@@ -40,9 +40,6 @@ VERIFIED = "verified"
 
 BID_USD_MIN, BID_USD_MAX = 0.001, 128.0
 HOURS_PER_MONTH = 720
-TURNOVER_HOURS = 24
-"""Hours in which a run is taken to download, and to upload, as much as its disk holds. What it really transfers is not known before; but a
-host that charges ten times as much for a byte as others should not look cheap."""
 
 _GB_PER_GIB = 2**30 / 10**9
 _MB_PER_GB = 1024
@@ -70,7 +67,7 @@ class Machine:
 
     @property
     def base_usd(self) -> float | None:
-        """Return the price per hour without disk and traffic; None if there is none."""
+        """Return the price per hour without the disk; None if there is none."""
         return self.row.dph_base if self.bid_usd is None else self.bid_usd
 
     @property
@@ -150,6 +147,10 @@ def offer(machine: Machine, hardware: HardwareSpec) -> Offer:
         gpu_gb=machine.gpu_gb,
         hindrance=_hindrance(machine, named.kind, hardware),
         socket=named.socket,
+        usd_per_gib_down=round((row.inet_down_cost or 0.0) * _GB_PER_GIB, 6),
+        usd_per_gib_up=round((row.inet_up_cost or 0.0) * _GB_PER_GIB, 6),
+        machine=f"machine-{row.machine_id}",
+        host=f"host-{row.host_id}" if row.host_id is not None else "",
     )
 
 
@@ -158,20 +159,10 @@ def disk_gb(hardware: HardwareSpec) -> int:
 
 
 def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
-    """Return the price of the machine with its disk and a part for traffic; 0 if it has none."""
+    """Return the price of the machine with its disk; 0 if it has none."""
     if not machine.base_usd:
         return 0.0
-    return round(machine.base_usd + disk_usd(machine, hardware) + traffic_usd(machine, hardware), 6)
-
-
-def disk_usd(machine: Machine, hardware: HardwareSpec) -> float:
-    return disk_gb(hardware) * machine.row.storage_cost / HOURS_PER_MONTH
-
-
-def traffic_usd(machine: Machine, hardware: HardwareSpec) -> float:
-    """Return the price per hour of the traffic that is expected; it is billed by the byte, and not part of an instance's price."""
-    both_ways = (machine.row.inet_down_cost or 0.0) + (machine.row.inet_up_cost or 0.0)
-    return disk_gb(hardware) / TURNOVER_HOURS * both_ways
+    return round(machine.base_usd + disk_gb(hardware) * machine.row.storage_cost / HOURS_PER_MONTH, 6)
 
 
 def _keep(found: dict[str, Machine], machine: Machine) -> None:
