@@ -37,6 +37,7 @@ def test_an_offer_has_the_price_of_the_whole_machine_in_one_place_of_one_cloud(f
         gpu_gb=80,
         socket="SXM5",
         stock="High",
+        data_center="US-KS-2",
     )
     elsewhere = offers["NVIDIA-H100-80GB-HBM3:2x:anywhere:community:on-demand"]
     assert (elsewhere.region, elsewhere.stock) == ("", "Medium")
