@@ -28,6 +28,7 @@ from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.responses import answer_to, refuse, too_large, unavailable
 from prime_train.core.access.signing import body_bytes_max
 from prime_train.core.errors import ExternalError
+from prime_train.core.registry.providers import notice_secrets
 
 if TYPE_CHECKING:
     from prime_train.control_plane.webhook import WebhookContext
@@ -137,7 +138,7 @@ class Webhook:
         values = self._secret.values()
         if self._keyring is None or self._keyring[0] is not values:
             try:
-                self._keyring = values, Keyring(masters(values))
+                self._keyring = values, Keyring(masters(values), notice_secrets(values))
             except ExternalError:
                 self._secret.doubt()  # so that a corrected secret takes effect at once
                 raise

@@ -11,6 +11,7 @@ from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.webhook.context import IssueCredentials
 from prime_train.core.access.pod_policy import ATTEMPT_MAX
 from prime_train.core.errors import ExternalError
+from prime_train.core.registry.providers import notice_secrets
 
 CHECKED_RUN = "doctor" * 8
 """A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a name."""
@@ -29,6 +30,7 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         providers=settings.providers,
         public_url=settings.public_url or f"https://{host}",
         watches=True,
+        notice_secrets=notice_secrets(values),
     )
 
 

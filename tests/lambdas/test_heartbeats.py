@@ -28,12 +28,13 @@ from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
-from tests.webhook.calls import NOW_S, ask, commit, heartbeat, held, last_heartbeat, stored
+from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, notice, stored
 from tests.webhook.calls import webhook as webhook_context
 
 ROOT = Path(__file__).parents[2]
 KEY = "5e" * 32
 MASTER = bytes.fromhex(KEY)
+SECRETS = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_TRAIN_VAST_WEBHOOK_SECRET": NOTICE_SECRET}
 GIVEN = {"PRIME_TRAIN_BUCKET": "s3://training", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 HEAVY = ("pydantic", "pydantic_core", "boto3", "botocore", "requests", "rich", "typer", "http.client", "email")
 FRAMEWORKS = ("fastapi", "starlette", "mangum", "uvicorn")
@@ -53,7 +54,7 @@ def event(request: Request) -> dict[str, Any]:
 def secret(ministack: S3Server) -> str:
     keys = {"aws_access_key_id": ministack.access_key, "aws_secret_access_key": ministack.secret_key}
     client = boto3.client("secretsmanager", region_name=ministack.region, endpoint_url=ministack.url, **keys)
-    made = client.create_secret(Name="of-heartbeats", SecretString=json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}))
+    made = client.create_secret(Name="of-heartbeats", SecretString=json.dumps(SECRETS))
     return str(made["ARN"])
 
 
@@ -107,6 +108,17 @@ def test_the_function_answers_and_keeps_what_the_webhook_does(name: str, webhook
     response = handle(webhook_context(memory, MASTER), REQUESTS[name])
     assert (reported["statusCode"], reported["body"]) == (response.status, response.body.decode())
     assert loaded(store) == loaded(memory)
+
+
+def test_a_notice_wakes_the_run_of_the_machine_that_it_is_about(webhook: Webhook, store: DynamoStore) -> None:
+    there = held()
+    last = replace(there.run.attempts[-1], pod_id="vast/20000001", offer=replace(there.run.attempts[-1].offer, provider="vast"))
+    stored(store, replace(there, run=replace(there.run, attempts=(*there.run.attempts[:-1], last), next_check_s=NOW_S + 600)))
+    refused = webhook(event(notice("guessed")), None)
+    assert (refused["statusCode"], loaded(store).run.next_check_s) == (401, NOW_S + 600)
+    heard = webhook(event(notice()), None)
+    assert (heard["statusCode"], json.loads(heard["body"])) == (200, {"woken": 1})
+    assert (loaded(store).run.next_check_s or 0) <= NOW_S
 
 
 def test_the_pace_is_on_the_lease_and_read_of_the_run_where_it_is_not(webhook: Webhook, store: DynamoStore, ministack: S3Server) -> None:

@@ -5,6 +5,8 @@ ask("heartbeat", heartbeat(8))            signed by attempt 2
 ask("heartbeat", heartbeat(8), attempt=1) by the attempt before, which has been fenced
 """
 
+import hashlib
+import hmac
 import json
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -21,6 +23,7 @@ from tests import builders as b
 MASTER = b"the master key of these tests"
 NEXT_MASTER = b"the one it is replaced by"
 NOW_S = b.T0_S + b.ATTEMPT_S + 500
+NOTICE_SECRET = "whsec-of-these-tests"
 SECRETS = {"HF_TOKEN": "hf-secret-value", "OTHER_TOKEN": "other-secret-value"}
 ATTEMPT = 2
 M = TypeVar("M", bound=BaseModel)
@@ -43,7 +46,8 @@ def stored(store: Store, of: RunRecord | None = None) -> RunRecord:
 
 
 def webhook(store: Store, *masters: bytes) -> WebhookContext:
-    return WebhookContext(store, masters or (MASTER,), secrets=SECRETS, bucket_url="file:///bucket")
+    notice_secrets = (NOTICE_SECRET, "the-one-before")
+    return WebhookContext(store, masters or (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", notice_secrets=notice_secrets)
 
 
 def heartbeat(seq: int, **changes: object) -> Heartbeat:
@@ -80,6 +84,29 @@ def ask(
 
 def canary(nonce: str = "n0nce", *, master: bytes = MASTER) -> Request:
     return ask("canary", Nonce(nonce=nonce), path="/v1/canary", signer=("canary", 1), master=master)
+
+
+def notice(secret: str = NOTICE_SECRET, *, at_s: int = NOW_S, **fields: object) -> Request:
+    """Return a notice of Vast.ai, as it sends them of lost bids."""
+    content = {
+        "event_id": "7e9a2c4e6f9e4a24a53b77c2d8e3f0aa",
+        "user_id": 4711,
+        "notif_type": "outbid",
+        "subject": "Your Interruptible Instance #20000001 Has Been Outbid",
+        "message": "Your instance will be stopped.",
+        "data": None,
+        "data_truncated": False,
+        "timestamp": at_s + 0.25,
+    } | fields
+    body = json.dumps(content).encode()
+    signature = hmac.new(secret.encode(), f"{at_s}.".encode() + body, hashlib.sha256).hexdigest()
+    headers = {
+        "x-vast-event-id": "7e9a2c4e6f9e4a24a53b77c2d8e3f0aa",
+        "x-vast-delivery-attempt": "1",
+        "x-vast-timestamp": str(at_s),
+        "x-vast-signature-256": f"sha256={signature}",
+    }
+    return Request("POST", "/v1/notices/vast", headers, body, NOW_S)
 
 
 def tampered(request: Request, **headers: str) -> Request:
@@ -182,5 +209,18 @@ CASES = [
     Case("a very long path", ask("heartbeat", heartbeat(8), path=f"/v1/runs/{'x' * 2000}/2/heartbeat"), 404, "nothing at this path"),
     Case("a heartbeat by GET", ask("heartbeat", method="GET"), 405, "needs POST"),
     Case("a bootstrap by POST", ask("bootstrap", b"{}", method="POST"), 405, "needs GET"),
+    Case("a notice about no machine of ours", notice(), 200, '"woken": 0'),
+    Case("a notice by the secret before", notice("the-one-before"), 200, '"woken": 0'),
+    Case("a notice by nobody's secret", notice("guessed"), 401, "signature of the notice is not valid"),
+    Case("a notice with another body than was signed", notice()._replace(body=b'{"event_id": "x"}'), 401, "signature of the notice"),
+    Case("a notice of another time than was signed", tampered(notice(), x_vast_timestamp=str(NOW_S - 1)), 401, "signature of the notice"),
+    Case("a notice without a signature", notice()._replace(headers={}), 401, "x-vast-signature-256"),
+    Case("a notice that is old", notice(at_s=NOW_S - 301), 401, "was signed 301 s ago"),
+    Case("a notice of tomorrow", notice(at_s=NOW_S + 86_400), 401, "300 s from now"),
+    Case("a notice with another id than its header", notice(event_id="another"), 422, "event_id"),
+    Case("a notice of no kind", notice(notif_type=None), 422, "notif_type"),
+    Case("a notice by GET", notice()._replace(method="GET"), 405, "notices need POST"),
+    Case("a notice by a key of ours", ask("heartbeat", heartbeat(8), path="/v1/notices/vast"), 401, "x-vast-signature-256"),
+    Case("a notice of another provider", notice()._replace(path="/v1/notices/runpod"), 404, "nothing at this path"),
     Case("health by POST", Request("POST", "/healthz", {}, b"", NOW_S), 405, "needs GET"),
 ]

@@ -224,7 +224,10 @@ def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training
 
 
 def without_instances(response: Response) -> Response:
-    return replace(response, body=json.dumps({"success": True, "instances": [], "total_instances": 0, "next_token": None}).encode())
+    return replace(
+        response,
+        body=json.dumps({"success": True, "instances": [], "instances_found": 0, "total_instances": 0, "next_token": None}).encode(),
+    )
 
 
 def cut(response: Response) -> Response:

@@ -102,6 +102,7 @@ class Ask:
             "geolocation": host.place,
             "hosting_type": 1,
             "external": False,
+            "score": host.reliability / base_usd,
         }
 
 
@@ -122,5 +123,11 @@ def asks(hosts: tuple[Host, ...]) -> list[Ask]:
 
 
 def fits(row: Json, filters: Json) -> bool:
-    """Return whether the row meets all conditions, such as {"num_gpus": {"in": [1, 2]}}."""
-    return all(_OPERATORS[name](row[field], value) for field, wanted in filters.items() for name, value in wanted.items())
+    """Return whether the row meets all conditions, such as {"num_gpus": {"in": [1, 2]}}. A number may be given as text."""
+    return all(
+        _OPERATORS[name](row[field], _like(row[field], value)) for field, wanted in filters.items() for name, value in wanted.items()
+    )
+
+
+def _like(value: Any, wanted: Any) -> Any:
+    return float(wanted) if isinstance(wanted, str) and isinstance(value, int | float) else wanted

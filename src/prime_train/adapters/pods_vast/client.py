@@ -11,7 +11,7 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_vast import errors
-from prime_train.adapters.pods_vast.models import Charge, Created, Rented, Total, User
+from prime_train.adapters.pods_vast.models import Charge, Counts, Created, Rented, User
 from prime_train.adapters.pods_vast.pace import Kind, Pace
 from prime_train.adapters.pods_vast.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
@@ -124,12 +124,15 @@ class VastClient(RentalClient[Rented]):
         found: dict[str, Rented] = {}
         total = 0
         for answer in self._pages(LIST, parameters):
-            for item in _items(answer, "instances"):
+            items, counts = _items(answer, "instances"), parsed(Counts, answer.content(), answer.what)
+            if len(items) != counts.instances_found:
+                raise _incomplete(len(items), counts.instances_found)
+            for item in items:
                 rented = parsed(Rented, item, answer.what)
                 found[rented.pod_id] = rented
-            total = parsed(Total, answer.content(), answer.what).total_instances
+            total = counts.total_instances
         if len(found) < total:
-            raise TemporaryError(f"GET {LIST}: the list is incomplete: it has {len(found)} instances, and counts {total}")
+            raise _incomplete(len(found), total)
         return list(found.values())
 
     def _pages(self, path: str, parameters: Parameters) -> Iterator[Answer]:
@@ -188,6 +191,10 @@ def _next_token(answer: Answer) -> str:
             return token
         case _:
             raise _unreadable(answer, "word on the next page")
+
+
+def _incomplete(there: int, counted: int) -> TemporaryError:
+    return TemporaryError(f"GET {LIST}: the list is incomplete: it has {there} instances, and counts {counted}")
 
 
 def _unreadable(answer: Answer, what: str) -> TemporaryError:

@@ -67,8 +67,10 @@ def create_refusal(answer: Answer) -> ExternalError:
     left = _instance_in(answer)
     if left:
         return LeftStopped(answered(answer, reason), left)
-    if answer.status >= 500 or answer.status == TOO_MANY or answer.status in ADVICE or not reason:
-        return refusal(answer) if not answer.is_ok else TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no instance")
+    if answer.status >= 500 or answer.status == TOO_MANY or answer.status in ADVICE or 300 <= answer.status < 400:
+        return refusal(answer)
+    if not reason:
+        return TemporaryError(f"{answered(answer)}, and the answer cannot be parsed: it has neither an instance nor a reason")
     if _TAKEN.search(reason):
         return NoCapacity(answered(answer, reason))
     if _FUNDS.search(reason):

@@ -86,9 +86,10 @@ class Rented(Part):
         return None
 
 
-class Total(Part):
-    """How many instances all pages of a list have together."""
+class Counts(Part):
+    """How many instances this page of a list has, and all of its pages together."""
 
+    instances_found: int = Field(ge=0, le=10**6, strict=True)
     total_instances: int = Field(ge=0, le=10**6, strict=True)
 
 

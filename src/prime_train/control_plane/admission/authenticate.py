@@ -12,6 +12,7 @@ from functools import lru_cache
 from prime_train import __version__
 from prime_train.control_plane.admission.calls import CANARY, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.admission.notices import VAST_PATH, NoticeCall, read_notice
 from prime_train.control_plane.admission.responses import refuse, too_large
 from prime_train.core.access.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
 from prime_train.core.keys import is_identity, is_run_id
@@ -29,7 +30,7 @@ HEALTH_PATH = "/healthz"
 RUN_PATH = "/v1/runs/"
 
 
-def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | StoreCall:
+def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | StoreCall | NoticeCall:
     """Return the target of an authenticated request, or a refusal; for the health path, the health response."""
     if len(request.body) > body_bytes_max(request.path):
         return too_large(request.now_s, request.path)
@@ -37,6 +38,8 @@ def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | Stor
         return _health(request)
     if request.path.startswith(STORE_PATH):
         return _operator(keyring, request)
+    if request.path == VAST_PATH:
+        return read_notice(keyring, request)
     place = _place(request.path) if len(request.path) <= PATH_CHARS_MAX else None
     if place is None:
         return refuse(404, "there is nothing at this path", request.now_s)

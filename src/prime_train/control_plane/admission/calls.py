@@ -8,7 +8,7 @@ CANARY = "canary"
 
 
 class Request(NamedTuple):
-    """A request. `headers`: the two of the signature, in lower case. `path` has no query. `now_s`: the server's clock."""
+    """A request. `headers`: those of signatures, in lower case. `path` has no query. `now_s`: the server's clock."""
 
     method: str
     path: str

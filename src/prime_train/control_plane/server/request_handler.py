@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from prime_train.control_plane.admission import notices
 from prime_train.control_plane.admission.responses import unavailable
 from prime_train.control_plane.server.body import BodyReader, Overloaded, Receive, Scope
 from prime_train.control_plane.server.group_commit import GroupCommit
@@ -29,7 +30,7 @@ SLOW_WAITING_MAX = 256
 SIGNED = "prime_train.signed"
 """An extension of the ASGI scope: the function to call once a request has a valid signature."""
 
-_SIGNED_BY = {TIMESTAMP_HEADER.encode(): TIMESTAMP_HEADER, SIGNATURE_HEADER.encode(): SIGNATURE_HEADER}
+_SIGNED_BY = {name.encode(): name for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER, *notices.HEADERS)}
 _CLOSE = (("connection", "close"),)
 
 log = logging.getLogger(__name__)

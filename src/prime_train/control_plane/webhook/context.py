@@ -8,6 +8,7 @@ from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Secrets, Store
 
+NOTICED_MAX = 10_000
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
 
 
@@ -38,18 +39,30 @@ class WebhookContext(Keyring):
         public_url: str = "",
         watches: bool = False,
         run_secrets: tuple[str, ...] = DEFAULT,
+        notice_secrets: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(masters)
+        super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
         self._paces: dict[str, int] = {}
+        self._noticed: dict[str, None] = {}
 
     @property
     def issues_credentials_at_start(self) -> bool:
         """Return whether an attempt starts with temporary keys: they can be issued, and `bucket_keys` has no permanent ones. Whether it
         gets new ones later does not depend on this."""
         return self.issue_credentials is not None and not KEYS.issubset(self.bucket_keys)
+
+    def is_noticed(self, event: str) -> bool:
+        """Return whether the notice with this id was acted upon before; providers send one again until it is accepted."""
+        return event in self._noticed
+
+    def notice(self, event: str) -> None:
+        """Record that the notice was acted upon."""
+        if len(self._noticed) >= NOTICED_MAX:
+            self._noticed.clear()
+        self._noticed[event] = None
 
     def pace_s(self, run_id: str) -> int:
         """Return the seconds between heartbeats from the run's spec; cached, because they never change."""

@@ -1,5 +1,6 @@
 """Turns a request into a response: `admit`, `read`, the store, `answer`."""
 
+import json
 from collections.abc import Sequence
 from typing import TypeGuard
 
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 from prime_train import __version__
 from prime_train.control_plane.admission.authenticate import admit
 from prime_train.control_plane.admission.calls import Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
@@ -18,7 +20,7 @@ from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
-from prime_train.core.run import Run
+from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys
 from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
@@ -33,7 +35,7 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
     return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
-def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall, request: Request) -> Response:
+def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | NoticeCall, request: Request) -> Response:
     """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
     return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
@@ -54,6 +56,8 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
             case CanaryCall(nonce):
                 webhook.store.watch()
                 return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
+            case NoticeCall():
+                return _look(webhook, call, now_s)
             case StoreCall(name, body):
                 return _store(webhook, name, body, now_s)
     except ExternalError as error:
@@ -97,6 +101,23 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         return Response(200, store_calls.carry_out(webhook.store, name, body), wakes=name in WAKING)
     except ValidationError as error:
         return refuse(422, describe(error), now_s)
+
+
+def _look(webhook: WebhookContext, notice: NoticeCall, now_s: int) -> Response:
+    """Make the run due whose machine the notice is about; if it names none, every run with a machine of that provider."""
+    woken: list[str] = []
+    if notice.wakes and not webhook.is_noticed(notice.event):
+        woken = [run.run_id for run in webhook.store.list_runs() if any(_is_about(notice, attempt) for attempt in run.attempts)]
+        for run_id in woken:
+            webhook.store.wake(run_id, now_s)
+        webhook.notice(notice.event)
+    return Response(200, json.dumps({"woken": len(woken)}).encode(), wakes=bool(woken))
+
+
+def _is_about(notice: NoticeCall, attempt: Attempt) -> bool:
+    if attempt.ended_s is not None or attempt.offer.provider != notice.provider or attempt.pod_id is None:
+        return False
+    return not notice.pod_id or attempt.pod_id == f"{notice.provider}/{notice.pod_id}"
 
 
 def _operators(webhook: WebhookContext) -> PodKeys | None:

@@ -31,7 +31,7 @@ from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
-from prime_train.core.registry.providers import LOCAL, PROVIDERS
+from prime_train.core.registry.providers import LOCAL, PROVIDERS, notice_secrets
 from prime_train.core.run import Run
 from prime_train.ports import Bucket, ExternalError, NoTracker, Store, Tracker, Watched
 
@@ -244,6 +244,7 @@ class Home:
             providers=default_providers(self.environment),
             public_url=public_url,
             watches=watches,
+            notice_secrets=notice_secrets(self.environment),
         )
 
     def catch_up(self) -> None:

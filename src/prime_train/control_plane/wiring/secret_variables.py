@@ -12,7 +12,7 @@ from prime_train.control_plane.wiring.github_auth import TOKEN as GITHUB_TOKEN
 from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.notifiers import ALERT_URL
 from prime_train.core.access.run_secrets import DEFAULT, for_runs
-from prime_train.core.registry.providers import credentials
+from prime_train.core.registry.providers import credentials, notice_variables
 
 _BUCKET = ("AWS_SESSION_TOKEN", *dict.fromkeys(place.keys[1] for place in PLACES.values()))
 
@@ -20,7 +20,18 @@ _BUCKET = ("AWS_SESSION_TOKEN", *dict.fromkeys(place.keys[1] for place in PLACES
 def secret_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the variables that are secret if they are set, among them those that runs may receive. Raises UsageError if the
     operator's list of these is not valid."""
-    own = (MASTER, ALERT_URL, SLACK_TOKEN, WEBHOOK, WEBHOOK_TOO, GITHUB_TOKEN, APP_KEY, WANDB_KEY, *sorted(credentials()))
+    own = (
+        MASTER,
+        ALERT_URL,
+        SLACK_TOKEN,
+        WEBHOOK,
+        WEBHOOK_TOO,
+        GITHUB_TOKEN,
+        APP_KEY,
+        WANDB_KEY,
+        *sorted(credentials()),
+        *notice_variables(),
+    )
     # A glob without a letter allows nearly every variable; most of these, such as CI=true, are no secrets.
     named = [pattern for pattern in listed(environment) if any(char.isalpha() for char in pattern)]
     return tuple(dict.fromkeys((*own, *_BUCKET, *(POD_PREFIX + name for name in _BUCKET), *DEFAULT, *for_runs(environment, named))))

@@ -107,6 +107,8 @@ class ProviderKind:
     """The address of its documentation."""
     image_forms: tuple[ImageForm, ...] = ()
     """The forms of `hardware.image` that it takes."""
+    notice_secret: str = ""
+    """The environment variable with the secret with which it signs its notices; empty: it sends none."""
     image_advice: str = "it does not start machines from an image that a config names; delete this key"
     """Why it takes no other forms, and after a semicolon what to do instead."""
 

@@ -1,6 +1,6 @@
 """The providers of machines: one row each, and one package below `prime_train.adapters` that implements it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from prime_train.core.registry.definitions import ImageForm, ProviderKind
@@ -71,6 +71,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         credentials=("VAST_API_KEY",),
         advice="set VAST_API_KEY",
         documentation="https://docs.vast.ai",
+        notice_secret="PRIME_TRAIN_VAST_WEBHOOK_SECRET",
         image_forms=(ImageForm.REFERENCE,),
         image_advice="machines of Vast.ai start only from an image in a registry; write registry/name@sha256:DIGEST",
     ),
@@ -105,6 +106,17 @@ def is_own_machine(providers: Sequence[str]) -> bool:
 def credentials() -> frozenset[str]:
     """Return the names of the variables with any provider's credentials. Runs never get them."""
     return frozenset(name for row in PROVIDERS.values() for name in row.credentials)
+
+
+def notice_variables() -> tuple[str, ...]:
+    """Return the names of the variables with the secrets of providers' notices. Runs never get them."""
+    return tuple(row.notice_secret for row in PROVIDERS.values() if row.notice_secret)
+
+
+def notice_secrets(values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets with which notices may be signed: each variable may have several, separated by commas, while one replaces
+    another."""
+    return tuple(secret.strip() for name in notice_variables() for secret in values.get(name, "").split(",") if secret.strip())
 
 
 def advice_for(provider: str) -> str:
