@@ -28,8 +28,8 @@ MULTIPLIERS = 96
 def least_usd(trace: Trace, *, moves: bool = True) -> float:
     """Return a lower bound of the cost of the job. Without `moves`, a machine that was rented is kept until it is lost or the job is done."""
     moments = np.array(_moments(trace))
-    rentals = [_Rentals(trace, market, moments) for market in trace.markets]
     multipliers = _multipliers(trace)
+    rentals = [_Rentals(trace, market, moments, multipliers) for market in trace.markets]
     hulls = np.full((len(moments), len(multipliers)), math.inf)
     hulls[0] = 0.0
     none_in_stock = ~np.array([[market.in_stock(at_min) for market in trace.markets] for at_min in moments]).any(axis=1)
@@ -37,36 +37,54 @@ def least_usd(trace: Trace, *, moves: bool = True) -> float:
         if none_in_stock[to - 1]:
             hulls[to] = hulls[to - 1]
         for each in rentals:
-            hulls[to] = np.minimum(hulls[to], each.least(hulls, to, multipliers, moves))
-    return min(each.least_to_the_end(hulls, multipliers, trace.job.work_min) for each in rentals)
+            hulls[to] = np.minimum(hulls[to], each.least(hulls, to, moves))
+    return min(each.least_to_the_end(hulls, trace.job.work_min) for each in rentals)
 
 
 class _Rentals:
     """The rentals of machines of one market that begin at each moment."""
 
-    def __init__(self, trace: Trace, market: Market, moments: _Array) -> None:
-        self._moments = moments
+    def __init__(self, trace: Trace, market: Market, moments: _Array, multipliers: _Array) -> None:
+        self._moments, self._multipliers = moments, multipliers
         self._usd_per_min = np.array([_usd_per_min(market, at_min) for at_min in moments])
         self._lost_min = np.array([market.lost_min(at_min) for at_min in moments])
         self._speed = trace.speed(market)
         self._idle_min = trace.start_min(market) + trace.job.flush_min
         """Minutes without training: the start, and the last save."""
+        self._prices, self._price_of = np.unique(self._usd_per_min, return_inverse=True)
+        self._training = np.full((len(self._prices), len(multipliers)), math.inf)
+        """For each price, the least of (dollars - multiplier x work) of the rentals that have trained, less what they pay and do from the
+        start of the trace: so it stays the same until another is less."""
+        self._next = 0
+        """The first start that is not among them."""
 
-    def least(self, hulls: _Array, to: int, multipliers: _Array, moves: bool) -> _Array:
-        """Return the least of (dollars - multiplier x work) of paths whose last rental is one of these and ends at moment `to`."""
+    def least(self, hulls: _Array, to: int, moves: bool) -> _Array:
+        """Return the least of (dollars - multiplier x work) of paths whose last rental is one of these and ends at moment `to`; to be asked
+        for each moment in turn."""
         to_min = self._moments[to]
-        first = int(np.searchsorted(self._lost_min, to_min))
-        last = to if moves else int(np.searchsorted(self._lost_min, to_min, side="right"))
-        starts = np.arange(first, min(to, last))
-        starts = starts[np.isfinite(self._usd_per_min[starts])]
-        if not starts.size:
-            return np.full(len(multipliers), math.inf)
-        minutes = to_min - self._moments[starts]
-        work = np.maximum(0.0, minutes - self._idle_min) * self._speed
-        paths = hulls[starts] + (self._usd_per_min[starts] * minutes)[:, None] - work[:, None] * multipliers
-        return np.asarray(paths.min(axis=0))
+        while self._next < to and self._moments[self._next] + self._idle_min <= to_min:
+            self._has_trained(hulls, self._next)
+            self._next += 1
+        is_loss = self._lost_min[to - 1] == to_min
+        least = np.full(len(self._multipliers), math.inf)
+        if moves or is_loss:
+            rates = self._prices[:, None] - self._speed * self._multipliers
+            known = np.isfinite(self._prices)
+            least = (self._training[known] + rates[known] * to_min).min(axis=0, initial=math.inf)
+            for start in range(self._next, to):
+                least = np.minimum(least, hulls[start] + self._usd_per_min[start] * (to_min - self._moments[start]))
+        if is_loss:
+            self._training[:], self._next = math.inf, to
+        return np.asarray(least)
 
-    def least_to_the_end(self, hulls: _Array, multipliers: _Array, work_min: float) -> float:
+    def _has_trained(self, hulls: _Array, start: int) -> None:
+        usd_per_min, at_min = self._usd_per_min[start], self._moments[start]
+        if math.isfinite(usd_per_min):
+            path = hulls[start] - usd_per_min * at_min + self._speed * self._multipliers * (at_min + self._idle_min)
+            row = self._training[self._price_of[start]]
+            np.minimum(row, path, out=row)
+
+    def least_to_the_end(self, hulls: _Array, work_min: float) -> float:
         """Return the least cost of the job if its last rental is one of these."""
         starts = np.flatnonzero(np.isfinite(self._usd_per_min))
         most = np.clip((self._lost_min - self._moments - self._idle_min)[starts] * self._speed, 0.0, work_min)
@@ -76,8 +94,8 @@ class _Rentals:
             return math.inf
         usd_per_min = self._usd_per_min[starts][:, None]
         # Of the work, the last rental does between nothing and the most it can, whichever the multiplier makes cheaper.
-        last = np.minimum(0.0, (usd_per_min / self._speed - multipliers) * most[:, None])
-        return float((hulls[starts] + multipliers * work_min + usd_per_min * self._idle_min + last).max(axis=1).min())
+        last = np.minimum(0.0, (usd_per_min / self._speed - self._multipliers) * most[:, None])
+        return float((hulls[starts] + self._multipliers * work_min + usd_per_min * self._idle_min + last).max(axis=1).min())
 
 
 def _usd_per_min(market: Market, at_min: float) -> float:

@@ -15,10 +15,16 @@ class Turn:
 
     offer: Offer
     launched_min: float
+    heard_min: float
+    """When the machine has booted."""
+    resumed_min: float
+    """Work that was durable when it was rented."""
     first_step_min: float | None = None
     ended_min: float | None = None
     lost: bool = False
     """Whether it was taken away, rather than left."""
+    trained_min: float = 0.0
+    """Work that it did, durable or not."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Seen:
     offers: tuple[Offer, ...]
     turns: tuple[Turn, ...]
     left_min: float
-    """Minutes of work on the reference kind that are left."""
+    """Minutes of work on the reference kind that are left to train."""
 
 
 class Policy(Protocol):
@@ -84,7 +90,8 @@ class _Play:
     def _train(self, market: Market) -> None:
         """Rent a machine of this market and train there until the job is done, the machine is lost or the policy leaves it."""
         job, speed, launched_min = self._trace.job, self._trace.speed(market), self._at_min
-        held = Turn(replace(market.offer, usd_per_hour=market.price(launched_min)), launched_min)
+        rented, done_before_min = replace(market.offer, usd_per_hour=market.price(launched_min)), job.work_min - self._left_min
+        held = Turn(rented, launched_min, launched_min + market.boot_min, done_before_min)
         first_step_min = launched_min + self._trace.start_min(market)
         done_min, lost_min = first_step_min + self._left_min / speed + job.flush_min, market.lost_min(launched_min)
         training = replace(held, first_step_min=first_step_min)
@@ -98,8 +105,9 @@ class _Play:
             self._left_min = 0.0
         else:
             self._left_min -= (trained_min - job.flush_min) * speed
-        self._turns.append(replace(training if trained_min else held, ended_min=ended_min, lost=ended_min == lost_min))
-        self._usd += held.offer.usd_per_hour * (ended_min - launched_min) / 60
+        ended = replace(training if trained_min else held, ended_min=ended_min, lost=ended_min == lost_min, trained_min=trained_min * speed)
+        self._turns.append(ended)
+        self._usd += rented.usd_per_hour * (ended_min - launched_min) / 60
         self._at_min = ended_min
 
     def _leaves_min(self, training: Turn, before_min: float, speed: float) -> float:

@@ -38,6 +38,8 @@ JUMP_EVERY_H, JUMP, JUMP_DECAY_H = 60.0, (0.5, 2.5), 8.0
 """Jumps of the demand, such as a large customer's job: how often, how high in standard deviations, and how long they last."""
 REPRICE_SHARE = 0.08
 """A listed price is changed when it is off by that much: lists change a few times a day, not by cents."""
+PRICE_STEP = 0.02
+"""Prices are listed in steps of this share of the on-demand price, because they are round."""
 LOSS_EVERY_H = (4.0, 60.0)
 """Mean hours between two losses of a spot machine at ordinary demand, log-uniform: interruptible machines of marketplaces last for hours to
 days."""
@@ -192,7 +194,7 @@ def _listed(shares: list[float]) -> Iterator[float]:
     for share in shares:
         if abs(share / listed - 1) > REPRICE_SHARE:
             listed = share
-        yield listed
+        yield PRICE_STEP * round(listed / PRICE_STEP)
 
 
 def _stock(random: Random, mean_h: tuple[float, float], pressure: list[float]) -> tuple[bool, ...]:

@@ -61,6 +61,8 @@ class Quote:
     traffic_usd: float = 0.0
     deadline_h: float | None = None
     step_s: float | None = None
+    share: float | None = None
+    """The price of a spot machine as a share of the on-demand price; None: not known."""
 
     @property
     def is_late(self) -> bool:
@@ -189,6 +191,7 @@ class Market:
             traffic_usd,
             left_h if known and left_h is not None and expectation.hours > left_h else None,
             step.seconds if step is not None else None,
+            share,
         )
 
     def _traffic_usd(self, offer: Offer, course: Course, losses: float) -> float:

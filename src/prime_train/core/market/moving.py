@@ -1,0 +1,75 @@
+"""Whether a run that trains should leave its machine for one that is for rent now.
+
+Both ways are compared until the present machine is lost or the job is done, because from then on they are alike: what is left by then costs
+on either way what it costs on the best offer now. So a machine that is a little cheaper is worth a move only if the present one can be
+expected to last long enough to earn back what the move costs: the save and the stop of the present machine, during which it is still paid,
+and the start of the next one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prime_train.core.market.quotes import Market, Quote
+from prime_train.core.offers import Offer
+from prime_train.core.text.formatting import usd
+
+LEAVE_S = 120.0
+"""Seconds for which a machine is paid after the order to save and stop, until the provider has confirmed its end, without the save."""
+GAIN_SHARE = 0.5
+"""What a move must save beyond its own cost, as a share of that cost: an estimate may be wrong by so much."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A machine to move to. `stay_usd`: what the run is expected to cost to its end if it stays; `move_usd`: if it moves, of which
+    `cost_usd` are the move's own."""
+
+    quote: Quote
+    stay_usd: float
+    move_usd: float
+    cost_usd: float
+
+    @property
+    def saves_usd(self) -> float:
+        return self.stay_usd - self.move_usd
+
+    @property
+    def pays(self) -> bool:
+        """Return whether the move saves more than it may be wrong by."""
+        return self.saves_usd > self.cost_usd * GAIN_SHARE
+
+    @property
+    def why(self) -> str:
+        """Return the figures in words."""
+        offer = self.quote.offer
+        return (
+            f"{usd(self.stay_usd)} are expected to the end here, {usd(self.move_usd)} on {offer.gpu or 'a machine'} at "
+            f"{usd(offer.usd_per_hour)}/h from {offer.provider}, of which {usd(self.cost_usd)} are the move itself"
+        )
+
+
+def move_to(market: Market, held: Offer, best: Quote, *, among: Sequence[Offer] = ()) -> Move:
+    """Return what a move from a machine that was rented as `held` to the best offer would save. `market`: the work that is left at this
+    moment; `among`: all offers, from which the price level of a spot machine is told."""
+    here = market.quotes([held], among=[*among, held])[0]
+    course = market.course(held, here.share)
+    leave_h = course.upload_h + LEAVE_S / 3600
+    leave_usd, start_usd = leave_h * held.usd_per_hour, best.start_h * best.offer.usd_per_hour
+    if not math.isfinite(best.usd):
+        return Move(best, here.usd, best.usd, leave_usd + start_usd)
+    rate, whole_h = max(course.losses_per_h, 1e-9), course.work_h + course.upload_h
+    lost = -math.expm1(-rate * whole_h)
+    left_share = 1.0 - _durable_h(rate, course.work_h, course.interval_h, course.upload_h) / course.work_h if course.work_h > 0 else 0.0
+    again_usd = lost * (start_usd + course.detection_h * best.offer.usd_per_hour) + left_share * (best.usd - start_usd)
+    return Move(best, lost / rate * held.usd_per_hour + again_usd, best.usd + leave_usd, leave_usd + start_usd)
+
+
+def _durable_h(rate: float, work_h: float, interval_h: float, upload_h: float) -> float:
+    """Return the expected hours of training that are durable when the machine is lost or has done all."""
+    if interval_h <= 0 or interval_h >= work_h:
+        return work_h * math.exp(-rate * (work_h + upload_h))
+    saves, last_h = divmod(work_h, interval_h)
+    ratio = math.exp(-rate * interval_h)
+    whole = interval_h * math.exp(-rate * upload_h) * ratio * -math.expm1(-rate * interval_h * saves) / -math.expm1(-rate * interval_h)
+    return whole + last_h * math.exp(-rate * (work_h + upload_h))
