@@ -8,10 +8,10 @@ A path is a sequence of rentals, each from one moment of the trace to a later on
 or a loss changes something: between them the cost is linear in the moment of a change of machines, so it is least at an end. A change may
 happen just before or just after such a moment, so the better price of the two counts, and stock on either side is stock.
 
-Of all paths to a moment, what matters is the work they have done and the dollars they have cost. Dynamic programming over the moments finds,
-for each of many prices of work, the least of (dollars - price x work): together they are the lower convex hull of all paths to that moment,
-which lies below each of them. The last rental, which ends with the job, is added to that hull. So the result is at most the cost of the best
-path (by Lagrange duality, with the prices of work as multipliers), and a policy can only look worse by it than it is.
+Of all paths to a moment, what matters is the work they have done and the dollars they have cost. Dynamic programming over the moments
+finds, for each of many prices of work, the least of (dollars - price x work): together they are the lower convex hull of all paths to that
+moment, which lies below each of them. The last rental, which ends with the job, is added to that hull. So the result is at most the cost of
+the best path (by Lagrange duality, with the prices of work as multipliers), and a policy can only look worse by it than it is.
 """
 
 import math
@@ -26,13 +26,14 @@ MULTIPLIERS = 96
 
 
 def least_usd(trace: Trace, *, moves: bool = True) -> float:
-    """Return a lower bound of the cost of the job. Without `moves`, a machine that was rented is kept until it is lost or the job is done."""
+    """Return a lower bound of the cost of the job. Without `moves`, a machine that was rented is kept until it is lost, or until the job is
+    done."""
     moments = np.array(_moments(trace))
     multipliers = _multipliers(trace)
     rentals = [_Rentals(trace, market, moments, multipliers) for market in trace.markets]
     hulls = np.full((len(moments), len(multipliers)), math.inf)
     hulls[0] = 0.0
-    none_in_stock = ~np.array([[market.in_stock(at_min) for market in trace.markets] for at_min in moments]).any(axis=1)
+    none_in_stock = [not any(market.in_stock(at_min) for market in trace.markets) for at_min in moments]
     for to in range(1, len(moments)):
         if none_in_stock[to - 1]:
             hulls[to] = hulls[to - 1]

@@ -55,7 +55,7 @@ class Informed:
         if not self._moves:
             return False
         best = self.choose(seen)
-        if best is None or best.offer_id == held.offer.offer_id and best.usd_per_hour >= held.offer.usd_per_hour:
+        if best is None or (best.offer_id == held.offer.offer_id and best.usd_per_hour >= held.offer.usd_per_hour):
             return False
         stay_usd = self._usd(seen, held.offer, 0.0)
         flush_usd = held.offer.usd_per_hour * self._trace.job.flush_min / 60
@@ -83,7 +83,9 @@ class Informed:
 
     def _mean_usd_per_work(self) -> float:
         steps = range(0, len(self._trace.markets[0].prices), 8)
-        best = [min((self._long_run_usd(market, step) for market in self._trace.markets if market.stock[step]), default=0.0) for step in steps]
+        best = [
+            min((self._long_run_usd(market, step) for market in self._trace.markets if market.stock[step]), default=0.0) for step in steps
+        ]
         known = [usd for usd in best if usd]
         return sum(known) / len(known)
 

@@ -154,7 +154,9 @@ def _markets(random: Random, count: int, demand: Mapping[str, list[float]], step
             if kind == REFERENCE or random.random() < LISTED:
                 yield _on_demand(random, Offer(provider, f"{provider}-{kind}", level[provider], False, kind, count, 1000), boot_min, steps)
             if provider != ON_DEMAND_ONLY and random.random() < LISTED:
-                yield _spot(random, Offer(provider, f"{provider}-{kind}-spot", level[provider], True, kind, count, 1000), boot_min, pressure)
+                yield _spot(
+                    random, Offer(provider, f"{provider}-{kind}-spot", level[provider], True, kind, count, 1000), boot_min, pressure
+                )
 
 
 def _on_demand(random: Random, offer: Offer, boot_min: Mapping[str, int], steps: int) -> Market:
@@ -211,7 +213,9 @@ def _stock(random: Random, mean_h: tuple[float, float], pressure: list[float]) -
 def _losses(random: Random, rates: list[float]) -> tuple[int, ...]:
     """Return the minutes of the losses, at most one in a step."""
     return tuple(
-        step * STEP_MIN + random.randrange(STEP_MIN) for step, rate in enumerate(rates) if random.random() < 1 - math.exp(-rate * STEP_MIN / 60)
+        step * STEP_MIN + random.randrange(STEP_MIN)
+        for step, rate in enumerate(rates)
+        if random.random() < 1 - math.exp(-rate * STEP_MIN / 60)
     )
 
 

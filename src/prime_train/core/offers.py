@@ -145,9 +145,9 @@ def rank(
 
     `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines at present) come last but are
     kept: if nothing else is left, an offer that failed once is better than none. Offers on which the run would not end by its deadline come
-    after those on which it would. `avoided` offers (recently preempted) come after others of the same GPU kind and market only, because a
-    more expensive market is not worth avoiding one preemption. What `market` knows to have failed for other runs comes last as well. With
-    `on_demand`, spot offers are left out if another one fits.
+    after those on which it would. For `avoided` offers (recently preempted) more losses are expected; without `market`, they come after
+    others of the same GPU kind and market only, because a more expensive market is not worth avoiding one preemption. What `market` knows
+    to have failed for other runs comes last as well. With `on_demand`, spot offers are left out if another one fits.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and any(why is None and not offer.spot for offer, why in reasons):
@@ -163,24 +163,14 @@ def rank(
 
         return Ranking(tuple(sorted(able, key=by_kind)), left_out)
     comes_first = {} if market.can_compare(able) else kinds
-    quotes = market.quotes(able, among=offers)
+    quotes = market.quotes(able, among=offers, avoided=avoided)
     exclusions = market.seen.reputation.against_each(able, hardware.image)
-
-    def rung(quote: "Quote") -> tuple[object, ...]:
-        return (kinds.get(quote.offer.gpu, 0), quote.offer.spot, quote.is_late)
-
-    most: dict[tuple[object, ...], float] = {}
-    for quote in quotes:
-        if quote.offer.offer_id not in avoided:
-            most[rung(quote)] = max(most.get(rung(quote), 0.0), quote.usd)
 
     def by_usd(quote: "Quote") -> tuple[object, ...]:
         offer = quote.offer
-        is_avoided = offer.offer_id in avoided
-        usd = max(quote.usd, most.get(rung(quote), 0.0)) if is_avoided else quote.usd
         refused = (offer.provider in closed, offer.offer_id in excluded, offer in exclusions)
         place = comes_first.get(offer.gpu, 0)
-        return (*refused, quote.is_late, place, usd, is_avoided, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
+        return (*refused, quote.is_late, place, quote.usd, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
 
     quotes.sort(key=by_usd)
     return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis, exclusions)

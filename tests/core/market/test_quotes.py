@@ -78,9 +78,11 @@ def test_what_failed_or_is_closed_comes_after_all_others_whatever_it_costs() -> 
     assert order(replace(cheap, provider="runpod"), STEADY, closed={"runpod"}) == ["steady", "cheap"]
 
 
-def test_a_machine_preempted_recently_comes_after_the_others_of_its_kind_and_market_only() -> None:
-    cheap, dear = replace(SPOT, offer_id="cheap", usd_per_hour=1.5), replace(SPOT, offer_id="dear", usd_per_hour=2.2)
-    assert order(cheap, SPOT, dear, replace(STEADY, usd_per_hour=9.0), avoided={"cheap"}) == ["spot", "dear", "cheap", "steady"]
+def test_more_losses_are_expected_where_a_machine_was_preempted_recently_but_a_much_cheaper_one_is_still_first() -> None:
+    like, dear = replace(SPOT, offer_id="like", usd_per_hour=SPOT.usd_per_hour * 0.99), replace(SPOT, offer_id="dear", usd_per_hour=2.2)
+    assert order(like, SPOT, dear, avoided={"like"}) == ["spot", "like", "dear"]
+    usual, avoided = ranked(SPOT, dear).quotes[0], ranked(SPOT, dear, avoided={"spot"}).quotes[0]
+    assert avoided.losses_per_h == pytest.approx(2 * usual.losses_per_h)
 
 
 def test_a_spot_price_close_to_on_demand_promises_fewer_losses() -> None:

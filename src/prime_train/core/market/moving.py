@@ -16,7 +16,7 @@ from prime_train.core.text.formatting import usd
 
 LEAVE_S = 120.0
 """Seconds for which a machine is paid after the order to save and stop, until the provider has confirmed its end, without the save."""
-GAIN_SHARE = 0.5
+GAIN_SHARE = 1.0
 """What a move must save beyond its own cost, as a share of that cost: an estimate may be wrong by so much."""
 
 

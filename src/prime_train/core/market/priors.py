@@ -16,6 +16,8 @@ LEAST_CONTROLLED_EVERY_H = 240.0
 SPOT_LOSS_EVERY_H = (6.0, 24.0)
 """Hours between two losses of a spot machine whose price is at most `CHEAP_SHARE` of the on-demand price, and of one that costs as much as
 on-demand. Assumptions: no provider of GPUs publishes such figures."""
+LOSSES_FACTOR_AFTER_LOSS = 2.0
+"""How many times as many losses are expected on an offer in the hour after one of its machines was preempted: demand lasts for hours."""
 CHEAP_SHARE = 0.3
 USUAL_SHARE = 0.65
 """The price level that is assumed if no such machine is for rent on demand: 12 hours between losses."""

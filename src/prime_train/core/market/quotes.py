@@ -1,7 +1,7 @@
 """Quotes: what the rest of a run is expected to cost on each offer, and why."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prime_train.core.market import priors
@@ -108,10 +108,11 @@ class Market:
     seen: Observations = NOTHING_SEEN
     has_store: bool = True
 
-    def quotes(self, offers: Sequence[Offer], *, among: Sequence[Offer] = ()) -> list[Quote]:
+    def quotes(self, offers: Sequence[Offer], *, among: Sequence[Offer] = (), avoided: Collection[str] = ()) -> list[Quote]:
         """Return a quote for each offer, in the same order. The price level of a spot machine is that among the offers `among`, or else
-        among `offers`."""
-        return [self.quote(offer, share) for offer, share in zip(offers, self.shares(offers, among=among), strict=True)]
+        among `offers`. `avoided`: offers of which a machine was preempted within the last hour, by id."""
+        shares = self.shares(offers, among=among)
+        return [self.quote(offer, share, is_avoided=offer.offer_id in avoided) for offer, share in zip(offers, shares, strict=True)]
 
     def shares(self, offers: Sequence[Offer], *, among: Sequence[Offer] = ()) -> list[float | None]:
         """Return the price of each spot offer as a share of the lowest on-demand price for such a machine; None: on-demand, or not known.
@@ -140,8 +141,8 @@ class Market:
         prior_h = priors.loss_every_h(offer.provider, spot=offer.spot, share=share)
         return self.seen.losses_of(offer.provider, spot=offer.spot).per_h(prior_h)
 
-    def course(self, offer: Offer, share: float | None = None) -> Course:
-        """Return how the run would go on machines like this offer."""
+    def course(self, offer: Offer, share: float | None = None, *, is_avoided: bool = False) -> Course:
+        """Return how the run would go on machines like this offer. `is_avoided`: one of them was preempted within the last hour."""
         work, step = self.work, self.work.step_time(offer)
         boot_s, setup_s, resume_s = self._start_times(offer)
         interval_s = work.interval_s
@@ -149,7 +150,7 @@ class Market:
             interval_s = work.interval_steps * step.seconds
         return Course(
             self._work_h(offer),
-            self.losses_per_h(offer, share),
+            self.losses_per_h(offer, share) * (priors.LOSSES_FACTOR_AFTER_LOSS if is_avoided else 1.0),
             start_h=(boot_s + (resume_s if work.resumes else setup_s)) / 3600,
             restart_h=(boot_s + resume_s) / 3600,
             detection_h=self.seen.detection.mean_s(priors.DETECTION_S) / 3600,
@@ -171,9 +172,10 @@ class Market:
             return known_h
         return priors.WORK_H if self.work.hours is None else self.work.hours
 
-    def quote(self, offer: Offer, share: float | None = None) -> Quote:
-        """Return the quote for an offer whose price is that share of the on-demand price."""
-        course, step = self.course(offer, share), self.work.step_time(offer)
+    def quote(self, offer: Offer, share: float | None = None, *, is_avoided: bool = False) -> Quote:
+        """Return the quote for an offer whose price is that share of the on-demand price. `is_avoided`: a machine of this offer was
+        preempted within the last hour."""
+        course, step = self.course(offer, share, is_avoided=is_avoided), self.work.step_time(offer)
         expectation = expected(course)
         traffic_usd = self._traffic_usd(offer, course, expectation.losses)
         known = self.work.hours_on(offer) is not None
