@@ -42,6 +42,7 @@ def test_a_machine_of_another_size_that_takes_over_gets_its_own_variant() -> Non
     assert (first.trainer.command, first.trainer.workers, first.hardware.count) == ("train.py --batch 32", 2, 2)
     for pod in w.pods.real.list():
         w.pods.real.preempt(pod.pod_id)
+    w.pods.real.set_stock("large", 0)  # whoever took the machine has it
     w.after(60).settle()
     assert w.run().state is RunState.BOOTING
     second = job_of(w, 2).spec
