@@ -146,7 +146,8 @@ class Agent:
             work=self._place.work,
             stage=self._place.stage,
             known=job.resume,
-            clock=self._files_s,
+            clock=self._wall_s,
+            files_s=self._files_s,
             monotonic_s=self._context.clock.monotonic_s,
         )
 
@@ -356,7 +357,10 @@ class Agent:
     def _files_s(self) -> int:
         """Return the time in seconds with which the modification times of files are compared. Once no process can write any more, it is far
         ahead of the clock, so that every file counts as old enough to be complete."""
-        return int(self._context.clock.wall_s()) + self._ahead_s
+        return self._wall_s() + self._ahead_s
+
+    def _wall_s(self) -> int:
+        return int(self._context.clock.wall_s())
 
     def _scan(self) -> v.Event:
         begun_s = self._context.clock.monotonic_s()
@@ -391,7 +395,7 @@ class Agent:
         for older in [other for other in self._manifests if other < step_]:
             del self._manifests[older]
         if manifest is not None and not self._leaving.is_set():
-            self._uploader.committed(manifest, self._files_s())
+            self._uploader.committed(manifest, self._wall_s())
         return v.Settled()
 
     def _free_disk_space(self, committed_step: int, made_step: int) -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -66,6 +67,8 @@ def test_without_a_sentinel_the_last_checkpoint_needs_no_time_to_settle_once_the
     with attempt(tmp_path, wanted) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
         assert steps_in_bucket(here) == [20] == [commit.step for commit in here.plane.commits]
+        # The manifest tells when it was made, not the time with which the files were compared.
+        assert read_manifest_of(here, 20).created_s <= time.time()
 
 
 def test_a_second_attempt_restores_and_goes_on_with_the_next_step(tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ class Uploader:
     """The uploads of one attempt.
 
     `work` is the working tree. `stage` is a folder outside it, on the same file system if hard links are to work. `known` is the checkpoint
-    that the attempt resumed from. One thread may `upload` while another calls the other methods.
+    that the attempt resumed from. `files_s`: the time with which the modification times of files are compared, if it is not that of
+    `clock`. One thread may `upload` while another calls the other methods.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Uploader:
         clock: Callable[[], int],
         monotonic_s: Callable[[], float],
         identity: str = "",
+        files_s: Callable[[], int] | None = None,
     ) -> None:
         self._bucket = bucket
         self._spec = spec
@@ -84,7 +86,7 @@ class Uploader:
         self._was_there = False
         self._known = known
         self._known_read = known is None
-        self._clock = clock
+        self._clock, self._files_s = clock, files_s or clock
         self._blobs = Blobs(bucket, run_id, clock)
         self._reader = Reader(bucket, run_id)
         limit = spec.checkpoints.upload_mb_per_s_max
@@ -206,7 +208,7 @@ class Uploader:
         self._trust_known()
         files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place)
         violation = violation_of(stage, files)
-        if violation or not self._trainer.is_complete(self._spec, files, self._clock()):
+        if violation or not self._trainer.is_complete(self._spec, files, self._files_s()):
             raise Vanished(f"{local.path.name} is no longer complete{f': {violation}' if violation else ''}")
         _check_names(local.step, files)
         self._blobs.see(self._reader.catalog())
