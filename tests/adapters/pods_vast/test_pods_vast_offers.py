@@ -11,10 +11,10 @@ from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.gpus import KindAndSocket
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 from tests.adapters.pods_vast.vast_pods import CREATE, HARDWARE, NAME, SEARCH, first, pods_of, raised, rent
 from tests.fakes.http import Response, Rewrite
-from tests.fakes.vast import EXAMPLES, FakeVast
+from tests.fakes.vast import EXAMPLES, FakeVast, refused
 
 DISK_GB = 54
 """50 GiB."""
@@ -276,6 +276,15 @@ def test_a_machine_that_was_taken_is_not_offered_again_and_others_are_looked_for
     assert offer.offer_id not in by_id(pods.offers(HARDWARE))
     assert len(fake.requests_to("POST", SEARCH)) == asked
     fake.advance(60)
+    assert offer.offer_id in by_id(pods.offers(HARDWARE))
+
+
+@pytest.mark.parametrize("why", ["Your account lacks credit; see the billing page.", "You have reached the limit of instances."])
+def test_a_refusal_of_the_account_leaves_the_machine_for_rent(fake: FakeVast, why: str) -> None:
+    pods = pods_of(fake)
+    offer = first(pods)
+    fake.fail(refused(400, "invalid_args", why), path=CREATE)
+    assert isinstance(raised(lambda: pods.create(NAME, offer, HARDWARE)), NoFunds | LimitReached)
     assert offer.offer_id in by_id(pods.offers(HARDWARE))
 
 

@@ -26,7 +26,7 @@ from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOf
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, Installer, NoCapacity, NoFunds, SshAddress, TemporaryError
+from prime_train.ports import ExternalError, Installer, LimitReached, NoCapacity, NoFunds, SshAddress, TemporaryError
 
 IMAGE = "vastai/base-image:@vastai-automatic-tag"
 """Vast.ai's own image with CUDA, in the version that suits the machine's driver. Hosts keep it, so that it starts quickly."""
@@ -78,7 +78,8 @@ class VastPods(RentalPods[Machine, Rented]):
         try:
             instance_id = self._client.create(machine.row.id, _order(name, machine, hardware))
         except (NoCapacity, NoFunds) as refusal:
-            self._searches.taken(machine.row.id)
+            if not isinstance(refusal, NoFunds | LimitReached):
+                self._searches.taken(machine.row.id)
             if isinstance(refusal, LeftStopped) or machine.bid_usd is not None:
                 self._clear(refusal, name)
             if not isinstance(refusal, MaybeOurFault):

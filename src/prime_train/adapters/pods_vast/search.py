@@ -52,7 +52,8 @@ class Searches:
             if known is not None and not self._is_old(known, now_s):
                 return known.left
             try:
-                self._found[key] = known = Found(now_s, self._asked(query))
+                known = Found(now_s, self._asked(query))
+                self._found = {each: found for each, found in self._found.items() if now_s - found.asked_s <= KEPT_S} | {key: known}
             except QuotaUsedUp:
                 if known is None or now_s - known.asked_s > KEPT_S:
                     raise
