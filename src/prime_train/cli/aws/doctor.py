@@ -27,7 +27,7 @@ def doctor(
     show_key: Annotated[bool, typer.Option("--show-key", help="Print only the master key.")] = False,
     as_json: AsJson = False,
 ) -> Exit:
-    """Check whether the providers of machines, and the control plane on AWS, work.
+    """Check the providers and the control plane on AWS.
 
     Asks each provider that is set up here for its offers, and looks at the stack, its secret and the providers in it, the webhook, the
     table, the watcher, W&B and the alarms. Rents and changes nothing.
