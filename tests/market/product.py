@@ -6,16 +6,14 @@ from random import Random
 
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
-from prime_train.core.decide.queued import wants_on_demand
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
-from prime_train.core.market.moving import move_to
 from prime_train.core.market.observations import observations
 from prime_train.core.market.of_run import market_of
 from prime_train.core.market.quotes import Market
 from prime_train.core.market.step_times import StepEstimate
 from prime_train.core.offers import Offer, Ranking, rank
-from prime_train.core.run import Attempt, Run, RunState
+from prime_train.core.run import Attempt, Lease, Run, RunState
 from prime_train.core.spec import RunSpec
 from tests import builders
 from tests.market.simulator import Seen, Turn
@@ -44,10 +42,12 @@ class Product:
     def leaves(self, seen: Seen, held: Turn) -> bool:
         if not self._moves:
             return False
-        run = self._run(seen, held)
-        market = self._market(run, seen)
-        quotes = self._ranking(run, seen, market).quotes
-        return bool(quotes) and move_to(market, held.offer, quotes[0], among=seen.offers).pays
+        run, now_s = self._run(seen, held), _s(seen.at_min)
+        lease = _lease(run, now_s)
+        if not d.may_move(run, lease, now_s):
+            return False
+        move = d.best_move(run, lease, seen.offers, self._market(run, seen), now_s)
+        return move is not None and move.pays
 
     def _market(self, run: Run, seen: Seen) -> Market:
         return market_of(run, observations([run], _s(seen.at_min)), _s(seen.at_min))
@@ -58,7 +58,7 @@ class Product:
             seen.offers,
             self._spec.hardware,
             avoided=d.avoided_offers(run, now_s),
-            on_demand=wants_on_demand(run, now_s),
+            on_demand=d.wants_on_demand(run, now_s),
             market=market,
         )
 
@@ -89,7 +89,7 @@ def _spec(trace: Trace) -> RunSpec:
     return builders.spec(
         name="market",
         trainer={"steps": math.ceil(trace.job.work_min)},
-        hardware={"gpus": sorted(trace.job.speeds), "count": offer.gpu_count, "disk_gib": 100},
+        hardware={"gpus": sorted(trace.job.speeds), "count": offer.gpu_count, "disk_gib": 100, "migrate": "auto"},
         budget={"usd": 1e6},
     )
 
@@ -106,7 +106,7 @@ def _attempt(number: int, turn: Turn, *, now_s: int | None = None, step: int | N
     ended_s = _s(turn.ended_min) if turn.ended_min is not None else None
     heard = turn.ended_min is None or turn.heard_min <= turn.ended_min
     lost = (Cause.PREEMPTED if turn.offer.spot else Cause.MACHINE_LOST) if heard else Cause.BOOT_LOST
-    cause = None if ended_s is None else lost if turn.lost else Cause.STOPPED_GRACEFULLY
+    cause = None if ended_s is None else lost if turn.lost else Cause.MOVED
     resumed = math.floor(turn.resumed_min)
     return Attempt(
         number,
@@ -123,6 +123,12 @@ def _attempt(number: int, turn: Turn, *, now_s: int | None = None, step: int | N
         ended_s=ended_s,
         cause=cause,
     )
+
+
+def _lease(run: Run, now_s: int) -> Lease:
+    attempt = run.attempts[-1]
+    heartbeat = builders.heartbeat(1, step=attempt.last_step)
+    return Lease(run.run_id, attempt.number, open=True, heartbeat_s=now_s, heartbeat=heartbeat)
 
 
 def _s(at_min: float) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
@@ -100,6 +101,15 @@ def used(w: Outside, share: float) -> None:
 
 def budget(w: Outside) -> None:
     used(w, 0.8)
+
+
+def cheaper(w: Outside) -> None:
+    """Let a cheaper machine be for rent after the run has trained for a while."""
+    offers = (b.offer("dear", usd_per_hour=6.0), b.offer("cheap", usd_per_hour=2.0))
+    w.pods.real = MemoryPods(offers=offers, stock={"cheap": 0}, clock=lambda: w.now_s)
+    w.trains().after(900).heartbeat(step=200)
+    w.pods.real.set_stock("cheap", 1)
+    w.sweep()
 
 
 def draining(w: Outside) -> None:
@@ -243,6 +253,12 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
         ("3 attempts in a row made no new checkpoint", "The last 3 attempts share: cause: trainer failed"),
     ),
     ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "The budget lasts for: ")),
+    (
+        "cheaper",
+        cheaper,
+        {"trainer": {"steps": 20_000}, "budget": {"usd": 500}},
+        ("a move to another machine would save $", "a machine at $2.00/h from local", "of which $", "hardware.migrate: auto", *MONEY),
+    ),
     (
         "draining",
         draining,

@@ -64,6 +64,7 @@ class Cause(StrEnum):
     DEADLINE = "deadline"
     BUDGET_SPENT = "budget_spent"
     STOPPED_GRACEFULLY = "stopped_gracefully"
+    MOVED = "moved"
     FENCED = "fenced"
     FINISHED = "finished"
 
@@ -186,6 +187,7 @@ POLICY: dict[Cause, Policy] = {
     Cause.DEADLINE: Policy(_NEVER, "deadline reached", "Set a later budget.deadline.", needs_person=True),
     Cause.BUDGET_SPENT: Policy(_NEVER, "budget spent", "Raise budget.usd.", needs_person=True),
     Cause.STOPPED_GRACEFULLY: Policy(_FREE, "flushed and stopped on request", ""),
+    Cause.MOVED: Policy(_FREE, "moved to a cheaper machine", "", by_itself="Nothing to do: it resumes on another machine."),
     Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
 }

@@ -120,6 +120,7 @@ class DrainReason(StrEnum):
     DEADLINE = "deadline"
     PREEMPTION = "preemption"
     FUNDS = "funds"
+    MOVE = "move"
 
 
 class DesiredState(StrEnum):

@@ -36,7 +36,7 @@ from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.requirements import parse_requirement
-from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Spot
+from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Migrate, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
@@ -334,6 +334,9 @@ class HardwareSpec(Part):
     that fit none are not rented."""
     spot: Spot = Spot.PREFER
     """prefer: spot or on-demand, whichever is expected to cost less to the end of the run; only: spot alone; never: on-demand alone."""
+    migrate: Migrate = Migrate.PROPOSE
+    """What happens while the run trains and a machine is for rent on which the rest is expected to cost less, the move included. propose:
+    people are told once, with the figures; auto: the run saves and moves there; never: nobody looks."""
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine in US dollars an hour."""
     disk_gib: IntegerGib = 10

@@ -12,6 +12,14 @@ class Spot(StrEnum):
     NEVER = "never"
 
 
+class Migrate(StrEnum):
+    """What is done while a run trains and a machine is for rent on which the rest of it is expected to cost less, the move included."""
+
+    PROPOSE = "propose"
+    AUTO = "auto"
+    NEVER = "never"
+
+
 class Compress(StrEnum):
     """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
 

@@ -141,6 +141,7 @@ _BY_KIND: dict[AlertKind, tuple[_FactsOf, ...]] = {
     AlertKind.LOST: (_loss, _advice, _evidence),
     AlertKind.STALLED: (_machine, _evidence),
     AlertKind.SILENT: (_machine,),
+    AlertKind.CHEAPER: (_machine, _money),
     AlertKind.BUDGET: (_money,),
     AlertKind.DRAINING: (_money,),
     AlertKind.UPLOADS: (_machine,),

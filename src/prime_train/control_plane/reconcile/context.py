@@ -59,6 +59,8 @@ class Context:
     """The time of this process's last refresh of each run's display, by run."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """The time of this process's last reading of the tracker for each healthy run, by run."""
+    looked: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """The time of this process's last look for a better machine for each run that trains, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
     seen: SeenMachines = field(default_factory=SeenMachines, repr=False, compare=False)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot, Step
 from prime_train.control_plane.reconcile.execute import carry_out
+from prime_train.control_plane.reconcile.moves import look_for_move
 from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
 from prime_train.core import decide as d
 from prime_train.core.funds import Funds
@@ -29,6 +30,7 @@ def reconcile(
         return Step(None, False)
     snapshot = snapshot if snapshot is not None else see(context, now_s)
     evidence = gather(context, record, snapshot, now_s)
+    move = look_for_move(context, record, snapshot.funds, now_s)
     if clock is not None and clock() - now_s > STEP_S_MAX:
         return Step(None, False)
     verdict: Verdict | None = None
@@ -36,7 +38,8 @@ def reconcile(
         record = replace(record, run=with_tracker_report(record.run, evidence))
         verdict = judge(record.run, evidence, now_s)
     lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
-    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=_paying(record.run, snapshot.funds))
+    funds = _paying(record.run, snapshot.funds)
+    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=funds, move=move)
     saved = carry_out(context, record, decision, now_s, wallets=snapshot.funds)
     if saved and not isinstance(decision, d.Wait):
         context.watched(run_id, type(decision).__name__, describe(decision))

@@ -110,7 +110,8 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
         next_check_s=now_s,
     )
     text = f"{policy.title}: {decision.detail}"
-    alert = alert_for(after, now_s, AlertKind.LOST, Severity.WARNING, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
+    severity = Severity.INFO if decision.cause is Cause.MOVED else Severity.WARNING
+    alert = alert_for(after, now_s, AlertKind.LOST, severity, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
     step = after.attempts[-1].last_step if after.attempts else 0
     return saved(
         after,

@@ -114,7 +114,7 @@ def request_evidence(run: Run, lease: Lease, decision: d.RequestEvidence, now_s:
 def drain(run: Run, lease: Lease, decision: d.Drain, now_s: int) -> Change:
     after = replace(move(run, Event.DRAIN), drain=decision.reason, drain_s=now_s, next_check_s=now_s + d.check_s(run))
     ordered = replace(lease, order=Order.DRAIN, order_reason=decision.reason.value, version=lease.version + 1)
-    severity = Severity.INFO if decision.reason is DrainReason.USER else Severity.WARNING
+    severity = Severity.INFO if decision.reason in (DrainReason.USER, DrainReason.MOVE) else Severity.WARNING
     alert = alert_for(after, now_s, AlertKind.DRAINING, severity, "saving and uploading, then stopping", decision.text)
     return saved(
         after,

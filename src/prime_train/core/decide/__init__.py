@@ -18,6 +18,7 @@ Money is checked in every state that costs money, before anything else about the
 from prime_train.core.decide.active import EVIDENCE_WAIT_S
 from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
 from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd, in_wallet
+from prime_train.core.decide.moving import best_move, may_move
 from prime_train.core.decide.next_check import (
     BACKOFF_FIRST_S,
     BACKOFF_S_MAX,
@@ -103,6 +104,7 @@ __all__ = [
     "avoided_offers",
     "back_off_until_s",
     "backoff_s",
+    "best_move",
     "budget_moment_s",
     "check_s",
     "closed_providers",
@@ -112,6 +114,7 @@ __all__ = [
     "healthy_until_s",
     "in_common",
     "in_wallet",
+    "may_move",
     "name_of",
     "orphan_pods",
     "refusals_in_a_row",

@@ -3,6 +3,7 @@
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.decide.draining import decide_draining
+from prime_train.core.decide.moving import of_move
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.orphans import may_be_adopted
 from prime_train.core.decide.outcomes import sick, unknown
@@ -22,6 +23,7 @@ from prime_train.core.decision import (
     SeeUpload,
     Wait,
 )
+from prime_train.core.market.moving import Move
 from prime_train.core.run import Attempt, Run, RunState, Severity
 from prime_train.core.verdict import (
     Finished,
@@ -43,14 +45,14 @@ EVIDENCE_WAIT_S = 60
 """Seconds to wait for the evidence of a stall before the machine is replaced without it."""
 
 
-def decide_active(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int) -> Decision:
+def decide_active(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int, move: Move | None = None) -> Decision:
     if run.state is RunState.LAUNCHING:
         return _launching(run, attempt, verdict, pods, now_s)
     if run.state is RunState.DRAINING:
         return decide_draining(run, verdict, now_s)
     match verdict:
         case Healthy():
-            return _healthy(run, attempt, verdict, pods, now_s)
+            return _healthy(run, attempt, verdict, pods, now_s, move)
         case Finished(step):
             if run.state is RunState.BOOTING:  # all its earlier heartbeats were lost
                 return SeeHeartbeat()
@@ -87,7 +89,7 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     return Recover(Cause.LAUNCH_LOST, "the create call got no answer, and the provider lists no such pod")
 
 
-def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int) -> Decision:
+def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int, move: Move | None) -> Decision:
     if verdict.phase is None and not verdict.cut_off:
         return _booting(run, attempt, pods, now_s)
     if verdict.cut_off:
@@ -105,6 +107,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeUpload(verdict.step)
     if (decision := of_uploads(run, attempt, verdict)) is not None:
         return decision
+    if move is not None and (moving := of_move(run, verdict, move, now_s)) is not None:
+        return moving
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
     # notice that is late for only one of them.
     before_s = now_s - run.spec.health.heartbeat_s

@@ -36,12 +36,14 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
 
 
 def _stopped_gracefully(run: Run, verdict: Verdict) -> Decision:
-    if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS):
+    if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS, DrainReason.MOVE):
         was_requested = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
         if isinstance(verdict, Sick) and not was_requested and POLICY[verdict.cause].retry is Retry.NEVER:
             return sick(verdict)
         if run.drain is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, "stopped before the wallet was empty")
+        if run.drain is DrainReason.MOVE:
+            return Recover(Cause.MOVED, "left for a machine on which the rest of the run is expected to cost less")
         return Recover(Cause.PREEMPTED, "preempted after a notice")
     flushed = isinstance(verdict, Sick) and verdict.cause in FLUSHED
     limit = REASONS.get(run.drain) if run.drain is not None else None

@@ -9,16 +9,24 @@ from prime_train.core.decide.orphans import housekeeping, unsettled
 from prime_train.core.decide.queued import decide_queued
 from prime_train.core.decision import CleanUp, Decision, Wait
 from prime_train.core.funds import Funds
+from prime_train.core.market.moving import Move
 from prime_train.core.run import Run, RunState
 from prime_train.core.verdict import PodsView, Verdict
 
 
 def decide(
-    run: Run, verdict: Verdict | None, pods: PodsView, now_s: int, *, lacking: Sequence[str] = (), funds: Funds | None = None
+    run: Run,
+    verdict: Verdict | None,
+    pods: PodsView,
+    now_s: int,
+    *,
+    lacking: Sequence[str] = (),
+    funds: Funds | None = None,
+    move: Move | None = None,
 ) -> Decision:
     """Return the next action for `run`. `verdict` is None if no attempt holds the lease (queued and terminal states); `lacking` names the
     secrets of the run that the control plane cannot provide; `funds` is the wallet that pays for the run, None if there is none or it
-    cannot be read."""
+    cannot be read; `move`: the best machine to move to, None if nobody looked for one."""
     first = housekeeping(run, pods, now_s)
     if first is not None:
         return first
@@ -29,7 +37,7 @@ def decide(
     attempt = run.current_attempt
     if attempt is None or verdict is None:
         raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")
-    return required_by_money_or_user(run, verdict, funds, now_s) or decide_active(run, attempt, verdict, pods, now_s)
+    return required_by_money_or_user(run, verdict, funds, now_s) or decide_active(run, attempt, verdict, pods, now_s, move)
 
 
 def _afterwards(run: Run, now_s: int) -> Decision:

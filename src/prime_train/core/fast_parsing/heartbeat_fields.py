@@ -72,6 +72,7 @@ CAUSES = (
     "deadline",
     "budget_spent",
     "stopped_gracefully",
+    "moved",
     "fenced",
     "finished",
 )

@@ -76,6 +76,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "count": (("integer", 1, None, 16), 1),
         "variants": (("other",), ()),
         "spot": (("choice", "Spot"), "prefer"),
+        "migrate": (("choice", "Migrate"), "propose"),
         "usd_per_hour_max": (("null", ("number", None, 0, None)), None),
         "disk_gib": (("integer_gib", 1, None, 100000), 10),
         "open_files_min": (("null", ("integer", 256, None, None)), None),

@@ -1,15 +1,29 @@
 """What is known when a machine is rented for a run: the work that it has left, and what this account has seen of machines."""
 
+from dataclasses import replace
+
 from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.market.observations import Observations
 from prime_train.core.market.quotes import Market, Work
-from prime_train.core.market.step_times import step_times
-from prime_train.core.run import Run
+from prime_train.core.market.step_times import measured_in, step_times
+from prime_train.core.run import Lease, Run, with_heartbeat
+from prime_train.core.verdict import step_rose_s
 
 
 def market_of(run: Run, seen: Observations, now_s: int, *, has_store: bool = True) -> Market:
     """Return what offers for the next machine of the run are compared by. `seen`: what this account has seen, this run included."""
     return Market(work_of(run, seen, now_s), seen, has_store)
+
+
+def while_training(market: Market, run: Run, lease: Lease) -> Market:
+    """Return the same market with the work that is left of a run at its present step, and with the step time that its machine shows."""
+    live = with_heartbeat(run, lease).current_attempt
+    if live is None or run.spec.trainer.steps is None:
+        return market
+    here = measured_in([replace(live, last_sign_s=step_rose_s(lease))])
+    times = step_times({**market.seen.steps_of(run.spec), **here}, run.forecast.steps)
+    left = max(0, run.spec.trainer.steps - live.last_step)
+    return replace(market, work=replace(market.work, steps=left, step_times=times, resumes=True))
 
 
 def work_of(run: Run, seen: Observations, now_s: int) -> Work:
