@@ -178,7 +178,7 @@ def test_the_url_is_in_no_error_and_no_log(kind: str, caplog: pytest.LogCaptureF
 def test_others_still_log_while_no_alert_is_sent(caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedServer(OK) as there:
         WebhookNotifier({}, there.url).send(b.alert(), None)
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, logger="urllib3.connectionpool"):
         logging.getLogger("urllib3.connectionpool").debug("of others")
 
     assert "of others" in caplog.text

@@ -185,7 +185,7 @@ def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
     run = here.record.run
     first, second = run.attempts
     assert (first.cause, second.resumed_step) == (Cause.PREEMPTED, durable)
-    assert first.offer.offer_id != second.offer.offer_id
+    assert first.pod_id != second.pod_id
     reported = here.comment("run")
     for words in ("1: machine preempted", "Spent", "attempt 2", "the provider reports that the machine is gone"):
         assert words in reported, reported

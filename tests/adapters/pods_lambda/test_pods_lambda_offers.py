@@ -38,6 +38,7 @@ def test_an_offer_is_a_type_in_a_region_with_the_price_of_the_whole_machine(fake
         region="us-east-1",
         gpu_gb=80,
         socket="SXM5",
+        data_center="us-east-1",
     )
     assert [offer.region for offer in rank(list(offers.values()), HARDWARE).best] == ["us-east-1", "us-south-1"]
 

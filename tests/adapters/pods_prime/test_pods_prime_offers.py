@@ -70,6 +70,7 @@ def test_a_row_becomes_an_offer_with_its_complete_price() -> None:
         gpu_gb=80,
         socket="PCIe",
         stock="Low",
+        data_center="US-KS-2",
     )
 
 

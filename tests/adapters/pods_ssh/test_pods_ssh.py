@@ -6,16 +6,19 @@ import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
 
+from prime_agent.agent import owner_of
 from prime_train.adapters.pods_ssh import SshPods
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer, rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Bootstrap
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError
 from tests.adapters.pods_ssh.lab import Box, Lab
 from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed, raised
@@ -115,6 +118,12 @@ def test_a_machine_without_what_is_needed_is_never_taken(lab: Lab, box: Box) -> 
 # ----------------------------------------------------------------------------------------------------------------- a pod and its end
 
 
+def marked(attempt: str, disk: Path) -> str:
+    """Return the mark of the processes of an attempt that works on this disk."""
+    run, _, number = attempt.rpartition("-e")
+    return owner_of(cast(Bootstrap, SimpleNamespace(run=run, attempt=int(number))), disk)
+
+
 @pytest.fixture(name="busy")
 def _busy(box: Box, lab: Lab) -> Iterator[tuple[SshPods, Pod, list[psutil.Process], Path]]:
     """Return a pod with an agent and a trainer that left its session, beside processes and files of somebody else."""
@@ -132,9 +141,10 @@ def _busy(box: Box, lab: Lab) -> Iterator[tuple[SshPods, Pod, list[psutil.Proces
     sleep = ("sh", "-c", "sleep 600; :")
     started = [
         subprocess.Popen([*sleep, "--ticket", str(folder / "ticket.json")], start_new_session=True),
-        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{ATTEMPT}-0123abcd-1"}, start_new_session=True),
+        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked(ATTEMPT, disk)}/trainer"}, start_new_session=True),
         subprocess.Popen([*sleep, "--ticket", str(other / "ticket.json")], start_new_session=True),
-        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": "tiny-1-e11-0123abcd-1"}, start_new_session=True),
+        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked('tiny-1-e11', disk)}/trainer"}, start_new_session=True),
+        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked(ATTEMPT, box.home)}/trainer"}, start_new_session=True),
     ]
     yield pods, pod, [psutil.Process(process.pid) for process in started], disk
     for process in started:
@@ -151,14 +161,14 @@ def test_the_end_of_a_pod_kills_its_processes_and_deletes_its_files_and_nothing_
 ) -> None:
     pods, pod, processes, disk = busy
     pods.terminate(pod.pod_id)
-    assert [ended(process) for process in processes] == [True, True, False, False]
+    assert [ended(process) for process in processes] == [True, True, False, False, False]
     assert not disk.exists()
     assert sorted(path.name for path in (box.home / ".prime-train").iterdir()) == ["host", "lock", "tiny-1-e11"]
     assert (box.home / "data" / "mine").read_text() == "mine"
     assert pods.get(pod.pod_id) is None
     assert rent(pods).pod_id != pod.pod_id
     pods.terminate(pod.pod_id)
-    assert [ended(process) for process in processes] == [True, True, False, False]
+    assert [ended(process) for process in processes] == [True, True, False, False, False]
     assert len(pods.list()) == 1, "the next pod of the machine is not ended by the id of the last one"
 
 

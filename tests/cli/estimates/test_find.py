@@ -231,8 +231,9 @@ def test_a_wrong_option_is_reported_with_what_to_write(find: Find, fake: FakePri
 def test_without_a_key_it_says_what_to_do(find: Find) -> None:
     find("--model", "Qwen3-8B", PRIME_API_KEY="")
     assert find.code == 4
-    assert find.err.count("\n") == 1
+    assert find.err.count("\n") == 2
     assert "set PRIME_API_KEY" in find.err
+    assert "fix: prime-train provider add prime" in find.err
 
 
 def test_a_key_that_is_refused_is_reported(find: Find) -> None:

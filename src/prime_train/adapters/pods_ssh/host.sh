@@ -41,7 +41,7 @@ look() {
 }
 
 lock() {
-  for tool in flock setsid nohup; do
+  for tool in flock setsid nohup gzip od; do
     command -v "$tool" >/dev/null || never "there is no $tool on this machine"
   done
   [ -r /proc/sys/kernel/random/boot_id ] || never "this machine does not tell when it was started"
@@ -68,6 +68,9 @@ end() {
   exec 8>"$root/lock"
   flock -w "$INSTALL_S_MAX" 8 || later "an agent is just being installed on this machine"
   disk=$(cat "$folder/disk" 2>/dev/null)
+  # As the agent marks what it starts: with the CRC-32 of its disk's path, which is at the end of what gzip makes of it. So an attempt of the
+  # same name that works in another folder, for another control plane, is left alone.
+  place=$(printf %s "$disk" | gzip -c | tail -c 8 | od -An -N 4 -t x4 | tr -d ' ')
   kill_all || later "processes of $attempt cannot be killed"
   case $disk in
     */prime-train/"$attempt") rm -rf -- "$disk" || later "$disk cannot be deleted" ;;
@@ -91,7 +94,7 @@ kill_all() {
 mine() {
   {
     grep -lszxF -e "$folder/ticket.json" /proc/[0-9]*/cmdline
-    grep -lszE -e "^PRIME_TRAIN_CHILD=$attempt-[0-9a-f]{8}" /proc/[0-9]*/environ
+    grep -lszE -e "^PRIME_TRAIN_CHILD=$attempt-$place/" /proc/[0-9]*/environ
   } | cut -d / -f 3 | sort -u
 }
 

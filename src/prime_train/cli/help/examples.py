@@ -53,7 +53,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "agent": (
         ("on a machine whose agent has ended", "prime-train agent --ticket ~/.prime-train/demo-x4k2p-e1/ticket.json"),
-        ("with a ticket from elsewhere", "ssh box cat .prime-train/demo-x4k2p-e1/ticket.json | prime-train agent --ticket -"),
+        ("with a ticket from elsewhere", "prime-train agent --ticket ticket.json --disk /data"),
     ),
     "ssh": (("open a shell on its machine", "prime-train ssh demo"),),
     "stop": (
