@@ -24,8 +24,9 @@ PRICES_S = (120, 900)
 SHARE = (0.2, 1.0)
 """Range of a price, by the usual one, which is the highest."""
 
-LONGER, LASTS_S = 4, 4000
-"""Factor on the steps of a run, because a move does not pay in the last minutes; and the highest number of seconds of training."""
+LONGER, LASTS_S = 4, 2000
+"""Factor on the steps of a run, because a move does not pay in the last minutes; and the highest number of seconds of training, with which
+a run that loses all of it once still ends in time."""
 
 
 class MovingSimulation(Simulation):
