@@ -61,20 +61,24 @@ test-kubernetes: install $(TOOLS)/kubernetes/.installed ## test with the real co
 	@command -v etcd >/dev/null || echo "there is no etcd: on Debian and Ubuntu, apt-get install etcd-server" >&2
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations 10 tests/kubernetes
 
-# Without Go the tests are skipped, and say so.
+# Without Go the tests are skipped, and say so. Go writes the hashes of all modules to go.sum, in an order that never changes; the hash of
+# that file is pinned.
 CONTROL_PLANE := tests/kubernetes/control_plane
-$(TOOLS)/kubernetes/.installed: $(CONTROL_PLANE)/go.mod $(CONTROL_PLANE)/go.sum
+$(TOOLS)/kubernetes/.installed: $(CONTROL_PLANE)/go.mod $(CONTROL_PLANE)/go.sum.sha256
 	@mkdir -p $(@D)
 	@if ! command -v go >/dev/null; then echo "Kubernetes is built with Go, and there is none" >&2; exit 0; fi; \
 	version=$$(awk '$$2 == "k8s.io/kubernetes" { print $$3 }' $(CONTROL_PLANE)/go.mod); \
 	out=$$(cd $(@D) && pwd); \
 	echo "building Kubernetes $$version; the first time this takes about ten minutes and 5 GB of Go's build cache"; \
+	rm -rf "$$out/module" && cp -r $(CONTROL_PLANE) "$$out/module" && cd "$$out/module" || exit 1; \
+	GOFLAGS=-mod=mod go list -deps $(KUBERNETES:%=k8s.io/kubernetes/cmd/%) >/dev/null || exit 1; \
+	sha256sum -c go.sum.sha256 || { echo "a module of Kubernetes differs from the one that was pinned" >&2; exit 1; }; \
 	for name in $(KUBERNETES); do \
 	  echo "building $$name"; \
-	  (cd $(CONTROL_PLANE) && CGO_ENABLED=0 GOFLAGS=-mod=readonly go build -o "$$out/$$name" \
+	  (CGO_ENABLED=0 GOFLAGS=-mod=readonly go build -o "$$out/$$name" \
 	    -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" "k8s.io/kubernetes/cmd/$$name") || exit 1; \
 	done; \
-	touch $@
+	touch "$$out/.installed"
 
 # Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
 ACT := github.com/nektos/act@v0.2.87
