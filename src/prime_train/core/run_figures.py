@@ -20,7 +20,7 @@ PARTS = ("provision", "restore", "useful", "recomputed", "after", "detection", "
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """One part of the paid time, in numbers and as texts; the rounded texts of all parts add up to the text of the total."""
+    """A part of the paid time, in numbers and as texts; the rounded texts of all parts add up to the text of the total."""
 
     name: str
     seconds: int

@@ -70,7 +70,7 @@ class NothingDone(TemporaryError):
 
 @dataclass(frozen=True)
 class State:
-    """Who has a machine. `name` has the mark of a control plane; `is_over`: the machine has started again since it was taken."""
+    """The pod that has a machine. `name` has the mark of a control plane; `is_over`: the machine has started again since it was taken."""
 
     pod_id: str
     name: str

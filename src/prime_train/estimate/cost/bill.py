@@ -82,7 +82,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Line:
-    """One part of a bill with its time in seconds and the reason."""
+    """A part of a bill, with its time in seconds and the reason."""
 
     name: str
     time: Between
