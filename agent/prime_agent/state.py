@@ -13,7 +13,7 @@ from prime_agent.health import HealthProblem
 from prime_agent.heartbeat_channel import HeartbeatChannel
 from prime_agent.outputs.schedule import OutputUploads
 from prime_agent.trainer.services import Services
-from prime_agent.trainer.steps import Steps, slow_s
+from prime_agent.trainer.steps import Steps, slow_s, timed_s
 from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
@@ -187,6 +187,8 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         step=steps.step,
         step_age_s=0 if steps.rose_s is None else max(0, int(now_s - steps.rose_s)),
         step_slow_s=slow_s(steps),
+        timed_steps=steps.rises,
+        timed_s=timed_s(steps),
         saving=(state.transfers.saving or state.evaluations.running) and state.running,
         preempting=state.preempting,
         sick=health_problem.cause if health_problem is not None else None,
@@ -201,7 +203,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         after_failed=state.after.failed,
         gpu_util_pct=mean_util_pct(loads),
         gpu_mem_mib=used_mib(loads),
-        gpus=report_gpus(state.gpus.snapshot),
+        gpus=report_gpus(state.gpus.snapshot, state.gpus.fullest),
         disk_free_gib=state.sensed.disk_free_gib,
         disk_full_s=full_s(state.free_space),
         saves=report(state.saves, now_s),

@@ -20,8 +20,9 @@ def used_mib(loads: tuple[GpuLoad, ...]) -> float | None:
     return round(sum(known), 1) if known else None
 
 
-def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
-    """Return the section for the heartbeat; None if there is nothing to report."""
+def report_gpus(snapshot: GpuSnapshot, fullest: GpuLoad | None = None) -> Gpus | None:
+    """Return the section for the heartbeat; None if there is nothing to report. `fullest`: the GPU that had the most memory in use so
+    far."""
     loads = snapshot.loads
     if not loads and not snapshot.problem:
         return None
@@ -34,6 +35,8 @@ def report_gpus(snapshot: GpuSnapshot) -> Gpus | None:
         util_high_pct=_percent(max(busy)) if busy else None,
         hottest_c=max((load.temperature_c for load in loads if load.temperature_c is not None), default=None),
         power_w=round(sum(powers), 1) if powers else None,
+        memory_peak_mib=_size(fullest.used_mib) if fullest is not None else None,
+        memory_mib=_size(fullest.total_mib) if fullest is not None else None,
         age_s=int(snapshot.age_s),
         note=_note(snapshot)[:GPU_NOTE_CHARS_MAX],
     )
@@ -48,6 +51,10 @@ def _note(snapshot: GpuSnapshot) -> str:
 
 def _percent(value: float) -> float:
     return round(min(100.0, max(0.0, value)), 1)
+
+
+def _size(value: float | None) -> float | None:
+    return None if value is None else round(max(0.0, value), 1)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

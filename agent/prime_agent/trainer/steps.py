@@ -20,6 +20,8 @@ class Steps:
     step: int = 0
     rose_s: float | None = None
     rises: int = 0
+    first_s: float | None = None
+    """When the first step of this attempt was seen; `rises` steps were made since."""
     durations_s: tuple[float, ...] = ()
     """Durations of single steps, newest last, without the first `LEFT_OUT`."""
     zeros: int = 0
@@ -51,10 +53,17 @@ def slow_s(steps: Steps) -> float | None:
     return round(ranked[math.ceil(SLOW_SHARE * len(ranked)) - 1], 3) if ranked else None
 
 
+def timed_s(steps: Steps) -> float | None:
+    """Return the seconds in which the steps after the first one were made, saves included; None before there are any."""
+    if steps.first_s is None or steps.rose_s is None or not steps.rises:
+        return None
+    return round(steps.rose_s - steps.first_s, 3)
+
+
 def _risen(steps: Steps, step: int, now_s: float) -> Steps:
     """Record a new step. The time until an attempt's first step is no step duration, because it includes the trainer's start."""
     if steps.step == 0 or steps.rose_s is None:
-        return replace(steps, step=step, rose_s=now_s)
+        return replace(steps, step=step, rose_s=now_s, first_s=now_s)
     made = step - steps.step
     counted = max(0, min(steps.rises + made - LEFT_OUT, made, DURATIONS_MAX))
     each_s = (now_s - steps.rose_s) / made

@@ -63,7 +63,7 @@ def pull_results(store: Store, bucket: Callable[[], Bucket], run: Run) -> PullRe
         return PullResults(is_newest=is_newest)
     opened = bucket()
     results = read_results(opened, run)
-    if results is None or origin.pull is None or not origin.base:
+    if results is None or origin.pull is None or not origin.base or run.probe is not None:
         return PullResults(results, is_newest=is_newest)
     older = [other for other in ours if other.created_s <= run.created_s and other.run_id != run.run_id]
     this = [results, *_results_of(opened, older)]
@@ -73,7 +73,7 @@ def pull_results(store: Store, bucket: Callable[[], Bucket], run: Run) -> PullRe
 
 def of_pull(runs: Sequence[Run], origin: Origin) -> list[Run]:
     """Return the runs of the same config and pull request as `origin`, newest first."""
-    found = [run for run in runs if run.origin is not None and _config(run.origin) == _config(origin) and run.origin.pull == origin.pull]
+    found = [run for run in _of_config(runs, origin) if run.origin is not None and run.origin.pull == origin.pull]
     return _newest_first(run for run in found if run.origin is not None and run.origin.base == origin.base)
 
 
@@ -81,7 +81,7 @@ def base_runs(runs: Sequence[Run], origin: Origin, *, but: str = "") -> list[Run
     """Return the runs of the same config that were launched from the branch `origin.base` and have succeeded, newest first. If `origin` has
     no base, those from its own branch are returned. `but`: the id of a run that is left out."""
     branch = origin.base or origin.branch
-    found = [run for run in runs if run.origin is not None and _config(run.origin) == _config(origin) and run.run_id != but]
+    found = [run for run in _of_config(runs, origin) if run.run_id != but]
     return _newest_first(
         run for run in found if branch and run.state is RunState.SUCCEEDED and run.origin is not None and run.origin.branch == branch
     )
@@ -89,6 +89,11 @@ def base_runs(runs: Sequence[Run], origin: Origin, *, but: str = "") -> list[Run
 
 def _newest_first(runs: Iterator[Run]) -> list[Run]:
     return sorted(runs, key=lambda run: (run.ended_s or 0, run.created_s, run.run_id), reverse=True)
+
+
+def _of_config(runs: Sequence[Run], origin: Origin) -> list[Run]:
+    """Return the runs of the same config; probes are none, because they end before anything comes of them."""
+    return [run for run in runs if run.origin is not None and _config(run.origin) == _config(origin) and run.probe is None]
 
 
 def _config(origin: Origin) -> tuple[str, str]:

@@ -67,6 +67,7 @@ class Cause(StrEnum):
     MOVED = "moved"
     FENCED = "fenced"
     FINISHED = "finished"
+    PROBED = "probed"
 
 
 class Retry(StrEnum):
@@ -190,6 +191,7 @@ POLICY: dict[Cause, Policy] = {
     Cause.MOVED: Policy(_FREE, "moved to a cheaper machine", "", by_itself="Nothing to do: it resumes on another machine."),
     Cause.FENCED: Policy(_FREE, "replaced by a newer attempt", ""),
     Cause.FINISHED: Policy(_NEVER, "finished", ""),
+    Cause.PROBED: Policy(_NEVER, "measured", ""),
 }
 
 FLUSHED = (Cause.STOPPED_GRACEFULLY, Cause.HOURS_SPENT, Cause.DEADLINE)

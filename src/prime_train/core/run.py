@@ -161,6 +161,14 @@ class Attempt:
     """Highest step of all earlier attempts. Steps up to it count as recomputed."""
     last_step: int = 0
     durable_step: int = 0
+    timed_steps: int = 0
+    """Number of steps after its first one, as its agent reported it; 0: none, or not reported."""
+    timed_s: float = 0.0
+    """Seconds in which these were made, saves included."""
+    gpu_peak_mib: float | None = None
+    """The most memory in MiB that was in use on one of its GPUs; None: not known."""
+    gpu_mib: float | None = None
+    """All memory of that GPU in MiB; None: not known."""
     evidence_requested_s: int | None = None
     uploading_s: int | None = None
     """The second since which the machine is kept only because it has the only copy of the last checkpoint or of outputs."""
@@ -274,6 +282,16 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """What a run measures that was launched only for that: it ends once it has made `steps` steps after its first one, in `seconds` or more.
+    `config`: the name of the config whose steps it measures."""
+
+    config: str
+    steps: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Run:
     run_id: str
     spec: RunSpec
@@ -337,6 +355,13 @@ class Run:
     """The checkpoint of another run from which this run was started; None: it was started from step 0."""
     forecast: Forecast = NO_FORECAST
     """What was estimated of its config when it was launched, or last resumed with another config."""
+    probe: Probe | None = None
+    """What it measures before it ends; None: it is an ordinary run."""
+
+    @property
+    def config(self) -> str:
+        """Return the name of the config that it trains."""
+        return self.probe.config if self.probe is not None else self.spec.name
 
     @property
     def current_attempt(self) -> Attempt | None:
@@ -455,9 +480,20 @@ def with_heartbeat(run: Run, lease: Lease) -> Run:
         return run
     step = max(attempt.last_step, lease.heartbeat.step if lease.heartbeat is not None else 0)
     durable = max(attempt.durable_step, lease.committed_step)
-    newest = replace(attempt, last_step=max(step, durable), durable_step=durable)
+    newest = _measured(replace(attempt, last_step=max(step, durable), durable_step=durable), lease.heartbeat)
     run = _with_steps_after_training(run, lease.heartbeat, durable)
     return replace(with_attempt(run, newest), best_step=max(run.best_step, newest.last_step), durable_step=max(run.durable_step, durable))
+
+
+def _measured(attempt: Attempt, heartbeat: Heartbeat | None) -> Attempt:
+    """Return the attempt with what its agent has measured of steps and of GPU memory."""
+    if heartbeat is None:
+        return attempt
+    if heartbeat.timed_s is not None:
+        attempt = replace(attempt, timed_steps=heartbeat.timed_steps, timed_s=heartbeat.timed_s)
+    if heartbeat.gpus is None or heartbeat.gpus.memory_peak_mib is None:
+        return attempt
+    return replace(attempt, gpu_peak_mib=heartbeat.gpus.memory_peak_mib, gpu_mib=heartbeat.gpus.memory_mib)
 
 
 def _with_steps_after_training(run: Run, heartbeat: Heartbeat | None, durable_step: int) -> Run:

@@ -107,6 +107,9 @@ class Healthy:
     """Why checkpoints or outputs do not become durable; empty: they do."""
     is_durable: bool = False
     """The trainer has exited successfully, and its result is committed, although its agent has not received the confirmation."""
+    timed_steps: int = 0
+    """Number of steps that the attempt has made after its first one, in `timed_s` seconds."""
+    timed_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,8 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
             upload_pending=heartbeat.upload_pending,
             upload_problem=heartbeat.upload_problem,
             is_durable=_is_durable(run, heartbeat, evidence.lease),
+            timed_steps=heartbeat.timed_steps,
+            timed_s=heartbeat.timed_s or 0.0,
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")

@@ -163,6 +163,10 @@ class Gpus(Wire):
     hottest_c: int | None = None
     power_w: float | None = None
     """Watts of all GPUs together."""
+    memory_peak_mib: float | None = Field(default=None, ge=0, le=1e9)
+    """The most memory in MiB that was in use on one GPU at any reading of this attempt."""
+    memory_mib: float | None = Field(default=None, ge=0, le=1e9)
+    """All memory of that GPU in MiB."""
     age_s: Count = 0
     """Age of this reading in seconds: a driver that hangs gives no new ones."""
     note: Line = Field(default="", max_length=GPU_NOTE_CHARS_MAX)
@@ -183,6 +187,10 @@ class Heartbeat(Wire):
     """Seconds since `step` last rose (or since training started)."""
     step_slow_s: float | None = Field(default=None, ge=0, le=1e7)
     """The slow end (95th percentile) of this run's own step times in seconds, the first five left out."""
+    timed_steps: Count = 0
+    """Number of steps that this attempt has made after its first one."""
+    timed_s: float | None = Field(default=None, ge=0, le=1e9)
+    """Seconds from the end of its first step to the end of its newest one, saves included; None: no step after the first one yet."""
     saving: bool = False
     """A checkpoint or an evaluation is being made, for which the step deadline has an allowance."""
     preempting: bool = False

@@ -107,6 +107,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeUpload(verdict.step)
     if (decision := of_uploads(run, attempt, verdict)) is not None:
         return decision
+    if (measured := _measured(run, verdict)) is not None:
+        return measured
     if move is not None and (moving := of_move(run, verdict, move, now_s)) is not None:
         return moving
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
@@ -118,6 +120,15 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     if past:
         return AllClear(past)
     return Wait(None, "healthy")
+
+
+def _measured(run: Run, verdict: Healthy) -> Finish | None:
+    """Return the end of a run that was launched only to measure its steps, once it has made enough of them. Nothing is saved before."""
+    probe = run.probe
+    if probe is None or run.state is not RunState.TRAINING or verdict.timed_steps < probe.steps or verdict.timed_s < probe.seconds:
+        return None
+    mean_s = verdict.timed_s / verdict.timed_steps
+    return Finish(RunState.SUCCEEDED, Cause.PROBED, f"measured: {verdict.timed_steps} steps of {mean_s:.3g} s")
 
 
 def _too_dear(run: Run, pod_id: str | None, usd_per_hour: float) -> Recover | None:

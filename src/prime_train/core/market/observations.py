@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import paid_from_s
+from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.reputation import Reputation, reputation
-from prime_train.core.market.step_times import Kind, measured_in, training_key
+from prime_train.core.market.step_times import Kind, Measurement, measured_in, training_key
 from prime_train.core.run import Attempt, Run
 
 if TYPE_CHECKING:
@@ -67,15 +68,17 @@ class Times:
 class Observations:
     """What was seen. `losses` by provider and whether the machine was spot; `boot` (from the order to the first heartbeat) by provider;
     `setup` (from there to the first step) by the name of the config, of attempts from step 0, and `resume` of attempts that restored a
-    checkpoint; `detection`: from the last sign of life of a lost machine to its fence. `steps`: the seconds of a step by kind of machine,
-    of each training by its key, as measured in its newest run on that kind."""
+    checkpoint; `detection`: from the last sign of life of a lost machine to its fence. `steps`: what was measured of steps by kind of
+    machine, of each training by its key, in its newest run on that kind; `similar`: the same of each model with its trainer
+    (`Forecast.family`)."""
 
     losses: Mapping[tuple[str, bool], Losses] = field(default_factory=dict)
     boot: Mapping[str, Times] = field(default_factory=dict)
     setup: Mapping[str, Times] = field(default_factory=dict)
     resume: Mapping[str, Times] = field(default_factory=dict)
     detection: Times = Times()
-    steps: Mapping[str, Mapping[Kind, float]] = field(default_factory=dict)
+    steps: Mapping[str, Mapping[Kind, Measurement]] = field(default_factory=dict)
+    similar: Mapping[str, Mapping[Kind, Measurement]] = field(default_factory=dict)
     machines: int = 0
     """Number of machines that were seen, without fading."""
     reputation: Reputation = field(default_factory=Reputation)
@@ -84,9 +87,13 @@ class Observations:
     def losses_of(self, provider: str, *, spot: bool) -> Losses:
         return self.losses.get((provider, spot), Losses())
 
-    def steps_of(self, spec: "RunSpec") -> Mapping[Kind, float]:
-        """Return the measured seconds of a step of this config, by kind of machine."""
+    def steps_of(self, spec: "RunSpec") -> Mapping[Kind, Measurement]:
+        """Return what was measured of a step of this config, by kind of machine."""
         return self.steps.get(training_key(spec), {}) if self.steps else {}
+
+    def similar_to(self, forecast: Forecast) -> Mapping[Kind, Measurement]:
+        """Return what was measured of steps of the same model with the same trainer, by kind of machine."""
+        return self.similar.get(forecast.family, {}) if forecast.family else {}
 
 
 NOTHING_SEEN = Observations()
@@ -98,14 +105,15 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
     boot: dict[str, Times] = {}
     setup: dict[str, Times] = {}
     resume: dict[str, Times] = {}
-    steps: dict[str, dict[Kind, float]] = {}
+    steps: dict[str, dict[Kind, Measurement]] = {}
+    similar: dict[str, dict[Kind, Measurement]] = {}
     detection, machines = Times(), 0
     runs = tuple(runs)
     for run in runs:
-        measured = measured_in(run.attempts)
+        measured = measured_in(run, run.attempts)
         if measured:
-            key = training_key(run.spec)
-            steps[key] = measured | steps.get(key, {})
+            key, family = training_key(run.spec), run.forecast.family
+            steps[key], similar[family] = measured | steps.get(key, {}), measured | similar.get(family, {})
         for attempt in run.attempts:
             if attempt.pod_id is None:
                 continue
@@ -120,10 +128,10 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
             if heard_s is not None:
                 _add(boot, offer.provider, weight, heard_s - attempt.launched_s)
                 if first_step_s is not None:
-                    _add(resume if attempt.resumed_step else setup, run.spec.name, weight, first_step_s - heard_s)
+                    _add(resume if attempt.resumed_step else setup, run.config, weight, first_step_s - heard_s)
             if lost and attempt.last_sign_s is not None and attempt.fenced_s is not None:
                 detection = _with(detection, weight, attempt.fenced_s - attempt.last_sign_s)
-    return Observations(losses, boot, setup, resume, detection, steps, machines, reputation(runs, now_s))
+    return Observations(losses, boot, setup, resume, detection, steps, similar, machines, reputation(runs, now_s))
 
 
 def _last_s(attempt: Attempt, now_s: int) -> int:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from prime_train.core.budget import flush_from_s, training_s
+from prime_train.core.market import priors
 from prime_train.core.market.observations import Observations
 from prime_train.core.market.quotes import Market, Work
 from prime_train.core.market.step_times import measured_in, step_times
@@ -20,8 +21,8 @@ def while_training(market: Market, run: Run, lease: Lease) -> Market:
     live = with_heartbeat(run, lease).current_attempt
     if live is None or run.spec.trainer.steps is None:
         return market
-    here = measured_in([replace(live, last_sign_s=step_rose_s(lease))])
-    times = step_times({**market.seen.steps_of(run.spec), **here}, run.forecast.steps)
+    here = measured_in(run, [replace(live, last_sign_s=step_rose_s(lease))])
+    times = step_times({**market.seen.steps_of(run.spec), **here}, run.forecast.steps, market.seen.similar_to(run.forecast))
     left = max(0, run.spec.trainer.steps - live.last_step)
     return replace(market, work=replace(market.work, steps=left, step_times=times, resumes=True))
 
@@ -29,18 +30,28 @@ def while_training(market: Market, run: Run, lease: Lease) -> Market:
 def work_of(run: Run, seen: Observations, now_s: int) -> Work:
     """Return the work that the run's next machine has before it."""
     spec, forecast, flush_s = run.spec, run.forecast, flush_from_s(run)
-    steps, hours = spec.trainer.steps, spec.budget.hours
+    steps, hours = _last_step(run), spec.budget.hours
     done = run.resume.step if run.resume is not None else 0
     every_steps = spec.checkpoints.every_steps or forecast.every_steps
     return Work(
-        config=spec.name,
+        config=run.config,
         steps=0 if run.trained_step is not None else max(0, steps - done) if steps is not None else None,
-        step_times=step_times(seen.steps_of(spec), forecast.steps),
-        hours=max(0.0, hours - training_s(run, now_s) / 3600) if hours is not None else None,
+        step_times=step_times(seen.steps_of(spec), forecast.steps, seen.similar_to(forecast)),
+        hours=max(0.0, hours - training_s(run, now_s) / 3600) if hours is not None else priors.PROBE_H if run.probe is not None else None,
         interval_steps=every_steps,
         interval_s=forecast.every_s if every_steps is None else None,
         checkpoint_bytes=forecast.checkpoint_bytes,
         model_bytes=forecast.model_bytes,
         resumes=run.resume is not None,
         deadline_h=max(0.0, flush_s - now_s) / 3600 if flush_s is not None else None,
+        is_probe=run.probe is not None,
     )
+
+
+def _last_step(run: Run) -> int | None:
+    """Return the last step that the run makes; None if that is not known."""
+    steps = run.spec.trainer.steps
+    if run.probe is None:
+        return steps
+    enough = run.probe.steps + 1
+    return enough if steps is None else min(steps, enough)

@@ -38,6 +38,9 @@ UPLOAD_S = 120.0
 WORK_H = 10.0
 """Hours of training for which machines are compared if it is not known how long the run takes."""
 
+PROBE_H = 0.25
+"""Hours of training that a run is assumed to take that measures only a few steps."""
+
 
 @dataclass(frozen=True)
 class ProviderPrior:

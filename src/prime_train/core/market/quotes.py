@@ -20,7 +20,8 @@ class Work:
     """What is left to do of a run. `config`: the name of its config. `steps`: steps left; None: not known. `step_times`: by kind of
     machine. `hours`: hours of training that are left in the budget; None: not limited. `interval_steps`: steps from one save to the next.
     `interval_s`, `upload_s`: as measured. `resumes`: whether the next machine restores a checkpoint. `deadline_h`: hours until the run must
-    be saved; None: there is no deadline."""
+    be saved; None: there is no deadline. `is_probe`: only a few steps are measured, so that no kind of machine takes much longer than
+    another."""
 
     config: str = ""
     steps: int | None = None
@@ -33,6 +34,7 @@ class Work:
     model_bytes: float = 0.0
     resumes: bool = False
     deadline_h: float | None = None
+    is_probe: bool = False
 
     def step_time(self, offer: Offer) -> StepTime | None:
         return self.step_times.get((offer.gpu, offer.gpu_count))
@@ -80,7 +82,7 @@ class Quote:
         """Return the reasons in words: $41 to the end: 10.2 h of training at $3.10/h, 0.4 losses expected, 25 min each"""
         if not math.isfinite(self.usd):
             return f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a start takes {span(self.start_h * 3600)}"
-        known = {None: " (assumed)", Source.ESTIMATED: " (estimated)", Source.SCALED: " (scaled)", Source.MEASURED: ""}[self.source]
+        known = {None: " (assumed)", Source.ESTIMATED: " (estimated)", Source.SCALED: " (scaled)", Source.SIMILAR: " (scaled)", Source.MEASURED: ""}[self.source]
         traffic = f" and {usd(self.traffic_usd)} of traffic" if self.traffic_usd else ""
         price = f"{_hours(self.work_h)} of training{known} at {usd(self.offer.usd_per_hour)}/h{traffic}"
         return f"{self.total} to the end: {price}, {self._losses}{self._deadline}"
@@ -122,7 +124,9 @@ class Market:
 
     def can_compare(self, offers: Iterable[Offer]) -> bool:
         """Return whether dollars can be compared between these offers: they all have one kind of GPU, or it is known how long the run
-        takes on each kind."""
+        takes on each kind, or that hardly matters."""
+        if self.work.is_probe:
+            return True
         kinds = {(offer.gpu, offer.gpu_count): offer for offer in offers}
         return len({gpu for gpu, _ in kinds}) <= 1 or all(self.work.hours_on(offer) is not None for offer in kinds.values())
 

@@ -8,11 +8,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prime_train.core.run import Attempt
+    from prime_train.core.run import Attempt, Run
     from prime_train.core.spec import RunSpec
 
 STEPS_MIN = 5
 """Minimum number of steps for a reliable mean."""
+SAME = 1.01
+"""The factor up to which two estimates count as equal."""
 
 Kind = tuple[str, int]
 """A kind of machine: its kind of GPU and their number."""
@@ -20,9 +22,15 @@ Kind = tuple[str, int]
 
 class Source(StrEnum):
     MEASURED = "measured"
+    SIMILAR = "measured in runs of the same model and trainer"
+    """Measured with other settings on the same kind of machine, times the ratio of the two estimates."""
     SCALED = "measured on another kind of GPU"
     """Measured on another kind, times the ratio of the two estimates."""
     ESTIMATED = "estimated"
+
+
+SPREADS: Mapping[Source, float] = {Source.MEASURED: 1.15, Source.SIMILAR: 1.35, Source.SCALED: 1.5}
+"""The factors by which a time of each source may be too high or too low: assumptions. An estimate has a range of its own."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +52,58 @@ class StepEstimate:
 
 
 @dataclass(frozen=True)
+class Measurement:
+    """What a run's attempts on one kind of machine showed. `seconds`: the mean of a step, saves included; `steps`: the number of steps;
+    `estimate_s`: what was estimated of such a step at the launch, 0: nothing. `gpu_peak_mib`: the most memory in MiB that was in use on one
+    GPU, of `gpu_mib` in all; None: not known. `is_probe`: whether the run was launched to measure this."""
+
+    seconds: float
+    steps: int
+    run: str = ""
+    estimate_s: float = 0.0
+    gpu_peak_mib: float | None = None
+    gpu_mib: float | None = None
+    is_probe: bool = False
+
+
+@dataclass(frozen=True)
 class StepTime:
+    """The seconds of a step on a kind of machine. `basis`: the measurement behind it; None: it is an estimate."""
+
     seconds: float
     source: Source
+    basis: Measurement | None = None
 
 
-def step_times(measured: Mapping[Kind, float], estimates: Sequence[StepEstimate] = ()) -> dict[Kind, StepTime]:
-    """Return the time of a step on each kind of machine on which it was measured or estimated.
+def step_times(
+    measured: Mapping[Kind, Measurement], estimates: Sequence[StepEstimate] = (), similar: Mapping[Kind, Measurement] | None = None
+) -> dict[Kind, StepTime]:
+    """Return the time of a step on each kind of machine on which it was measured or estimated. `similar`: what runs of the same model and
+    trainer showed that had other settings.
 
     A measured time and an estimate are not comparable, because estimates are wrong by a factor that is about the same for all kinds. So
-    where one kind was measured, the estimates of the others are multiplied with that factor.
+    where one kind was measured, the estimates of the others are multiplied with that factor. Settings in files that a config only names
+    change the estimate, too, and by that factor a measured time.
     """
-    found = {kind: StepTime(seconds, Source.MEASURED) for kind, seconds in measured.items()}
     middle = {one.kind: one.middle_s for one in estimates if one.low_s > 0}
-    factors = [math.log(measured[kind] / middle[kind]) for kind in measured if kind in middle]
+    known = {**(similar or {}), **measured}
+    found = {kind: time for kind, one in known.items() if (time := _measured(one, middle.get(kind), is_same=kind in measured))}
+    factors = [(math.log(time.seconds / middle[kind]), time.basis) for kind, time in found.items() if kind in middle]
     if found and not factors:
         return found
-    factor = math.exp(sum(factors) / len(factors)) if factors else 1.0
-    source = Source.SCALED if factors else Source.ESTIMATED
-    return {kind: StepTime(seconds * factor, source) for kind, seconds in middle.items()} | found
+    if not factors:
+        return {kind: StepTime(seconds, Source.ESTIMATED) for kind, seconds in middle.items()}
+    factor, basis = math.exp(sum(one for one, _ in factors) / len(factors)), factors[0][1]
+    return {kind: StepTime(seconds * factor, Source.SCALED, basis) for kind, seconds in middle.items()} | found
+
+
+def _measured(one: Measurement, estimate_s: float | None, *, is_same: bool) -> StepTime | None:
+    """Return the measured time, corrected by how much the estimate has changed since; None if that cannot be known, but must be."""
+    if estimate_s is None or not one.estimate_s:
+        return StepTime(one.seconds, Source.MEASURED, one) if is_same else None
+    ratio = estimate_s / one.estimate_s
+    is_same = is_same and 1 / SAME < ratio < SAME
+    return StepTime(one.seconds if is_same else one.seconds * ratio, Source.MEASURED if is_same else Source.SIMILAR, one)
 
 
 def training_key(spec: "RunSpec") -> str:
@@ -71,15 +112,37 @@ def training_key(spec: "RunSpec") -> str:
     return sha256("\n".join(parts).encode()).hexdigest()
 
 
-def measured_in(attempts: "Iterable[Attempt]") -> dict[Kind, float]:
-    """Return the mean seconds of a step, saves included, on each kind of machine on which the attempts made enough steps. The first step of
-    each attempt is left out, because time is measured from its end."""
-    sums: dict[Kind, tuple[int, int]] = {}
+def measured_in(run: "Run", attempts: "Iterable[Attempt]") -> dict[Kind, Measurement]:
+    """Return what the run's attempts showed on each kind of machine on which they made enough steps. The first step of each attempt is left
+    out, because time is measured from its end."""
+    by_kind: dict[Kind, list[Attempt]] = {}
     for attempt in attempts:
-        if attempt.first_step_s is None or attempt.last_sign_s is None:
-            continue
-        steps, seconds = attempt.last_step - attempt.resumed_step - 1, attempt.last_sign_s - attempt.first_step_s
-        if steps > 0 and seconds > 0:
-            known = sums.get(kind := (attempt.offer.gpu, attempt.offer.gpu_count), (0, 0))
-            sums[kind] = known[0] + steps, known[1] + seconds
-    return {kind: seconds / steps for kind, (steps, seconds) in sums.items() if steps >= STEPS_MIN}
+        by_kind.setdefault((attempt.offer.gpu, attempt.offer.gpu_count), []).append(attempt)
+    estimates = {one.kind: one.middle_s for one in run.forecast.steps}
+    found = {}
+    for kind, alike in by_kind.items():
+        timed = [_timed(attempt) for attempt in alike]
+        steps = sum(steps for steps, _ in timed)
+        if steps >= STEPS_MIN:
+            fullest = max(alike, key=lambda attempt: attempt.gpu_peak_mib or 0.0)
+            found[kind] = Measurement(
+                sum(seconds for _, seconds in timed) / steps,
+                steps,
+                run.run_id,
+                estimates.get(kind, 0.0),
+                fullest.gpu_peak_mib,
+                fullest.gpu_mib,
+                run.probe is not None,
+            )
+    return found
+
+
+def _timed(attempt: "Attempt") -> tuple[int, float]:
+    """Return the number of steps after the first one, and the seconds in which they were made: as the agent has timed them, or else from
+    the heartbeats that arrived."""
+    if attempt.timed_steps and attempt.timed_s > 0:
+        return attempt.timed_steps, attempt.timed_s
+    if attempt.first_step_s is None or attempt.last_sign_s is None:
+        return 0, 0.0
+    steps, seconds = attempt.last_step - attempt.resumed_step - 1, attempt.last_sign_s - attempt.first_step_s
+    return (steps, float(seconds)) if steps > 0 and seconds > 0 else (0, 0.0)

@@ -44,7 +44,8 @@ def launch_once(
     if store.load(run_id) is not None:
         return run_id, None
     origin = replace(origin, deployment=deployment(run_id))
-    return run_id, launch_as(home, run_id, what.spec, what.plan, origin=origin, start=what.start, forecast=what.forecast)
+    made = launch_as(home, run_id, what.spec, what.plan, origin=origin, start=what.start, forecast=what.forecast, probe=what.probe)
+    return run_id, made
 
 
 def runs_of(home: Home, repository: str) -> list[Run]:

@@ -28,7 +28,7 @@ def ranking(home: Home, what: Checked) -> Ranking:
     decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsObserved((), frozenset()), now_s)
     on_demand = isinstance(decision, Launch) and decision.on_demand
     from_step = what.start.manifest.step if what.start is not None else None
-    market = market_for(spec, what.forecast, seen_here(home), from_step=from_step)
+    market = market_for(spec, what.forecast, seen_here(home), from_step=from_step, probe=what.probe)
     return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand, market=market)
 
 

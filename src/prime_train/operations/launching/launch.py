@@ -16,7 +16,7 @@ from prime_train.core.finding import Finding, has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.registry.providers import allowed_providers
-from prime_train.core.run import Origin, Run
+from prime_train.core.run import Origin, Probe, Run
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launching.start import Start, started
 from prime_train.trainers import trainer_for
@@ -53,12 +53,15 @@ def plan(spec: RunSpec, *, file: str = "") -> Plan:
     return made
 
 
-def launch(home: Home, spec: RunSpec, made: Plan, *, start: Start | None = None, forecast: Forecast = NO_FORECAST) -> Run:
+def launch(
+    home: Home, spec: RunSpec, made: Plan, *, start: Start | None = None, forecast: Forecast = NO_FORECAST, probe: Probe | None = None
+) -> Run:
     """Store a run as queued and return it. The code snapshot is uploaded before the run becomes visible. `start`: the checkpoint of another
-    run that it starts from; `forecast`: what is estimated of the config. Raises Unfit if the folder cannot be packed, UsageError if no free
-    id is found or the checkpoint has been deleted, and ExternalError if the store or the bucket fails."""
+    run that it starts from; `forecast`: what is estimated of the config; `probe`: what it measures before it ends. Raises Unfit if the
+    folder cannot be packed, UsageError if no free id is found or the checkpoint has been deleted, and ExternalError if the store or the
+    bucket fails."""
     for _ in range(TRIES_MAX):
-        run = launch_as(home, new_id(spec.name), spec, made, start=start, forecast=forecast)
+        run = launch_as(home, new_id(spec.name), spec, made, start=start, forecast=forecast, probe=probe)
         if run is not None:
             return run
     raise UsageError(f"no free id was found for {spec.name}", code=Exit.EXTERNAL_FAILED)
@@ -73,6 +76,7 @@ def launch_as(
     origin: Origin | None = None,
     start: Start | None = None,
     forecast: Forecast = NO_FORECAST,
+    probe: Probe | None = None,
 ) -> Run | None:
     """Launch as `launch` does, under the given id. Return None and change nothing if a run with this id exists."""
     store = home.store()
@@ -80,7 +84,7 @@ def launch_as(
         return None
     now_s = store.now_s()
     placed = on_provider(spec, home)
-    run = Run(run_id, placed, created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin, forecast=forecast)
+    run = Run(run_id, placed, created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin, forecast=forecast, probe=probe)
     if not home.elsewhere:
         home.make_bucket()
     if made.snapshot is not None:

@@ -11,13 +11,14 @@ from prime_train.core.config_tree import plain
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
-from prime_train.core.run import Run
+from prime_train.core.run import Probe, Run
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
 from prime_train.operations.launching.market import config_forecast
+from prime_train.operations.launching.probe import ProbeLimits, probe_spec
 from prime_train.operations.launching.start import Start, check_start, start_of
 
 
@@ -25,7 +26,8 @@ from prime_train.operations.launching.start import Start, check_start, start_of
 class Checked:
     """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file; `text`: the config itself,
     with the values that replaced its own; `start`: the checkpoint of another run that the run starts from, None for step 0;
-    `forecast`: what is estimated of the config, by which machines are compared."""
+    `forecast`: what is estimated of the config, by which machines are compared; `probe`: what the run measures before it ends, None for an
+    ordinary run."""
 
     spec: RunSpec
     plan: Plan
@@ -34,6 +36,7 @@ class Checked:
     text: str
     start: Start | None = None
     forecast: Forecast = NO_FORECAST
+    probe: Probe | None = None
 
 
 class InvalidConfig(Unfit):
@@ -57,9 +60,11 @@ def checked(
     name: str | None = None,
     settings: Sequence[Setting] = (),
     start_from: str | None = None,
+    probe: ProbeLimits | None = None,
 ) -> Checked:
     """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's; `settings`: values that
-    replace the config's; `start_from`: RUN or RUN@STEP, a checkpoint of another run to start from.
+    replace the config's; `start_from`: RUN or RUN@STEP, a checkpoint of another run to start from; `probe`: launch only a probe of the
+    config, within these limits.
 
     Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid or the run cannot start from that
     checkpoint, and ExternalError if an external service fails.
@@ -80,7 +85,9 @@ def checked(
         check_start(start, spec)
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     forecast = config_forecast(read, spec)
-    return Checked(spec, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast)
+    launched = spec if probe is None else probe_spec(spec, probe)
+    measures = probe.probe(spec) if probe is not None else None
+    return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures)
 
 
 def save_config(what: Checked, path: Path) -> None:
@@ -106,6 +113,6 @@ def launch_checked(home: Home, what: Checked) -> Run:
         )
         raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
     try:
-        return launch(home, what.spec, what.plan, start=what.start, forecast=what.forecast)
+        return launch(home, what.spec, what.plan, start=what.start, forecast=what.forecast, probe=what.probe)
     except Unfit as error:
         raise InvalidConfig((*what.findings, *error.findings), what.sources) from error

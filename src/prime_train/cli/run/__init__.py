@@ -1,32 +1,21 @@
 """`prime-train run CONFIG`, or `prime-train run --usd 5 -- COMMAND`: launch a training run."""
 
 import os
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from prime_train.cli.arguments import Quiet, print_json
-from prime_train.cli.findings import terminal as findings
-from prime_train.cli.follow import follow as follow_run
-from prime_train.configs.parsing.settings import Setting, read_setting, setting_of, text_setting
-from prime_train.console import print_rows
-from prime_train.control_plane.wiring.embedded import UNSERVED
+from prime_train.cli.arguments import Quiet
+from prime_train.cli.run.launching import LaunchOptions, launched, settings_in
+from prime_train.configs.parsing.settings import Setting
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.finding import Finding
-from prime_train.core.registry.providers import allowed_providers
-from prime_train.core.text.commands import worded
-from prime_train.operations.launching import dry_run
-from prime_train.operations.launching.checks import why_not_rented
 from prime_train.operations.launching.command_config import CommandConfig, config_of
-from prime_train.operations.launching.launch_config import Checked, InvalidConfig, checked, launch_checked, save_config
-from prime_train.operations.status import status
+from prime_train.operations.launching.launch_config import checked
 
 COMMAND = "prime_train.command"
 """Key under which the words after `--` are kept in the context of the command."""
@@ -86,40 +75,10 @@ def run(
 
     With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
-    home = Home.of(os.environ)
-    if follow and (as_json or quiet):
-        raise UsageError(
-            "--follow cannot be combined with --json or --quiet", fix="leave them out, or follow the run with prime-train logs RUN -f"
-        )
-    given = _settings(usd, settings or (), environment or ())
+    home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json, save)
+    given = settings_in(usd, settings or (), environment or ())
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
-    try:
-        what = checked(home, source, name=name, settings=given, start_from=start_from)
-        with redirect_stdout(sys.stderr):
-            _print(() if quiet else what.findings, what.sources)
-        doubt = why_not_rented(home, what.spec)
-        if doubt:
-            typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
-        if save is not None:
-            save_config(what, save)
-            typer.echo("" if quiet else f"wrote {save}\n", err=True, nl=False)
-        if dry_run:
-            return _dry_run(home, what, as_json=as_json)
-        started = launch_checked(home, what)
-    except InvalidConfig as error:
-        return _unfit(error.findings, error.sources)
-    if as_json or quiet:
-        return _print_briefly(home, started.run_id, as_json=as_json)
-    typer.echo(f"{started.run_id} is queued for a machine of provider {' or '.join(allowed_providers(started.spec.hardware))}")
-    if what.start is not None:
-        typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
-    if follow:
-        return follow_run(home, started.run_id)
-    if not home.is_served:
-        typer.echo(worded(UNSERVED))
-    else:
-        typer.echo(f"  prime-train status {started.run_id} --watch")
-    return Exit.OK
+    return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from), options)
 
 
 def _source(
@@ -140,42 +99,3 @@ def _source(
     for topic, text in made.assumed:
         typer.echo(f"  {topic:<12} {text}", err=True)
     return made
-
-
-def _print_briefly(home: Home, run_id: str, *, as_json: bool) -> Exit:
-    if as_json:
-        print_json(status(home, home.store(), run_id).row())
-    else:
-        typer.echo(run_id)
-    return Exit.OK
-
-
-def _settings(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> list[Setting]:
-    budget = [setting_of("budget.usd", usd, "--usd")] if usd is not None else []
-    return [*budget, *(read_setting(text, "--set") for text in given), *(text_setting(*_variable(text)) for text in environment)]
-
-
-def _variable(text: str) -> tuple[tuple[str, str], str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        fix = "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or with --set secrets=[NAME]"
-        raise UsageError(f"-e {name[:60]!r} has no value", fix=fix)
-    return ("environment", name), value, f"-e {name[:60]}"
-
-
-def _print(found: tuple[Finding, ...], sources: dict[str, str]) -> None:
-    findings.print_findings(found, sources)
-
-
-def _unfit(found: tuple[Finding, ...], sources: dict[str, str]) -> Exit:
-    _print(found, sources)
-    findings.summary(found, len({finding.file for finding in found}))
-    return Exit.FINDINGS
-
-
-def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
-    if as_json:
-        print_json(dry_run.record(what, dry_run.ranking(home, what)))
-        return Exit.OK
-    print_rows(dry_run.rows(what, dry_run.ranking(home, what)))
-    return Exit.OK

@@ -1,0 +1,109 @@
+"""What `run` and `probe` share: values that replace a config's, what is printed of a launch, and how it is followed."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from prime_train.cli.arguments import print_json
+from prime_train.cli.findings import terminal as findings
+from prime_train.cli.follow import follow as follow_run
+from prime_train.configs.parsing.settings import Setting, read_setting, setting_of, text_setting
+from prime_train.console import print_rows
+from prime_train.control_plane.wiring.embedded import UNSERVED
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
+from prime_train.core.finding import Finding
+from prime_train.core.registry.providers import allowed_providers
+from prime_train.core.run import Run
+from prime_train.core.text.commands import worded
+from prime_train.operations.launching import dry_run
+from prime_train.operations.launching.checks import why_not_rented
+from prime_train.operations.launching.launch_config import Checked, InvalidConfig, launch_checked, save_config
+from prime_train.operations.status import status
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What is printed of a launch, and whether anything is launched. `save`: the file to write the launched config to."""
+
+    dry_run: bool = False
+    follow: bool = False
+    quiet: bool = False
+    as_json: bool = False
+    save: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.follow and (self.as_json or self.quiet):
+            raise UsageError(
+                "--follow cannot be combined with --json or --quiet", fix="leave them out, or follow the run with prime-train logs RUN -f"
+            )
+
+
+def launched(home: Home, check: Callable[[], Checked], options: LaunchOptions) -> Exit:
+    """Check a config by calling `check`, launch it, and print what came of it."""
+    try:
+        what = check()
+        with redirect_stdout(sys.stderr):
+            findings.print_findings(() if options.quiet else what.findings, what.sources)
+        doubt = why_not_rented(home, what.spec)
+        if doubt:
+            typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
+        if options.save is not None:
+            save_config(what, options.save)
+            typer.echo("" if options.quiet else f"wrote {options.save}\n", err=True, nl=False)
+        if options.dry_run:
+            return _dry_run(home, what, as_json=options.as_json)
+        return _shown(home, what, launch_checked(home, what), options)
+    except InvalidConfig as error:
+        return _unfit(error.findings, error.sources)
+
+
+def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> list[Setting]:
+    """Return the values that replace a config's: the budget, those of --set, and the variables of -e."""
+    budget = [setting_of("budget.usd", usd, "--usd")] if usd is not None else []
+    return [*budget, *(read_setting(text, "--set") for text in given), *(text_setting(*_variable(text)) for text in environment)]
+
+
+def _variable(text: str) -> tuple[tuple[str, str], str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        fix = "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or with --set secrets=[NAME]"
+        raise UsageError(f"-e {name[:60]!r} has no value", fix=fix)
+    return ("environment", name), value, f"-e {name[:60]}"
+
+
+def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
+    if options.as_json:
+        print_json(status(home, home.store(), run.run_id).row())
+        return Exit.OK
+    if options.quiet:
+        typer.echo(run.run_id)
+        return Exit.OK
+    typer.echo(f"{run.run_id} is queued for a machine of provider {' or '.join(allowed_providers(run.spec.hardware))}")
+    if what.start is not None:
+        typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
+    if what.probe is not None:
+        typer.echo(f"  it ends once {what.probe.steps} steps were measured, and costs ${run.spec.budget.usd:,.2f} at most")
+    if options.follow:
+        return follow_run(home, run.run_id)
+    typer.echo(f"  prime-train status {run.run_id} --watch" if home.is_served else worded(UNSERVED))
+    return Exit.OK
+
+
+def _unfit(found: tuple[Finding, ...], sources: dict[str, str]) -> Exit:
+    findings.print_findings(found, sources)
+    findings.summary(found, len({finding.file for finding in found}))
+    return Exit.FINDINGS
+
+
+def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
+    if as_json:
+        print_json(dry_run.record(what, dry_run.ranking(home, what)))
+        return Exit.OK
+    print_rows(dry_run.rows(what, dry_run.ranking(home, what)))
+    return Exit.OK

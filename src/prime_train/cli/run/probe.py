@@ -1,0 +1,46 @@
+"""`prime-train probe CONFIG`: measure the time of a step and the GPU memory of a config in a short run."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.cli.arguments import Quiet
+from prime_train.cli.run.launching import LaunchOptions, launched, settings_in
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.exit_codes import Exit
+from prime_train.operations.launching.launch_config import checked
+from prime_train.operations.launching.probe import SECONDS, STEPS, USD, ProbeLimits
+
+
+def probe(
+    config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.")],
+    steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = STEPS,
+    seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = SECONDS,
+    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost.")] = USD,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Follow the probe until it ends; if no control plane is running, act as one.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")] = False,
+) -> Exit:
+    """Measure a config's steps and GPU memory in a short run.
+
+    The config is launched on the cheapest machine that fits, and ended once enough steps were made; nothing is saved. From then on, cost,
+    find, run --dry-run and pull requests use what was measured instead of estimates.
+    """
+    home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json)
+    limits, given = ProbeLimits(steps, seconds, usd), settings_in(None, settings or (), environment or ())
+    return launched(home, lambda: checked(home, config, settings=given, probe=limits), options)

@@ -1,0 +1,53 @@
+"""Probes: short runs that measure how long a step of a config takes, and how much GPU memory it needs, on the cheapest machine that fits.
+
+A probe trains as its config says, set-up and smoke test included. The control plane ends it once enough steps were made; nothing is saved
+before. Its trainer section is the config's own, so what it measures counts for every later run of the config.
+"""
+
+from dataclasses import dataclass
+
+from prime_train.core.advice import Setting
+from prime_train.core.market.step_times import STEPS_MIN
+from prime_train.core.run import Probe
+from prime_train.core.spec import RunSpec
+from prime_train.core.spec_choices import Migrate
+from prime_train.operations.memory import check_range
+
+STEPS, SECONDS, USD = 8, 60.0, 2.0
+STEPS_MAX, SECONDS_MAX = 1000, 3600.0
+USD_MIN, USD_MAX = 0.01, 1000.0
+SUFFIX = "-probe"
+NAME_CHARS_MAX = 32
+
+
+@dataclass(frozen=True)
+class ProbeLimits:
+    """What a probe measures at least, `steps` steps after the first one in `seconds` or more, and the most that it may cost. Raises
+    UsageError for a value out of range."""
+
+    steps: int = STEPS
+    seconds: float = SECONDS
+    usd: float = USD
+
+    def __post_init__(self) -> None:
+        check_range(Setting.STEPS, self.steps, STEPS_MIN, STEPS_MAX)
+        check_range(Setting.SECONDS, self.seconds, 0, SECONDS_MAX)
+        check_range(Setting.USD, self.usd, USD_MIN, USD_MAX)
+
+    def probe(self, spec: RunSpec) -> Probe:
+        return Probe(spec.name, self.steps, self.seconds)
+
+
+def probe_spec(spec: RunSpec, limits: ProbeLimits) -> RunSpec:
+    """Return what a probe of the config runs: the same training, without what follows it, and within the probe's own budget."""
+    budget = spec.budget.model_copy(update={"usd": limits.usd, "hours": None, "deadline": None, "upload_usd": None})
+    changes = {
+        "name": spec.name[: NAME_CHARS_MAX - len(SUFFIX)].rstrip("-") + SUFFIX,
+        "budget": budget,
+        "hardware": spec.hardware.model_copy(update={"migrate": Migrate.NEVER}),
+        "outputs": (),
+        "success": None,
+        "after": (),
+        "require": (),
+    }
+    return spec.model_copy(update=changes)
