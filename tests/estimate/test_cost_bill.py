@@ -1,17 +1,12 @@
 """The bill of a run, line by line."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.offers import Offer
-from prime_train.core.run import Run, RunState
 from prime_train.estimate.cost.bill import Amount, Known, Rate, StepTime, full_run, smoke_run
 from prime_train.estimate.cost.duration import Between
-from prime_train.estimate.cost.measured import measured
-from tests.core.given import PROPERTY, a_run
+from tests.core.given import PROPERTY
 
 GIVEN = StepTime(Between(10, 10), Known.GIVEN)
 ON_DEMAND, SPOT = Rate(6.0, spot=False), Rate(6.0, spot=True)
@@ -76,44 +71,3 @@ def test_any_amount_has_a_bill(steps: int, step_s: float, every: int, size: floa
 def test_no_steps_are_no_run() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Amount(0, GIVEN)
-
-
-# ------------------------------------------------------------------------------------------------------------- measured steps
-
-
-def trained(last_step: int, first_step_s: int | None = 1000, last_sign_s: int | None = 1990, **changes: object) -> Run:
-    run = a_run(RunState.TRAINING, **changes)
-    assert run.current_attempt is not None
-    attempt = replace(run.current_attempt, first_step_s=first_step_s, last_sign_s=last_sign_s, last_step=last_step, resumed_step=0)
-    return replace(run, attempts=(attempt,))
-
-
-def test_an_earlier_run_of_the_same_config_tells_the_time_of_a_step() -> None:
-    run = trained(100)
-    found = measured([run], run.spec)
-    assert found is not None
-    assert found.seconds.expected == pytest.approx(10)
-    assert (found.known, found.why) == (Known.MEASURED, f"{run.run_id}, 99 steps")
-
-
-def test_another_config_or_too_few_steps_tell_nothing() -> None:
-    run = trained(100)
-    other = trained(100, trainer={"steps": 7})
-    assert measured([other], run.spec) is None
-    assert measured([trained(3)], run.spec) is None
-    assert measured([trained(100, last_sign_s=None)], run.spec) is None
-    assert measured([trained(3), run], run.spec) is not None
-
-
-def test_of_a_run_with_variants_the_attempts_count_that_had_the_same_one() -> None:
-    large = {"count": 2, "gpu_gb_min": 80, "set": {"environment.A": "1"}}
-    hardware = {"gpus": ["RTX4090_24GB", "H100_80GB"], "variants": [large, {"count": 1, "set": {"trainer.command": "train.py --small"}}]}
-    run = trained(100, hardware=hardware)
-    (attempt,) = run.attempts
-    fast = replace(attempt, offer=Offer("prime", "a", 4.0, spot=False, gpu="H100_80GB", gpu_count=2), last_sign_s=1099)
-    slow = replace(attempt, offer=Offer("prime", "b", 1.0, spot=False, gpu="RTX4090_24GB", gpu_count=1))
-    run = replace(run, attempts=(fast, slow))
-    found = [measured([run], run.spec.variant(number)) for number in (0, 1)]
-    assert [step.seconds.expected if step is not None else None for step in found] == pytest.approx([1, 10])
-    one_gpu_of_the_first = run.spec.model_copy(update={"hardware": run.spec.variant(1).hardware})
-    assert measured([run], one_gpu_of_the_first) is None

@@ -9,7 +9,8 @@ from prime_train.estimate.cost.bill import Known
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.placement import Fit
 from prime_train.operations.configs.review import ConfigReview
-from prime_train.reports.cost.report import CostReport, Machine, Priced
+from prime_train.reports.cost.machine import Machine
+from prime_train.reports.cost.report import CostReport, Priced
 from prime_train.reports.find.formatting import size_range, time_range, usd_range
 from prime_train.reports.markdown import code, folded, plain, table
 from prime_train.reports.market import market_rows
@@ -17,10 +18,13 @@ from prime_train.reports.memory.report import MemoryReport
 
 CHANGES_MAX = 40
 NO_PRICE = "No price is known: give the workflow an API key that may read offers, or set `hardware.usd_per_hour_max`."
+PROBE = "To measure it in a short run, for cents, put the label `probe` on this pull request, or run `prime-train probe`."
 _FITS = {Fit.YES: "fits", Fit.TIGHT: "barely: the upper end of the estimate does not fit", Fit.NO: "**does not fit**"}
 _STEP_FROM = {
     Known.GIVEN: "as given",
     Known.MEASURED: "as in an earlier run of this config",
+    Known.SIMILAR: "scaled from earlier runs of this model and trainer",
+    Known.SCALED: "scaled from an earlier run on another kind of GPU",
     Known.PUBLISHED: "from published speeds of such GPUs",
 }
 
@@ -89,6 +93,8 @@ def _words(found: CostReport, best: Priced) -> list[str]:
     return [
         f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}.",
         f"A step takes {time_range(best.step.seconds)}, {_STEP_FROM[best.step.known]}.",
+        *(f"Measured on {plain(one.text)}." for one in found.measured),
+        *([PROBE] if best.step.known is Known.PUBLISHED else []),
     ]
 
 

@@ -283,8 +283,8 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a run measures that was launched only for that: it ends once it has made `steps` steps after its first one, in `seconds` or more.
-    `config`: the name of the config whose steps it measures."""
+    """What a run measures that was launched only for that: it ends once it has made `steps` steps after its first one, in `seconds` or
+    more. `config`: the name of the config whose steps it measures."""
 
     config: str
     steps: int

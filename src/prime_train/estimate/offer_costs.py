@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prime_train.core.market.quotes import Market, Quote
-from prime_train.core.market.step_times import Source, StepTime
+from prime_train.core.market.step_times import SPREADS, Source, StepTime
 from prime_train.core.offers import Offer
-from prime_train.estimate.cost.bill import STEP_SPREAD
 from prime_train.estimate.cost.duration import HOUR_S, Between
 
 
@@ -36,8 +35,8 @@ def _costs(market: Market, offer: Offer, share: float | None, seconds: Between) 
     step = work.step_time(offer) if known_h is not None else None
     if step is None:
         step = StepTime(seconds.expected / steps, Source.ESTIMATED)
-    elif step.source is Source.MEASURED:
-        spread = STEP_SPREAD
+    elif step.source is not Source.ESTIMATED:
+        spread = Between(1 / SPREADS[step.source], SPREADS[step.source])
     times = [replace(step, seconds=step.seconds * by) for by in (spread.low, 1.0, spread.high)]
     low, middle, high = (_quote(market, offer, share, steps, time) for time in times)
     if high.usd == float("inf"):

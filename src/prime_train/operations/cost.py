@@ -13,9 +13,11 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.cost.bill import Known, Rate, StepTime
 from prime_train.estimate.cost.duration import Between
-from prime_train.estimate.cost.measured import measured
+from prime_train.operations.launching.market import market_for, seen_here
 from prime_train.operations.memory import check_range, loaded_config, plan_for
-from prime_train.reports.cost.report import CostReport, Machine, all_of, cost_report, of_offers
+from prime_train.reports.cost.forecast import forecast_of
+from prime_train.reports.cost.machine import Machine
+from prime_train.reports.cost.report import CostReport, all_of, cost_report, of_offers
 from prime_train.rules.hardware.memory_plan import Plan, plan_of
 from prime_train.rules.rule import Subject
 
@@ -62,6 +64,8 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
     if whole is None:
         message = f"{request.config} is a trainer's config, which contains no machine and no budget"
         raise UsageError(message, fix="give the config of a run that names this file")
+    known = StepTime(Between(request.step_s, request.step_s), Known.GIVEN) if request.step_s else None
+    market = market_for(whole, forecast_of([subject for _, subject in loaded.judged]), seen_here(home))
     offered = _offered(home, whole) if request.offers else ()
     reports = []
     for number, (variant, subject) in enumerate(loaded.judged):
@@ -72,8 +76,8 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
             machines = of_offers(alike, whole.hardware)
         else:
             machines = _priced(spec, request, variant)
-        steps, known = _steps(spec, request.steps), _known(home, spec, request.step_s)
-        reports.append(cost_report(str(request.config), subject, machines, steps=steps, known=known, plan=_plan(subject, request)))
+        steps, plan = _steps(spec, request.steps), _plan(subject, request)
+        reports.append(cost_report(str(request.config), subject, machines, steps=steps, known=known, plan=plan, market=market))
     found = all_of(reports)
     if not found.priced:
         ways = [Option(one) for one in (Setting.STEP_S, Setting.MODEL, Setting.TOKENS)]
@@ -95,14 +99,6 @@ def _steps(spec: RunSpec, steps: int | None) -> int:
         fix = Advice("set trainer.steps, or use ", Option(Setting.STEPS, "1000"))
         raise UsageError("the config does not set the number of steps", fix=fix)
     return found
-
-
-def _known(home: Home, spec: RunSpec, step_s: float | None) -> StepTime | None:
-    """Return the time of a step as given, or as measured in an earlier run of the same config, or None."""
-    if step_s:
-        return StepTime(Between(step_s, step_s), Known.GIVEN)
-    # Reading must not create a home if there is none.
-    return measured(home.store().list_runs(), spec) if home.has_runs else None
 
 
 def _priced(spec: RunSpec, request: CostRequest, variant: str) -> tuple[Machine, ...]:

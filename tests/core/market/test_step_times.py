@@ -1,11 +1,13 @@
 """How long a step takes on each kind of machine."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.observations import observations
-from prime_train.core.market.step_times import Source, StepEstimate, StepTime, step_times
+from prime_train.core.market.step_times import Measurement, Source, StepEstimate, StepTime, step_times
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, Run, RunState
 from tests import builders as b
@@ -22,8 +24,12 @@ def trained(offer: Offer, step_s: int, *, steps: int = 101) -> Run:
 SPEC = trained(H100, 1).spec
 
 
-def measured(*runs: Run) -> dict[tuple[str, int], float]:
+def measured(*runs: Run) -> dict[tuple[str, int], Measurement]:
     return dict(observations(runs, 10_000).steps_of(SPEC))
+
+
+def seconds(found: Mapping[tuple[str, int], Measurement | StepTime]) -> dict[tuple[str, int], float]:
+    return {kind: one.seconds for kind, one in found.items()}
 
 
 def test_nothing_is_known_without_runs_and_estimates() -> None:
@@ -32,7 +38,7 @@ def test_nothing_is_known_without_runs_and_estimates() -> None:
 
 def test_the_newest_run_of_the_same_training_counts() -> None:
     other = replace(trained(H100, 30), spec=b.spec(trainer={**SPEC.trainer.model_dump(), "steps": 7}))
-    assert measured(other, trained(H100, 12), trained(H100, 20)) == {("H100", 1): 12.0}
+    assert seconds(measured(other, trained(H100, 12), trained(H100, 20))) == {("H100", 1): 12.0}
 
 
 def test_a_few_steps_are_no_measurement() -> None:
@@ -47,11 +53,49 @@ def test_estimates_are_used_until_a_step_was_measured() -> None:
 
 
 def test_the_estimate_of_another_kind_is_corrected_by_what_was_measured() -> None:
-    found = step_times({("H100", 1): 12.0}, ESTIMATES)
-    assert found["H100", 1] == StepTime(12.0, Source.MEASURED)
+    found = step_times(measured(trained(H100, 12)), ESTIMATES)
+    assert (found["H100", 1].seconds, found["H100", 1].source) == (12.0, Source.MEASURED)
     assert found["A100", 1].seconds == pytest.approx(30.0)
     assert found["A100", 1].source is Source.SCALED
 
 
 def test_a_measured_kind_and_a_mere_estimate_are_not_mixed() -> None:
-    assert set(step_times({("H100", 1): 12.0}, ESTIMATES[1:])) == {("H100", 1)}
+    assert set(step_times(measured(trained(H100, 12)), ESTIMATES[1:])) == {("H100", 1)}
+
+
+# ------------------------------------------------------------------------------------------------- other settings, other configs
+
+
+def assert_time(found: StepTime, seconds: float, source: Source) -> None:
+    assert found.seconds == pytest.approx(seconds)
+    assert found.source is source
+
+
+def forecast(step_s: float, family: str = "") -> Forecast:
+    return Forecast((StepEstimate("H100", 1, step_s / 2, step_s * 2), StepEstimate("A100", 1, step_s, step_s * 4)), family=family)
+
+
+def test_a_changed_trainers_file_scales_what_was_measured_by_the_estimates() -> None:
+    before = replace(trained(H100, 12), forecast=forecast(8.0))
+    found = step_times(measured(before), forecast(24.0).steps)
+    assert_time(found["H100", 1], 36.0, Source.SIMILAR)
+    same = step_times(measured(before), forecast(8.0).steps)
+    assert (same["H100", 1].seconds, same["H100", 1].source) == (12.0, Source.MEASURED)
+
+
+def test_runs_of_the_same_model_and_trainer_correct_the_estimates_of_another_config() -> None:
+    other = replace(trained(H100, 12), forecast=forecast(8.0, "qwen"), spec=b.spec(trainer={**SPEC.trainer.model_dump(), "steps": 7}))
+    seen, ours = observations([other], 10_000), forecast(16.0, "qwen")
+    found = step_times(seen.steps_of(SPEC), ours.steps, seen.similar_to(ours))
+    assert_time(found["H100", 1], 24.0, Source.SIMILAR)
+    assert_time(found["A100", 1], 48.0, Source.SCALED)
+    assert not seen.similar_to(forecast(16.0, "llama"))
+    assert not seen.similar_to(forecast(16.0))
+
+
+def test_the_machines_own_timing_counts_where_its_agent_reported_it() -> None:
+    run = trained(H100, 12)
+    (attempt,) = run.attempts
+    timed = replace(run, attempts=(replace(attempt, timed_steps=8, timed_s=20.0, gpu_peak_mib=62_000.0, gpu_mib=81_559.0),))
+    found = measured(timed)["H100", 1]
+    assert (found.seconds, found.steps, found.gpu_peak_mib, found.gpu_mib) == (2.5, 8, 62_000.0, 81_559.0)

@@ -8,7 +8,8 @@ from rich.text import Text
 
 from prime_train.console import console
 from prime_train.core.text.formatting import usd
-from prime_train.estimate.cost.bill import Bill
+from prime_train.estimate.cost.bill import Bill, Known
+from prime_train.operations.launching.probe import USD as PROBE_USD
 from prime_train.reports.cost.report import CostReport, Priced
 from prime_train.reports.find.formatting import time_range, usd_range
 
@@ -58,5 +59,9 @@ def _words(found: CostReport, best: Priced) -> Iterator[str]:
         yield f"Smoke run alone: {time_range(best.smoke.time)}, {usd_range(best.smoke.usd)}."
     budget = found.spec.budget
     yield f"Budget: {best.full.budget_says(budget.usd, budget.hours)}."
+    for one in found.measured:
+        yield f"Measured on {one.text}."
+    if best.step.known is Known.PUBLISHED:
+        yield f"The time of a step is only estimated: prime-train probe {found.title} measures it, for {usd(PROBE_USD)} at most."
     if found.unknown:
         yield f"Left out, because the speed of their GPUs is unknown: {', '.join(found.unknown)}."

@@ -8,8 +8,8 @@ from prime_train.core.market.step_times import StepEstimate
 @dataclass(frozen=True)
 class Forecast:
     """`steps`: the estimated time of a step, by kind of machine. `every_steps`, `every_s`: training between two saves; None: not known, or
-    set in the other unit. `stall_s`: seconds that training pauses for a save. Bytes of 0 are not known. `family`: the trainer, the model and
-    how it is trained, in words; runs with the same words differ from their estimates by about the same factor. Empty: not known."""
+    set in the other unit. `stall_s`: seconds that training pauses for a save. Bytes of 0 are not known. `family`: the trainer, the model
+    and how it is trained, in words; runs with the same words differ from their estimates by about the same factor. Empty: not known."""
 
     steps: tuple[StepEstimate, ...] = ()
     every_steps: int | None = None

@@ -82,7 +82,13 @@ class Quote:
         """Return the reasons in words: $41 to the end: 10.2 h of training at $3.10/h, 0.4 losses expected, 25 min each"""
         if not math.isfinite(self.usd):
             return f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a start takes {span(self.start_h * 3600)}"
-        known = {None: " (assumed)", Source.ESTIMATED: " (estimated)", Source.SCALED: " (scaled)", Source.SIMILAR: " (scaled)", Source.MEASURED: ""}[self.source]
+        known = {
+            None: " (assumed)",
+            Source.ESTIMATED: " (estimated)",
+            Source.SCALED: " (scaled)",
+            Source.SIMILAR: " (scaled)",
+            Source.MEASURED: "",
+        }[self.source]
         traffic = f" and {usd(self.traffic_usd)} of traffic" if self.traffic_usd else ""
         price = f"{_hours(self.work_h)} of training{known} at {usd(self.offer.usd_per_hour)}/h{traffic}"
         return f"{self.total} to the end: {price}, {self._losses}{self._deadline}"

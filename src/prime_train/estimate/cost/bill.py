@@ -26,8 +26,8 @@ DOWNLOAD_B_PER_S = Between(100e6, 1e9)
 """The download rate of models from the hub and of checkpoints from the bucket."""
 INTERVAL_S = 1800.0
 """The time between two checkpoints if it is not known."""
-STEP_SPREAD = Between(1 / 1.15, 1.15)
-"""The error factor of a step time that is given or was measured."""
+SEEN_SPREAD = Between(1 / 1.25, 1.25)
+"""The error factor of a boot or set-up time that this account has seen before."""
 SAVE_S = Between(2.0, 30.0)
 """Seconds for which training pauses for a save."""
 
@@ -37,6 +37,8 @@ class Known(StrEnum):
 
     GIVEN = "given"
     MEASURED = "measured in an earlier run"
+    SIMILAR = "measured in runs of the same model and trainer"
+    SCALED = "measured on another kind of GPU"
     PUBLISHED = "estimated from published speeds"
 
 
@@ -78,6 +80,19 @@ class Rate:
         """Return the dollars for a time in seconds."""
         per_s = self.usd_per_hour / HOUR_S
         return time * Between(per_s, per_s)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What this account has seen of such machines, and of this config. `boot`: seconds from the order to the agent; `setup`: from there to
+    the first step, a smoke run included; None: not seen. `losses_per_h`: losses of machines to expect in an hour; None: not known."""
+
+    boot: Between | None = None
+    setup: Between | None = None
+    losses_per_h: float | None = None
+
+
+NOTHING_SEEN = Seen()
 
 
 @dataclass(frozen=True)
@@ -126,34 +141,37 @@ class Bill:
         return f"enough: ${usd_max:,.2f}, and the run needs at most ${usd.high:,.2f}; unused budget is not charged"
 
 
-def full_run(amount: Amount, rate: Rate) -> Bill:
+def full_run(amount: Amount, rate: Rate, seen: Seen = NOTHING_SEEN) -> Bill:
     """Return the bill of the run to its last step."""
-    start = _start(amount)
+    start = _start(amount, seen)
     training = amount.step.seconds * Between(amount.steps, amount.steps)
-    lines = [*start, *_smoke(amount), Line("training", training, _training_why(amount))]
+    smoke = _smoke(amount) if seen.setup is None else ()
+    lines = [*start, *smoke, Line("training", training, _training_why(amount))]
     if amount.every_steps:
         saves = amount.steps // amount.every_steps
         lines.append(Line("saving", SAVE_S * Between(saves, saves), f"{saves:,} checkpoints"))
     if rate.spot:
-        lines.append(_preemptions(amount, lines))
+        lines.append(_preemptions(amount, lines, seen))
     return Bill(tuple(lines), rate)
 
 
-def smoke_run(amount: Amount, rate: Rate) -> Bill | None:
+def smoke_run(amount: Amount, rate: Rate, seen: Seen = NOTHING_SEEN) -> Bill | None:
     """Return the bill up to the end of the smoke run, which is the cost of finding out that the config works; None if there is no smoke
     run."""
     smoke = _smoke(amount)
-    return Bill((*_start(amount), *smoke), rate) if smoke else None
+    return Bill((*_start(amount, seen), *(smoke if seen.setup is None else ())), rate) if smoke else None
 
 
-def _start(amount: Amount) -> tuple[Line, ...]:
+def _start(amount: Amount, seen: Seen) -> tuple[Line, ...]:
+    boot = Line("provisioning", PROVISIONING_S, "from the order to the agent's start")
+    if seen.boot is not None:
+        boot = Line("provisioning", seen.boot, "as seen on other machines")
+    if seen.setup is not None:
+        return boot, Line("set-up", seen.setup, "as in earlier runs of this config, up to the first step")
     download = _transfer(amount.model_bytes)
     setup = SETUP_S + download + COMPILING_S
     model = f", {amount.model_bytes / 1e9:.0f} GB of model" if amount.model_bytes else ""
-    return (
-        Line("provisioning", PROVISIONING_S, "from the order to the agent's start"),
-        Line("set-up", setup, f"setup commands{model}, compilation in the first step"),
-    )
+    return boot, Line("set-up", setup, f"setup commands{model}, compilation in the first step")
 
 
 def _smoke(amount: Amount) -> tuple[Line, ...]:
@@ -177,9 +195,9 @@ def _rounded(seconds: float) -> str:
     return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
 
 
-def _preemptions(amount: Amount, lines: list[Line]) -> Line:
+def _preemptions(amount: Amount, lines: list[Line], seen: Seen) -> Line:
     total = sum((line.time for line in lines[1:]), start=lines[0].time)
-    number = Between(total.low / PREEMPTION_EVERY_S.high, total.high / PREEMPTION_EVERY_S.low)
+    number = _losses(total, seen.losses_per_h)
     interval = Between(INTERVAL_S, INTERVAL_S)
     if amount.every_steps:
         interval = amount.step.seconds * Between(amount.every_steps, amount.every_steps)
@@ -189,6 +207,14 @@ def _preemptions(amount: Amount, lines: list[Line]) -> Line:
     times, each = f"{number.low:.1f} to {number.high:.1f} times", f"{again.low / 60:.0f} to {again.high / 60:.0f} min each"
     why = f"{times}, {each}: half a checkpoint interval, start and restore"
     return Line("preemptions", number * again, why)
+
+
+def _losses(total: Between, losses_per_h: float | None) -> Between:
+    """Return the number of losses in that time. Where their rate is known, their number varies by about its square root."""
+    if losses_per_h is None:
+        return Between(total.low / PREEMPTION_EVERY_S.high, total.high / PREEMPTION_EVERY_S.low)
+    few, most = (time * losses_per_h / HOUR_S for time in (total.low, total.high))
+    return Between(max(0.0, few - math.sqrt(few)), most + math.sqrt(most))
 
 
 def _transfer(count: float) -> Between:

@@ -7,13 +7,15 @@ from prime_train.configs.changes import Change, of_config, of_trainer
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, providers_to_rent_from
 from prime_train.core.finding import Finding, Severity
+from prime_train.core.market.observations import Observations
 from prime_train.core.offers import Ranking, rank, variant_of
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.cost import machine_at_most
 from prime_train.operations.launching.market import market_for
 from prime_train.reports.cost.forecast import forecast_of
-from prime_train.reports.cost.report import CostReport, Machine, cost_report, of_offers
+from prime_train.reports.cost.machine import Machine
+from prime_train.reports.cost.report import CostReport, cost_report, of_offers
 from prime_train.reports.market import save_advice
 from prime_train.reports.memory.report import MemoryReport, memory_report
 from prime_train.rules.hardware.memory_plan import plan_of
@@ -52,9 +54,10 @@ class ConfigReview:
         return tuple(machine for machine in self.machines if machine.name not in known)
 
 
-def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, after: Texts) -> ConfigReview:
+def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, after: Texts, seen: Observations | None = None) -> ConfigReview:
     """Review a config that can be parsed. `ranking`: the offers, None if they are not known. `before` and `after`: contents of the config
-    and the files it refers to. Of several variants, that of the best offer is reviewed, or the first one."""
+    and the files it refers to. `seen`: what this account has seen, None if it is not known here. Of several variants, that of the best
+    offer is reviewed, or the first one."""
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     hardware, best = loaded.subject.spec.hardware, ranking.best if ranking is not None else ()
@@ -66,14 +69,14 @@ def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, afte
     alike = [offer for offer in best if not hardware.variants or variant_of(offer, hardware) == number]
     machines = of_offers(best, hardware) if ranking is not None else (most,) if most is not None else ()
     priced = of_offers(alike, hardware) if ranking is not None else machines
-    steps = spec.trainer.steps
+    steps, market = spec.trainer.steps, market_for(loaded.subject.spec, forecast_of([one for _, one in loaded.judged]), seen)
     return ConfigReview(
         spec,
         variant,
         machines,
         ranking is not None,
         ranking.why_none if ranking is not None else "",
-        cost_report("", subject, priced, steps=steps, known=None, plan=plan) if steps else None,
+        cost_report("", subject, priced, steps=steps, known=None, plan=plan, market=market) if steps else None,
         memory_report("", plan, spec.hardware.gpus) if plan is not None else None,
         tuple(_changed(before, after)),
         before.get(loaded.file) is None,

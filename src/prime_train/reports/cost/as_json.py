@@ -1,6 +1,7 @@
 """The cost report as JSON: the same as the text, unrounded, with ranges as [low, high]."""
 
 import json
+from dataclasses import asdict
 
 from prime_train.estimate.cost.bill import Bill
 from prime_train.estimate.cost.duration import HOUR_S, Between
@@ -14,6 +15,7 @@ def text(found: CostReport) -> str:
         "budget_usd": found.spec.budget.usd,
         "machines": [_machine(found, one) for one in found.priced],
         "left_out": list(found.unknown),
+        "measured": [asdict(one.measurement) | {"gpu": one.gpu, "gpu_count": one.gpu_count} for one in found.measured],
     }
     return json.dumps(fields, indent=2)
 

@@ -7,9 +7,10 @@ from prime_train.core.market.step_times import StepEstimate
 from prime_train.core.spec import RunSpec
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.bill import Rate
-from prime_train.reports.cost.report import Machine, published
+from prime_train.reports.cost.machine import Machine
+from prime_train.reports.cost.report import published
 from prime_train.rules.hardware.host_bytes import disk_bytes
-from prime_train.rules.hardware.memory_plan import plan_of
+from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
 from prime_train.rules.resilience.checkpoint_pace import save_plan_of
 from prime_train.rules.rule import Subject
 
@@ -28,7 +29,14 @@ def forecast_of(subjects: Sequence[Subject]) -> Forecast:
         stall_s=saving.stall_s.expected if saving is not None else None,
         checkpoint_bytes=saving.saved_b if saving is not None else disk_bytes(plan, first)[1] if plan is not None else 0.0,
         model_bytes=2.0 * plan.model.params if plan is not None else 0.0,
+        family=_family(first, plan) if plan is not None else "",
     )
+
+
+def _family(subject: Subject, plan: Plan) -> str:
+    """Return in words what runs have in common whose steps differ from their estimates by about the same factor."""
+    trained = f"{plan.training.method} with rollouts" if plan.serve_gpus else f"{plan.training.method}"
+    return f"{subject.format}: {model_name(subject)} {trained}"
 
 
 def _estimates(subject: Subject) -> Iterator[StepEstimate]:

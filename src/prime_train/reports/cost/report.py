@@ -3,28 +3,20 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, variant_title
 from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.bill import Amount, Bill, Known, Rate, StepTime, full_run, smoke_run
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.reports.cost.machine import Machine
+from prime_train.reports.cost.seen import MeasuredKind, measured, measured_kinds, seen_of
 from prime_train.rules.hardware.host_bytes import disk_bytes
 from prime_train.rules.hardware.memory_plan import Plan
 from prime_train.rules.rule import Subject
 
 OFFERS_MAX = 5
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A machine to pay for. `kind` is its GPU kind, or empty if that does not matter."""
-
-    name: str
-    kind: str
-    count: int
-    rate: Rate
-    socket: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +34,8 @@ class CostReport:
     priced: tuple[Priced, ...]
     unknown: tuple[str, ...] = ()
     """Machines whose GPU has no known speed."""
+    measured: tuple[MeasuredKind, ...] = ()
+    """What was measured of the config in earlier runs, on each kind of machine."""
 
     @property
     def cheapest(self) -> Priced | None:
@@ -50,20 +44,30 @@ class CostReport:
 
 
 def cost_report(
-    title: str, subject: Subject, machines: Iterable[Machine], *, steps: int, known: StepTime | None, plan: Plan | None
+    title: str,
+    subject: Subject,
+    machines: Iterable[Machine],
+    *,
+    steps: int,
+    known: StepTime | None,
+    plan: Plan | None,
+    market: Market | None = None,
 ) -> CostReport:
-    """Return the report, with the cheapest machines first. `known` is a step time that was given or measured; without it, the published
-    speeds of each machine's GPU are used."""
+    """Return the report, with the cheapest machines first. `known`: a step time that was given; without it, the one that was measured on
+    such a machine counts, as far as the `market` knows it, or else the published speeds of its GPU."""
     assert subject.spec is not None
-    priced, unknown = [], []
+    priced, unknown, machines = [], [], tuple(machines)
+    among = [machine.offer for machine in machines if machine.offer is not None]
     for machine in machines:
-        step = known if known is not None else published(plan, machine)
+        step = known or measured(market, machine) or published(plan, machine)
         if step is None:
             unknown.append(machine.name)
             continue
-        amount = amount_of(subject, plan, steps, step)
-        priced.append(Priced(machine, step, full_run(amount, machine.rate), smoke_run(amount, machine.rate)))
-    return CostReport(title, subject.spec, tuple(sorted(priced, key=lambda one: one.full.usd.expected)), tuple(unknown))
+        amount, seen = amount_of(subject, plan, steps, step), seen_of(market, machine, among)
+        priced.append(Priced(machine, step, full_run(amount, machine.rate, seen), smoke_run(amount, machine.rate, seen)))
+    return CostReport(
+        title, subject.spec, tuple(sorted(priced, key=lambda one: one.full.usd.expected)), tuple(unknown), measured_kinds(market)
+    )
 
 
 def all_of(reports: Sequence[CostReport]) -> CostReport:
@@ -115,7 +119,6 @@ def of_offers(offers: Sequence[Offer], hardware: HardwareSpec) -> tuple[Machine,
         variant = variant_title(offer, hardware)
         name = f"{name}, {variant}" if variant else name
         rate = Rate(offer.usd_per_hour, offer.spot)
-        found.setdefault(
-            (offer.gpu, offer.socket, offer.gpu_count, offer.spot), Machine(name, offer.gpu, offer.gpu_count, rate, offer.socket)
-        )
+        machine = Machine(name, offer.gpu, offer.gpu_count, rate, offer.socket, offer)
+        found.setdefault((offer.gpu, offer.socket, offer.gpu_count, offer.spot), machine)
     return tuple(found.values())[:OFFERS_MAX]
