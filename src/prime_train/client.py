@@ -43,6 +43,10 @@ from prime_train.operations.find import SEQ_LEN, TOKENS, FindRequest, FoundMachi
 from prime_train.operations.follow import updates
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, settings_of
+from prime_train.operations.launching.probe import SECONDS as PROBE_SECONDS
+from prime_train.operations.launching.probe import STEPS as PROBE_STEPS
+from prime_train.operations.launching.probe import USD as PROBE_USD
+from prime_train.operations.launching.probe import ProbeLimits
 from prime_train.operations.memory import MemoryRequest, estimate_memory
 from prime_train.operations.outputs.diff import OutputDiff, diff
 from prime_train.operations.outputs.event_files import EventFiles, write_event_files
@@ -308,6 +312,22 @@ class Client:
         settings = settings_of(overrides or {}, "overrides")
         what = checked(self._home, Path(config), name=name, settings=settings, start_from=start_from)
         return Run(self._home, launch_checked(self._home, what).run_id)
+
+    def probe(
+        self,
+        config: str | Path,
+        *,
+        steps: int = PROBE_STEPS,
+        seconds: float = PROBE_SECONDS,
+        usd: float = PROBE_USD,
+        overrides: Mapping[str, object] | None = None,
+    ) -> "Run":
+        """Launch the config on the cheapest machine that fits, only to measure `steps` steps after the first one, for `seconds` or more. It
+        ends by itself, saves nothing, and costs `usd` at most; `status().probe` of the run has what was measured, and later estimates
+        use it. `overrides`: as for `launch`. Raises what `launch` raises, and UsageError for a value out of range; no run is queued then.
+        """
+        limits, settings = ProbeLimits(steps, seconds, usd), settings_of(overrides or {}, "overrides")
+        return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), settings=settings, probe=limits)).run_id)
 
     def doctor(self, *, stack: str = "prime-train", region: str = "") -> "list[Check]":
         """Check the control plane on AWS and return one `Check` for each part: its name, its status (`well`, `wrong`, or `off` if an

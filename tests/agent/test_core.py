@@ -962,3 +962,21 @@ def test_after_a_fall_back_all_steps_after_training_are_repeated_because_the_mod
     older = ResumePoint(step=30, attempt=1, key="runs/tiny-1/manifests/30")
     history.hear(v.FellBack(older, 40, frozenset({digest(1)}), "step 40 is damaged"))
     assert (history.state.after.done, history.state.after.failed, history.state.evaluations.newest) == (0, "", (30, 30))
+
+
+def test_a_heartbeat_says_in_how_many_seconds_the_steps_after_the_first_one_were_made() -> None:
+    history = History().begin().train(1).train(2, 3, 4, each_s=7)
+    history.wait(40)
+    assert (history.heartbeats[-1].step, history.heartbeats[-1].timed_steps, history.heartbeats[-1].timed_s) == (4, 3, 21)
+
+
+def test_before_a_second_step_nothing_is_timed() -> None:
+    history = History().begin().train(1)
+    history.wait(40)
+    assert (history.heartbeats[-1].step, history.heartbeats[-1].timed_steps, history.heartbeats[-1].timed_s) == (1, 0, None)
+
+
+def test_of_a_resumed_attempt_only_its_own_steps_are_timed() -> None:
+    history = History(resume_step=100).begin().train(101).train(102, each_s=5)
+    history.wait(40)
+    assert (history.heartbeats[-1].timed_steps, history.heartbeats[-1].timed_s) == (1, 5)

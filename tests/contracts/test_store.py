@@ -36,6 +36,7 @@ from prime_train.core.run import (
     NotificationRecord,
     Origin,
     Orphan,
+    Probe,
     Run,
     RunState,
     Severity,
@@ -192,6 +193,10 @@ def full_run() -> Run:
         durable_step=8,
         resumed_step=3,
         best_step_before=5,
+        timed_steps=7,
+        timed_s=35.5,
+        gpu_peak_mib=62_000.5,
+        gpu_mib=81_559.0,
         evidence_requested_s=T0_S + 400,
     )
     return Run(
@@ -210,7 +215,8 @@ def full_run() -> Run:
             "acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1", "lr", "main"
         ),
         lineage=Lineage((Ancestor("other-1", 8), Ancestor("first-1", 4)), "first-1"),
-        forecast=Forecast((StepEstimate("H100_80GB", 8, 4.5, 9.0),), 50, None, 12.5, 3e10, 1.6e10),
+        forecast=Forecast((StepEstimate("H100_80GB", 8, 4.5, 9.0),), 50, None, 12.5, 3e10, 1.6e10, "prime_rl: Qwen/Qwen3-8B lora"),
+        probe=Probe("tiny", 10, 60.0),
         attempts=(lost, new_attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1 + 0.2, 1e-9),
         resume=ResumePoint(step=8, attempt=1, key="runs/tiny-1/manifests/000000000008-e1.json"),

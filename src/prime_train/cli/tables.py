@@ -84,6 +84,7 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
         facts.append(("next check", one.next_check))
     facts += saving.facts(one.saving) if one.saving is not None else []
     facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
+    facts += [("measured", one.probe.text)] if one.probe is not None else []
     facts += success.facts(one.success or ())
     facts += [("after training", one.after.text)] if one.after is not None else []
     facts += after.facts_of(one.results or ())

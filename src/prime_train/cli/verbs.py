@@ -79,7 +79,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     "Estimates": (
         Verb("memory", "prime_train.cli.memory:memory", "Estimate the GPU memory that a run needs."),
         Verb("cost", "prime_train.cli.cost:cost", "Estimate what a run costs, and why."),
-        Verb("probe", "prime_train.cli.run.probe:probe", "Measure steps and GPU memory in a short, cheap run."),
+        Verb("probe", "prime_train.cli.run.probe:probe", "Measure a config's steps and GPU memory in a short run."),
         Verb("find", "prime_train.cli.find:find", "Find the cheapest machine for a model."),
         Verb(
             "models",

@@ -14,6 +14,7 @@ from prime_train.reports.comparison import check_of, lines_of
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
 from prime_train.reports.open_alerts import open_alerts
+from prime_train.reports.probe import probe_result
 from prime_train.reports.success import facts
 
 ATTEMPTS_SHOWN_MAX = 12
@@ -108,6 +109,8 @@ def _facts(now: RunFigures, lease: Lease, found: PullResults) -> list[tuple[str,
         ("Newest checkpoint in the bucket", f"step {durable:,}" if durable else "none yet"),
         ("Spent", f"{now.money} ({_share(now.totals.usd, run.spec.budget.usd)}), {now.paid} of paid time"),
     ]
+    measured = probe_result(run)
+    rows += [("Measured", plain(measured.text))] if measured is not None else []
     rows += [("Training", now.trained)] if now.trained else []
     rows += [("Deadline", now.deadline)] if now.deadline else []
     if run.state in ACTIVE_STATES and run.current_attempt is not None:

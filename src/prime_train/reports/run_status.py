@@ -13,6 +13,7 @@ from prime_train.reports.after import StepsAfter, steps_after
 from prime_train.reports.durability import SaveStatus, save_status
 from prime_train.reports.gpus import GpusNow, gpus_now
 from prime_train.reports.open_alerts import OpenAlert, open_alerts
+from prime_train.reports.probe import ProbeResult, probe_result
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class RunStatus:
     before, if there are none, and where the metrics were not read, as for lists of runs. `started_from`: the checkpoint of another run from
     which this run was started, then the one from which that run was, and so on; empty if it was started from step 0. `after`: the
     steps after training; None if the config has none. `results`: the numbers of these steps and of evaluations; None where the
-    bucket was not read."""
+    bucket was not read. `probe`: what it has measured, if it is a probe; else None."""
 
     figures: RunFigures
     run: str
@@ -74,6 +75,7 @@ class RunStatus:
     success: tuple[Criterion, ...] | None = None
     after: StepsAfter | None = None
     results: tuple[Number, ...] | None = None
+    probe: ProbeResult | None = None
 
     def row(self) -> dict[str, object]:
         """Return all values for JSON."""
@@ -162,6 +164,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
         after=steps_after(run),
+        probe=probe_result(run),
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from prime_agent.gpu.health import FRESH_S, UNASKABLE_S, GpuHealth, idle_s, seen
 from prime_agent.gpu.reading import EMPTY_MIB, GpuLoad, GpuSnapshot, Xid
+from prime_agent.gpu.report import report_gpus
 from prime_agent.gpu.xids import BROKEN, NOTED, words
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, WAITING, snapshot
 
@@ -143,3 +144,15 @@ def test_old_figures_prove_nothing() -> None:
 
 def test_where_there_are_no_gpus_none_is_idle() -> None:
     assert idle_after(*[GpuSnapshot()] * 10) == 0
+
+
+def test_the_fullest_gpu_of_any_reading_is_reported() -> None:
+    full = replace(BUSY, used_mib=61_000.0)
+    found = after(snapshot(BUSY, EMPTY), snapshot(BUSY, full), snapshot(EMPTY, EMPTY, NO_PERMISSION))
+    report = report_gpus(found.snapshot, found.fullest)
+    assert report is not None
+    assert (report.memory_peak_mib, report.memory_mib) == (61_000.0, 81_559.0)
+    blind = after(snapshot(NO_PERMISSION))
+    nothing = report_gpus(blind.snapshot, blind.fullest)
+    assert nothing is not None
+    assert nothing.memory_peak_mib is None

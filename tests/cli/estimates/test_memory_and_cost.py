@@ -10,6 +10,7 @@ import pytest
 
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.configs.parsing import read_config
+from prime_train.core.offers import Offer
 from prime_train.core.run import RunState
 from tests.cli.documented import check
 from tests.cli.estimates.test_find import ROWS
@@ -151,7 +152,8 @@ def test_an_earlier_run_of_the_same_config_tells_how_long_a_step_takes(command: 
     run = a_run(RunState.TRAINING)
     assert spec is not None
     assert run.current_attempt is not None
-    attempt = replace(run.current_attempt, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0)
+    rented = Offer("prime", "a", 5.0, spot=True, gpu="H100_80GB", gpu_count=2)
+    attempt = replace(run.current_attempt, offer=rented, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0)
     command.shell.home.mkdir()
     assert SqliteStore(command.shell.home / "control.sqlite").create(replace(run, spec=spec, attempts=(attempt,)))
 

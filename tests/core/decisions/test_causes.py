@@ -40,7 +40,7 @@ def test_infrastructure_backs_off_and_leaves_out_the_offer_that_failed(cause: Ca
     assert POLICY[cause].exclude_offer
 
 
-@pytest.mark.parametrize("cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER and c is not Cause.FINISHED])
+@pytest.mark.parametrize("cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER and c not in (Cause.FINISHED, Cause.PROBED)])
 def test_whatever_stops_a_run_for_good_says_what_to_do(cause: Cause) -> None:
     assert POLICY[cause].advice_while_live.endswith(".")
 

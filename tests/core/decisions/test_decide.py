@@ -22,6 +22,7 @@ from prime_train.core.run import (
     DrainReason,
     NotificationRecord,
     Orphan,
+    Probe,
     Run,
     RunState,
     Totals,
@@ -909,3 +910,32 @@ def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_ad
     assert isinstance(after(run, NOT_YET, seen(b.pod(run, usd_per_hour=0.5))), d.Adopt)
     lost = change(run, b.lease(run), dear, NOW_S).run
     assert after(lost, None, seen(b.pod(run, usd_per_hour=0.51))) == d.Terminate((b.pod(run, usd_per_hour=0.51),))
+
+
+# -------------------------------------------------------------------------------------------------------------------- probes
+
+
+PROBE = Probe("tiny", steps=10, seconds=60.0)
+
+
+@pytest.mark.parametrize(("steps", "seconds", "ends"), [(9, 90.0, False), (10, 59.0, False), (10, 60.0, True), (400, 61.0, True)])
+def test_a_probe_ends_once_it_has_measured_enough_steps_for_long_enough(steps: int, seconds: float, ends: bool) -> None:
+    probe = a_run(S.TRAINING, probe=PROBE)
+    decision = after(probe, replace(TRAINS, timed_steps=steps, timed_s=seconds))
+    assert isinstance(decision, d.Finish) is ends
+    if isinstance(decision, d.Finish):
+        assert (decision.state, decision.cause, decision.why) == (
+            S.SUCCEEDED,
+            Cause.PROBED,
+            f"measured: {steps} steps of {seconds / steps:.3g} s",
+        )
+
+
+def test_an_ordinary_run_never_ends_because_it_was_measured() -> None:
+    assert not isinstance(after(a_run(S.TRAINING), replace(TRAINS, timed_steps=10_000, timed_s=1e6)), d.Finish)
+
+
+def test_a_probe_that_fails_is_judged_like_any_run() -> None:
+    decision = after(a_run(S.STARTING, probe=PROBE), Sick(Cause.GPU_OOM, "CUDA out of memory", exited=True))
+    assert isinstance(decision, d.Finish)
+    assert decision.state is S.FAILED

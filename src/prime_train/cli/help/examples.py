@@ -104,6 +104,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "config restore": (("restore version 1", "prime-train config restore configs/demo.yaml 1"),),
     "memory": (("check whether it fits into GPU memory", "prime-train memory configs/demo.yaml"),),
     "cost": (("estimate what it costs", "prime-train cost configs/demo.yaml --usd-per-hour 20"),),
+    "probe": (
+        ("measure steps and memory before a long run", "prime-train probe configs/demo.yaml --follow"),
+        ("measure on another kind of GPU", 'prime-train probe configs/qwen3-4b-lora.yaml --usd 1 --set "hardware.gpus=[H100_80GB]"'),
+    ),
     "find": (("find machines for a model", "prime-train find --model Qwen/Qwen3-4B --gpus 2"),),
     "models list": (("list what is known about models", "prime-train models list"),),
     "models refresh": (("read the models again from Hugging Face", "prime-train models refresh"),),

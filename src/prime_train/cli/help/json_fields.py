@@ -46,6 +46,7 @@ _STATUS = {
     "archived": "whether it is archived and left out of lists",
     "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that one was, and so on",
     "started_from[].step": "step of that checkpoint",
+    "probe.**": "what it has measured, if it is a probe: seconds of a step, steps, GPU memory, hours and dollars of the whole run",
     "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a preemption would lose now",
     "saving.durable_after_s": "seconds from a save until it is durable",
     "saving.interval_s": "seconds between saves",
@@ -186,6 +187,7 @@ _RESULTS = {
 
 JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "run": _STATUS,
+    "probe": _STATUS,
     "run --dry-run": {
         **_of_each(_OFFER, "offers[]"),
         "offers[].variant": "variant of the config that it would get, in words; empty: none",
@@ -371,6 +373,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "machines[].smoke.**": "the same for the smoke test",
         "machines[].budget": "whether the budget is enough",
         "left_out[]": "machines that were left out, and why",
+        "measured[].**": "what earlier runs measured on each kind of machine: seconds of a step, number of steps, GPU memory, the run",
     },
     "find": {
         "model.**": "the model, and whether its architecture was estimated from its size",

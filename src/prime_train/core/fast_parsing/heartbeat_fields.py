@@ -75,6 +75,7 @@ CAUSES = (
     "moved",
     "fenced",
     "finished",
+    "probed",
 )
 
 FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {

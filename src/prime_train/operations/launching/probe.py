@@ -13,7 +13,7 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.spec_choices import Migrate
 from prime_train.operations.memory import check_range
 
-STEPS, SECONDS, USD = 8, 60.0, 2.0
+STEPS, SECONDS, USD = 10, 60.0, 2.0
 STEPS_MAX, SECONDS_MAX = 1000, 3600.0
 USD_MIN, USD_MAX = 0.01, 1000.0
 SUFFIX = "-probe"

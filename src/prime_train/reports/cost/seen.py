@@ -4,6 +4,7 @@ lost."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from prime_train.core.market import priors
 from prime_train.core.market.observations import Times
 from prime_train.core.market.quotes import Market
 from prime_train.core.market.step_times import SPREADS, Measurement, Source
@@ -55,13 +56,16 @@ class MeasuredKind:
     def text(self) -> str:
         """Return the measurement in words: 1x H100_80GB: 3.2 s a step, at most 61.2 of 79.6 GiB in use on one GPU (probe qwen-x7k2m, 12
         steps)"""
+        return f"{self.figures} ({described(self.measurement)})"
+
+    @property
+    def figures(self) -> str:
+        """Return the measurement in words, without the run that made it."""
         one = self.measurement
         name = f"{self.gpu_count}x {self.gpu}" if self.gpu else "a machine without a GPU"
-        memory = ""
-        if one.gpu_peak_mib:
-            of = f" of {one.gpu_mib / MIB_PER_GIB:.1f}" if one.gpu_mib else ""
-            memory = f", at most {one.gpu_peak_mib / MIB_PER_GIB:.1f}{of} GiB in use on one GPU"
-        return f"{name}: {one.seconds:.3g} s a step{memory} ({described(one)})"
+        of = f" of {one.gpu_mib / MIB_PER_GIB:.1f}" if one.gpu_mib else ""
+        memory = f", at most {one.gpu_peak_mib / MIB_PER_GIB:.1f}{of} GiB in use on one GPU" if one.gpu_peak_mib else ""
+        return f"{name}: {one.seconds:.3g} s a step{memory}"
 
 
 def measured_kinds(market: Market | None) -> tuple[MeasuredKind, ...]:
@@ -81,7 +85,7 @@ def seen_of(market: Market | None, machine: Machine, among: Sequence[Offer]) -> 
         return NOTHING_SEEN
     seen, offer, setup = market.seen, machine.offer, _between(market.seen.setup.get(market.work.config))
     if offer is None:
-        return Seen(setup=setup)
+        return Seen(setup=setup, losses_per_h=1 / priors.loss_every_h("", spot=machine.rate.spot, share=None))
     losses_per_h = market.losses_per_h(offer, market.shares([offer], among=among)[0])
     return Seen(_between(seen.boot.get(offer.provider)), setup, losses_per_h)
 

@@ -235,6 +235,8 @@ def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     yield "config", one.name
     if now.run.lineage is not None:
         yield "started from", now.run.lineage.text
+    if one.probe is not None:
+        yield "measured", one.probe.text
     if one.tags:
         yield "tags", ", ".join(one.tags)
     if one.pod:

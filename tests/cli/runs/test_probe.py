@@ -1,0 +1,102 @@
+"""`prime-train probe`: a real short run that is measured, and the estimates before and after it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import Shell
+
+TRAINER = """\
+import json, sys, time
+for step in range(1, 100_000):
+    print(json.dumps({"step": step, "loss": 1 / step}), flush=True)
+    time.sleep(0.05)
+"""
+CONFIG = """\
+name: pace
+trainer: {command: python train.py, steps: 720000, code: {folder: tree}}
+health: {heartbeat_s: 1, overdue_s: 10, silence_s: 20, settle_s: 5}
+hardware: {disk_gib: 1}
+budget: {usd: 5, hours: 9, deadline: "2099-01-01"}
+after: [{name: evaluate, run: "false"}]
+outputs: ["*.csv"]
+require: ["loss <= 1"]
+"""
+
+
+@pytest.fixture(name="config")
+def _config(shell: Shell) -> str:
+    shell.write("tree/train.py", TRAINER)
+    shell.write("pace.yaml", CONFIG)
+    return "pace.yaml"
+
+
+def cost(shell: Shell, config: str) -> Any:
+    return json.loads(shell.ok("cost", config, "--usd-per-hour", "2", "--json"))
+
+
+def test_a_probe_ends_by_itself_and_makes_the_cost_of_its_config_known(shell: Shell, config: str) -> None:
+    before = shell.run("cost", config, "--usd-per-hour", "2")
+    assert "the time of a step on" in before.stderr
+    assert "is unknown" in before.stderr
+
+    output = shell.ok("probe", config, "--steps", "20", "--seconds", "1", "--usd", "0.5", "--follow")
+    run_id = output.split(" ", 1)[0]
+    assert run_id.startswith("pace-probe-")
+    assert "it ends once 20 steps were measured, and costs $0.50 at most" in output
+    found = json.loads(shell.ok("status", run_id, "--json"))
+    assert (found["state"], found["budget_usd"], found["after"]) == ("succeeded", 0.5, None)
+    probe = found["probe"]
+    assert probe["config"] == "pace"
+    assert probe["steps"] >= 20
+    assert probe["step_s"] >= 0.05
+    assert probe["hours"] == pytest.approx(720000 * probe["step_s"] / 3600)
+
+    after = cost(shell, config)
+    (machine,), (measured,) = after["machines"], after["measured"]
+    assert machine["step"]["known"] == "measured in an earlier run"
+    assert machine["step"]["why"] == f"probe {run_id}, {probe['steps']} steps"
+    low, high = machine["full"]["usd"]
+    assert low < 720000 * probe["step_s"] / 3600 * 2 < high
+    assert high / low < 1.5
+    assert (measured["run"], measured["is_probe"], measured["seconds"]) == (run_id, True, probe["step_s"])
+    assert f"probe {run_id}" in shell.ok("cost", config, "--usd-per-hour", "2")
+
+    planned = json.loads(shell.ok("run", config, "--dry-run", "--json"))
+    assert {offer["to_the_end"]["training_hours_known"] for offer in planned["offers"]} == {"measured"}
+    assert shell.run("status", "pace").returncode != 0  # a probe is no run of its config
+
+
+def test_a_dry_run_of_a_probe_says_what_the_probe_costs_and_leaves_nothing(shell: Shell, config: str) -> None:
+    output = shell.ok("probe", config, "--dry-run")
+    assert "launch on local local-spot (spot)" in output
+    assert "15 min of training (assumed)" in output
+    assert "$2.00: enough for" in output
+    assert json.loads(shell.ok("status", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--steps", "2"), "steps is 2"),
+        (("--usd", "0"), "usd is 0"),
+        (("--seconds", "-1"), "seconds is -1"),
+        (("--set", "trainer.steps=0"), "trainer.steps"),
+    ],
+)
+def test_a_probe_with_a_wrong_value_is_refused_and_nothing_is_launched(
+    shell: Shell, config: str, options: tuple[str, ...], message: str
+) -> None:
+    done = shell.run("probe", config, *options)
+    assert done.returncode in (1, 2)
+    assert message in done.stdout + done.stderr
+    assert json.loads(shell.ok("status", "--json")) == []
+
+
+def test_a_probe_whose_trainer_fails_says_why(shell: Shell, config: str) -> None:
+    shell.write("tree/train.py", "raise ModuleNotFoundError(\"No module named 'flash_attn'\")\n")
+    output = shell.run("probe", config, "--follow")
+    assert output.returncode == 1
+    assert "import error" in output.stdout
+    assert "flash_attn" in output.stdout
