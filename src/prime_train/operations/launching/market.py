@@ -9,7 +9,7 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.observations import NOTHING_SEEN, Observations, observations
 from prime_train.core.market.of_run import market_of
-from prime_train.core.market.quotes import Market
+from prime_train.core.market.quotes import NO_STORE, Market
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.ports import ExternalError
@@ -31,10 +31,12 @@ def config_forecast(read: Config, spec: RunSpec) -> Forecast:
     return forecast_of([subject for _, subject in of_config(replace(read, spec=spec)).judged])
 
 
-def market_for(spec: RunSpec, forecast: Forecast, seen: Observations | None, *, from_step: int | None = None) -> Market:
-    """Return what offers are compared by for a launch of the config now. `seen`: None if the store cannot be read; `from_step`: the step of
-    the checkpoint that the run starts from."""
+def market_for(
+    spec: RunSpec, forecast: Forecast, seen: Observations | None, *, from_step: int | None = None, why_unread: str = NO_STORE
+) -> Market:
+    """Return what offers are compared by for a launch of the config now. `seen`: None if it cannot be read, `why_unread` in words;
+    `from_step`: the step of the checkpoint that the run starts from."""
     now_s = wall_s()
     resume = ResumePoint(step=from_step, attempt=0, key="") if from_step is not None else None
     run = Run(spec.name, spec, created_s=now_s, forecast=forecast, resume=resume)
-    return market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None)
+    return replace(market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None), why_unread=why_unread)
