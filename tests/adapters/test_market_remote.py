@@ -50,7 +50,7 @@ def test_a_store_that_does_not_answer_is_an_error_that_may_pass() -> None:
         (Response(200, b"<html>sign in</html>"), PermanentError, "cannot be parsed; it may be of another version"),
         (Response(200, b'{"machines": -1}'), PermanentError, "cannot be parsed"),
         (Response(200, b"x" * (9 * 2**20)), TemporaryError, "more than 8388608 bytes"),
-        (Response(302, b"", {"location": "https://elsewhere.example"}), PermanentError, "302"),
+        (Response(302, headers={"location": "https://elsewhere.example"}), PermanentError, "302"),
         (Response(404, b"{}"), PermanentError, "not of an older version"),
         (Response(500, b'{"error": "a bug"}'), TemporaryError, "500: a bug"),
         (CutRequest(), TemporaryError, "got no answer"),

@@ -155,7 +155,7 @@ def market_access(home: Home) -> MarketAccess:
 
 def _public_url(home: Home) -> str:
     serving = home.last_serving()
-    return home.elsewhere or (serving.public_url if serving is not None else "")
+    return serving.public_url if serving is not None else ""
 
 
 def _number(home: Home, host: str, port: int | None) -> int:
