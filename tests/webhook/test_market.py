@@ -49,7 +49,7 @@ def read(here: WebhookContext, *, after_s: int = 0) -> Response:
 def test_the_answer_is_what_the_runs_show_and_names_no_config(store: CountedStore) -> None:
     of = store.list_runs()
     answer = read(webhook(store))
-    assert (answer.status, answer.wakes) == (200, False)
+    assert (answer.status, answer.wakes, dict(answer.headers)) == (200, False, {"cache-control": "no-store"})
     assert unpacked(answer.body, [of[0].spec.name], []) == observations(of, NOW_S)
     assert unpacked(answer.body, [], []).machines == sum(attempt.pod_id is not None for attempt in of[0].attempts) > 0
 

@@ -109,7 +109,8 @@ def _market(webhook: WebhookContext, now_s: int) -> Response:
     body = webhook.market.body(now_s)
     if body is None:
         return refuse(503, "the figures are not known now; retry later", now_s, (("retry-after", str(RETRY_S)),))
-    return Response(200, body)
+    # A cache on the way would answer whoever asks for this path, signed or not.
+    return Response(200, body, headers=(("cache-control", "no-store"),))
 
 
 def _look(webhook: WebhookContext, notice: NoticeCall, now_s: int) -> Response:

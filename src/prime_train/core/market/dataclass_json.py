@@ -13,11 +13,12 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field, TypeAdapter
 
-NUMBER_MAX = 1e11
-"""The largest number that is read: seconds since 1970 that are larger cannot be shown as a date."""
+INTEGER_MAX = 253_402_300_799
+"""The largest integer that is read: the last second of the year 9999. A later one cannot be shown as a date."""
+FLOAT_MAX = 1e18
 _NUMBERS: Mapping[object, object] = {
-    int: Annotated[int, Field(ge=0, le=NUMBER_MAX)],
-    float: Annotated[float, Field(ge=0, le=NUMBER_MAX, allow_inf_nan=False)],
+    int: Annotated[int, Field(ge=0, le=INTEGER_MAX)],
+    float: Annotated[float, Field(ge=0, le=FLOAT_MAX, allow_inf_nan=False)],
 }
 
 
@@ -32,7 +33,7 @@ def as_plain(value: object, pairs_max: int) -> object:
 
 def from_plain(kind: Any, content: object) -> Any:
     """Return the object of this type: a dataclass, a mapping, a tuple, one of these or None, or what pydantic parses. Numbers must be
-    finite and not negative. Raises ValueError if the content does not fit."""
+    finite, not negative, and not absurdly large. Raises ValueError if the content does not fit."""
     origin, parts = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return _dataclass(kind, content)
