@@ -55,6 +55,7 @@ OUTPUT = "prime_train.output"
 CONSOLE = "prime_train.console"
 AWS_SIGNED = "prime_train.adapters.aws_http"
 RENTAL = "prime_train.adapters.rental_api"
+SIGNED = "prime_train.adapters.signed_http"
 STORED = "prime_train.adapters.stored_json"
 ADAPTERS = "prime_train.adapters*"
 
@@ -90,6 +91,7 @@ TABLE = {
     "prime_train.adapters.http": adapter("requests", "urllib3"),
     "prime_train.adapters.hugging_face_hub": Row((CORE, ESTIMATE, PORTS, HTTP)),
     "prime_train.adapters.pods_local.pod_process": adapter(),
+    "prime_train.adapters.market_remote": Row((CORE, PORTS, HTTP, SIGNED)),
     "prime_train.adapters.notify_log": adapter("rich"),
     "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, REPORTS), ("slack_sdk",)),
     "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, REPORTS), ("requests", "urllib3")),
@@ -107,10 +109,11 @@ TABLE = {
     "prime_train.adapters.pods_ssh": Row((CORE, ESTIMATE, PORTS, RENTAL, "prime_train.adapters.ssh"), ("pydantic", "yaml")),
     "prime_train.adapters.pods_vast": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
+    SIGNED: adapter(),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
-    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, STORE_CALLS, CLOCK)),
+    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK)),
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter(),

@@ -1,5 +1,6 @@
 """The line of a multi-line text that contains a word."""
 
+from prime_train.core.access.signing import market_key
 from prime_train.core.config_tree import SourcePosition, line_with
 from prime_train.core.text.redaction import redacted
 
@@ -31,3 +32,7 @@ def test_a_password_in_an_address_is_hidden_and_the_name_of_a_variable_is_not() 
     assert redacted("https://me:geheim@host/x") == "https://(hidden)@host/x"
     assert redacted("https://me:$geheim-1@host/x") == "https://(hidden)@host/x"
     assert redacted("https://me:${TOKEN}@host/x") == "https://me:${TOKEN}@host/x"
+
+
+def test_the_key_for_reading_the_market_is_hidden() -> None:
+    assert redacted(f"PRIME_TRAIN_MARKET_KEY={market_key(b'master')}, and more") == "PRIME_TRAIN_MARKET_KEY=(hidden), and more"

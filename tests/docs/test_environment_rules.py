@@ -4,9 +4,15 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.server.serve import Server
+from prime_train.core.access.signing import market_key
+from tests.webhook.calls import webhook
 
 ROOT = Path(__file__).parents[2]
 KEY = "5e" * 32
@@ -17,9 +23,11 @@ def carried_out(folder: Path, **env: str) -> list[dict[str, str]]:
     (folder / "bin").mkdir()
     (folder / "bin" / "gh").symlink_to(ROOT / "tests/fakes/gh")
     reported = folder / "told"
-    path = os.pathsep.join((str(folder / "bin"), os.environ.get("PATH", os.defpath)))
-    given = {**os.environ, "PATH": path, "GH_TOLD": str(reported), "PRIME_TRAIN_STORE": "https://x", "PRIME_TRAIN_MASTER_KEY": KEY, **env}
-    subprocess.run(["bash", "-euc", block.replace("...", "offers")], env=given, cwd=folder, check=True, capture_output=True)
+    path = os.pathsep.join((str(folder / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    with Server(webhook(MemoryStore(), bytes.fromhex(KEY))) as plane:
+        reaching = {"PRIME_TRAIN_STORE": plane.url, "PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_TRAIN_HOME": str(folder / "home")}
+        given = {**os.environ, "PATH": path, "GH_TOLD": str(reported), **reaching, **env}
+        subprocess.run(["bash", "-euc", block.replace("...", "offers")], env=given, cwd=folder, check=True, capture_output=True)
     return [json.loads(line) for line in reported.read_text().splitlines()]
 
 
@@ -33,6 +41,12 @@ def test_the_rule_of_an_environment_is_there_before_its_key(name: str, rule: str
     if name == "gpu-watch":
         (branch,) = [at for at, one in enumerate(reported) if one["name"].endswith("/gpu-watch/deployment-branch-policies")]
         assert (put < branch < secret, reported[branch]["body"]) == (True, "name=main")
+
+
+def test_the_repository_itself_gets_only_keys_that_rent_nothing(tmp_path: Path) -> None:
+    reported = carried_out(tmp_path)
+    here = {one["name"]: one["body"] for one in reported if one["noun"] == "secret" and not one["env"]}
+    assert here == {"PRIME_OFFERS_KEY": "offers", "PRIME_TRAIN_MARKET_KEY": market_key(bytes.fromhex(KEY))}
 
 
 def test_where_github_keeps_no_rules_no_key_is_brought(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.waiting import HANG_S
 
 DOC = Path(__file__).parents[2] / "docs" / "aws.md"
 GH = Path(__file__).parents[1] / "fakes" / "gh"
-SECTIONS = ("## Set up in four steps", "## Three secrets, and a pull request")
+SECTIONS = ("## Set up in four steps", "## Four secrets, and a pull request")
 SHELL = """\
 set -euo pipefail
 pip() { echo "pip $*"; }

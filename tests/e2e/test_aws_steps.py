@@ -1,4 +1,4 @@
-"""A new user: an AWS account, the page's steps, three secrets, one pull request, one run that trains to its end."""
+"""A new user: an AWS account, the page's steps, four secrets, one pull request, one run that trains to its end."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def test_the_pages_steps_lead_to_a_run_that_trains_to_its_end(tmp_path: Path, dr
     with newcomer(tmp_path / "new", driver) as (stack, done):
         assert "well   webhook" in done.output
         assert done.environments == ["gpu", "gpu-watch"]
-        assert (set(done.secrets()), set(done.variables)) == ({"PRIME_OFFERS_KEY"}, {"PRIME_TRAIN_URL"})
+        assert (set(done.secrets()), set(done.variables)) == ({"PRIME_OFFERS_KEY", "PRIME_TRAIN_MARKET_KEY"}, {"PRIME_TRAIN_URL"})
         assert done.variables["PRIME_TRAIN_URL"] == stack.url
         plane = Plane(stack.url, stack.key, stack.fake, tmp_path / "new" / "python", stack.logs, stack.cloud.env)
         with place(tmp_path, plane) as here:
@@ -66,7 +66,7 @@ def a_pull_request_is_checked_and_priced(here: Place, done: aws_steps.Done, text
     here.github.add_pull("acme/models", "sums", author="ann")
     ran = here.run("validate.yml", "pull_request")
     assert ran.jobs == {"validate": "success"}, ran.reported
-    for words in ("2x A100_80GB spot", "full run", "Budget: "):
+    for words in ("2x A100_80GB spot", "full run", "Budget: ", "because no machine of this account was seen yet"):
         assert words in here.comment("validate"), here.comment("validate")
 
 

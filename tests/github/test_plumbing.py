@@ -171,7 +171,19 @@ def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:
     given = reported(runs.run("validate.yml", "pull_request", pull("opened")), "validate", "validate")
     assert given["PRIME_TRAIN_INPUT_PATHS"] == ""
     assert (given["PRIME_TRAIN_INPUT_CONFIGS"], given["PRIME_TRAIN_INPUT_FAIL_ON"]) == ("configs", "error")
-    assert not {"PRIME_TRAIN_MASTER_KEY", "PRIME_TRAIN_STORE", "AWS_SECRET_ACCESS_KEY"} & set(given)
+    assert not {"PRIME_TRAIN_MASTER_KEY", "AWS_SECRET_ACCESS_KEY"} & set(given)
+    assert (given["PRIME_TRAIN_STORE"], given["PRIME_TRAIN_MARKET_KEY"]) == ("", "")
+
+
+def test_a_pull_request_is_given_the_key_that_can_only_read_and_no_other(runs: Runs) -> None:
+    variables = {"PRIME_TRAIN_URL": "https://plane.example.com"}
+    secrets = {"PRIME_TRAIN_MARKET_KEY": "pt_market_x", "PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_API_KEY": "rents"}
+    ran = runs.run("validate.yml", "pull_request", pull("opened"), variables=variables, secrets=secrets)
+    given = reported(ran, "validate", "validate")
+    assert given["PRIME_TRAIN_STORE"] == "https://plane.example.com"
+    # A secret, which the log does not show.
+    assert (given["PRIME_TRAIN_MARKET_KEY"], given["PRIME_API_KEY"]) == ("***", "")
+    assert "PRIME_TRAIN_MASTER_KEY" not in given
 
 
 CONSUMED = {

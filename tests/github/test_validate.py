@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from prime_train.core.access.signing import MARKET_PATH, SIGNATURE_HEADER, TIMESTAMP_HEADER, market_key, sign
 from tests.fakes.github import FakeGitHub
+from tests.fakes.http import Response, ScriptedServer
 from tests.github.act import Act, Ran, needs_act
 from tests.github.workplace import REPO, Workplace
 
@@ -14,6 +16,8 @@ pytestmark = needs_act
 
 GOOD = "name: demo\ntrainer:\n  command: python train.py\n  steps: 100\nbudget:\n  usd: 20\n"
 BAD = GOOD.replace("budget:\n", "bugdet:\n")
+MASTER = bytes(32)
+KEY = market_key(MASTER)
 BRANCH = "x$(touch${IFS}pwned)`pwned`;'\""
 HOSTILE = "configs/it's $(touch pwned)`touch pwned`;%0A::error::planted.yaml"
 
@@ -73,6 +77,19 @@ def test_a_forks_pull_request_is_judged_without_a_comment_and_without_a_failure_
     assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), ran.reported
     assert pull.comments == []
     assert "demo" in ran.step("validate", "validate/verb").summary
+
+
+def test_the_control_plane_is_asked_what_earlier_runs_have_shown_with_a_key_of_its_own(pull: PullRequest) -> None:
+    with ScriptedServer(Response(200, b"{}")) as plane:
+        pull.here.variables["PRIME_TRAIN_URL"] = plane.url
+        pull.here.secrets |= {"PRIME_TRAIN_MARKET_KEY": KEY, "PRIME_TRAIN_MASTER_KEY": MASTER.hex()}
+        ran = pull.pushed({"configs/demo.yaml": GOOD})
+        (request,) = plane.requests
+    at_s = int(request.headers[TIMESTAMP_HEADER])
+    assert (request.method, request.path) == ("GET", MARKET_PATH)
+    assert request.headers[SIGNATURE_HEADER] == sign(KEY, at_s, "GET", MARKET_PATH, b"")
+    assert ran.step("validate", "validate").result == "success", ran.reported
+    assert KEY not in "".join([ran.reported, *pull.comments])
 
 
 def test_a_path_or_a_branch_is_never_a_command(pull: PullRequest) -> None:

@@ -22,13 +22,13 @@ from prime_train.control_plane.server.app import create_app
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.webhook import Request, handle
 from prime_train.core.run import Change
-from prime_train.core.wire import Order
+from prime_train.core.wire import Order, attempt_key
 from prime_train.ports import RunRecord, Store
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
-from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, notice, stored
+from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, market, notice, stored
 from tests.webhook.calls import webhook as webhook_context
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +94,8 @@ REQUESTS = {
     "a heartbeat with a mistake": ask("heartbeat", unusual(step="ten"), master=MASTER),
     "a heartbeat of another run": ask("heartbeat", heartbeat(8, run="other"), master=MASTER),
     "a commit": ask("commit", commit(10), master=MASTER),
+    "the market": market(master=MASTER),
+    "the market by an attempt's key": market(attempt_key(MASTER, b.RUN_ID, 2)),
     "somebody else's": ask("heartbeat", heartbeat(8)),
 }
 

@@ -13,6 +13,7 @@ from enum import Flag, auto
 
 from prime_train.control_plane.store_calls import ABOUT, OPENING, STORE_METHODS
 from prime_train.control_plane.webhook import Nonce
+from prime_train.core.access.signing import MARKET_PATH, market_key
 from prime_train.core.run import Change
 from prime_train.core.wire import (
     BODY_BYTES_MAX,
@@ -105,6 +106,10 @@ class Keys:
     def operator(self) -> Signer:
         return Signer(operator_key(self.master), self.now_s)
 
+    @property
+    def market(self) -> Signer:
+        return Signer(market_key(self.master), self.now_s)
+
 
 def _forged(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
@@ -155,6 +160,7 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
     yield Attack("a heartbeat again, whose number has been", mine.sent("POST", f"{MINE}/heartbeat", SAID), (200,), '"repeated"')
     older = commit(5).model_dump_json().encode()
     yield Attack("a commit again, whose step is the newest", mine.sent("POST", f"{MINE}/commit", older), (200,), '"repeated"')
+    yield Attack("the market again, which is only read", keys.market.sent("GET", MARKET_PATH), (200,), '"losses"')
     yield Attack("a bootstrap again, which only reads", mine.sent("GET", f"{MINE}/bootstrap"), (200,), '"resume"', reported=True)
     for name, arguments in again.items():
         body = STORE_METHODS[name].takes.dump_json(arguments)
@@ -194,7 +200,7 @@ def _off_by_a_clock(keys: Keys) -> Iterator[Attack]:
 
 
 def _of_another_route(keys: Keys) -> Iterator[Attack]:
-    mine, operator, watcher = keys.mine, keys.operator, keys.of("canary", 1)
+    mine, operator, watcher, market = keys.mine, keys.operator, keys.of("canary", 1), keys.market
     bootstrap = mine.headers("GET", f"{MINE}/bootstrap", b"")
     yield Attack("a bootstrap's signature on a heartbeat", Sent("POST", f"{MINE}/heartbeat", bootstrap, NEW), (401,), "signature")
     signed = mine.headers("POST", f"{MINE}/heartbeat", NEW)
@@ -202,6 +208,12 @@ def _of_another_route(keys: Keys) -> Iterator[Attack]:
         yield Attack(f"a heartbeat's signature on {verb}", Sent("POST", f"{MINE}/{verb}", signed, NEW), (401,), "signature")
     for name in (*STORE_METHODS, ABOUT, OPENING, "nothing_of_that_name"):
         yield Attack(f"a machine's key on the operator's {name}", mine.sent("POST", STORE_PATH + name, b"[]"), (401,), "signature")
+        yield Attack(f"the market's key on the operator's {name}", market.sent("POST", STORE_PATH + name, b"[]"), (401,), "signature")
+    for verb in ("heartbeat", "commit", "exit", "keys"):
+        yield Attack(f"the market's key on {verb}", market.sent("POST", f"{MINE}/{verb}", NEW), (401,), "signature")
+    yield Attack("the market's key on a bootstrap", market.sent("GET", f"{MINE}/bootstrap"), (401,), "signature")
+    for name, signer in {"a machine's": mine, "the operator's": operator, "the watcher's": watcher}.items():
+        yield Attack(f"{name} key on the market", signer.sent("GET", MARKET_PATH), (401,), "signature")
     yield Attack("the watcher's key on the operator's list", watcher.sent("POST", f"{STORE_PATH}list_runs", b"[]"), (401,), "signature")
     yield Attack("the operator's key on a heartbeat", operator.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "signature")
     yield Attack("the operator's key on keys to the bucket", operator.sent("POST", f"{MINE}/keys"), (401,), "signature")

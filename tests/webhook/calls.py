@@ -14,9 +14,21 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from prime_train.control_plane.webhook import Nonce, Request, WebhookContext
+from prime_train.core.access.signing import MARKET_PATH, market_key
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, RunState
-from prime_train.core.wire import BODY_BYTES_MAX, SIGNATURE_HEADER, TIMESTAMP_HEADER, Commit, Heartbeat, JobExit, Phase, attempt_key, sign
+from prime_train.core.wire import (
+    BODY_BYTES_MAX,
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    Commit,
+    Heartbeat,
+    JobExit,
+    Phase,
+    attempt_key,
+    operator_key,
+    sign,
+)
 from prime_train.ports import RunRecord, Store
 from tests import builders as b
 
@@ -80,6 +92,12 @@ def ask(
     method = method or ("GET" if verb == "bootstrap" else "POST")
     signature = sign(attempt_key(master, *(signer or (run, attempt))), at_s, method, path, raw)
     return Request(method, path, {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature}, raw, NOW_S)
+
+
+def market(key: str = "", *, master: bytes = MASTER, method: str = "GET", path: str = MARKET_PATH, at_s: int = NOW_S) -> Request:
+    """Return a request for the figures of the market. `key`: another one than that for reading them."""
+    signature = sign(key or market_key(master), at_s, method, path, b"")
+    return Request(method, path, {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature}, b"", NOW_S)
 
 
 def canary(nonce: str = "n0nce", *, master: bytes = MASTER) -> Request:
@@ -209,6 +227,21 @@ CASES = [
     Case("a very long path", ask("heartbeat", heartbeat(8), path=f"/v1/runs/{'x' * 2000}/2/heartbeat"), 404, "nothing at this path"),
     Case("a heartbeat by GET", ask("heartbeat", method="GET"), 405, "needs POST"),
     Case("a bootstrap by POST", ask("bootstrap", b"{}", method="POST"), 405, "needs GET"),
+    Case("the market", market(), 200, '"machines":2'),
+    Case("the market by the operator's key", market(operator_key(MASTER)), 401, "signature"),
+    Case("the market by an attempt's key", market(attempt_key(MASTER, b.RUN_ID, ATTEMPT)), 401, "signature"),
+    Case("the market by the watcher's key", market(attempt_key(MASTER, "canary", 1)), 401, "signature"),
+    Case("the market by the master key itself", market(MASTER.hex()), 401, "signature"),
+    Case("the market by another master's key", market(master=b"guessed"), 401, "signature"),
+    Case("the market without a signature", market()._replace(headers={}), 401, SIGNATURE_HEADER),
+    Case("the market an hour ago", market(at_s=NOW_S - 3600), 401, "off by -3600 s"),
+    Case("the market with a body that was not signed", market()._replace(body=b"{}"), 401, "signature"),
+    Case("the market by POST", market(method="POST"), 405, "needs GET"),
+    Case("more than the market", market(path="/v1/market/runs"), 404, "nothing at this path"),
+    Case("the store by the market's key", market(method="POST", path="/v1/store/list_runs"), 401, "signature"),
+    Case("a bootstrap by the market's key", market(path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/bootstrap"), 401, "signature"),
+    Case("a heartbeat by the market's key", market(method="POST", path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat"), 401, "signature"),
+    Case("the canary by the market's key", market(method="POST", path="/v1/canary"), 401, "signature"),
     Case("a notice about no machine of ours", notice(), 200, '"woken": 0'),
     Case("a notice by the secret before", notice("the-one-before"), 200, '"woken": 0'),
     Case("a notice by nobody's secret", notice("guessed"), 401, "signature of the notice is not valid"),

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote, quote_plus
 
+from prime_train.core.access.signing import market_key
 from prime_train.core.wire import attempt_key, operator_key
 from tests import builders as b
 from tests.webhook.attacks import OTHER
@@ -17,7 +18,12 @@ def keys_of(master: bytes) -> dict[str, str]:
     made = {
         f"attempt {attempt} of {run}": attempt_key(master, run, attempt) for run in (b.RUN_ID, OTHER) for attempt in range(1, ATTEMPT + 2)
     }
-    return made | {"master key": master.hex(), "operator's key": operator_key(master), "watcher's key": attempt_key(master, "canary", 1)}
+    return made | {
+        "master key": master.hex(),
+        "operator's key": operator_key(master),
+        "market's key": market_key(master),
+        "watcher's key": attempt_key(master, "canary", 1),
+    }
 
 
 def forms(value: str) -> set[str]:

@@ -22,6 +22,7 @@ from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
+from prime_train.operations.github.earlier_runs import EarlierRuns, earlier_runs
 from prime_train.operations.github.requirements import ConfigCheck, config_checks
 from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
@@ -87,9 +88,10 @@ def _report(
     every = [*found, *_unmet(checks)]
     lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]
     runs = reviewable(read, found)
+    earlier = earlier_runs(os.environ, runs, job.warning)
     bugs: list[Finding] = []
     for loaded in runs[:BLOCKS_MAX]:
-        lines += ["", *_block(job, event, github, loaded, bugs)]
+        lines += ["", *_block(job, event, github, loaded, earlier, bugs)]
         lines += [f"\nRequirements: {one.check.state}: {plain(one.check.text)}." for one in checks if one.loaded is loaded]
     if len(runs) > BLOCKS_MAX:
         lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked but not shown."]
@@ -100,9 +102,9 @@ def _unmet(checks: Sequence[ConfigCheck]) -> list[Finding]:
     return [one.finding for one in checks if one.finding is not None]
 
 
-def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, bugs: list[Finding]) -> list[str]:
+def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, earlier: EarlierRuns, bugs: list[Finding]) -> list[str]:
     try:
-        return block(loaded.file, review_for(loaded, event, github, os.environ, job.warning))
+        return block(loaded.file, review_for(loaded, event, github, os.environ, earlier, job.warning))
     except Exception as error:
         # Whether the offers, the review or its text fails: the other configs are reviewed all the same.
         bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))

@@ -5,24 +5,20 @@ call that writes gets no response, it is unknown whether it took effect: Tempora
 decides.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from prime_train import __version__
-from prime_train.adapters.http import Answer as Answered
-from prime_train.adapters.http import Http, NoSuchHost, failure, is_safe
+from prime_train.adapters.http import NoSuchHost, failure
+from prime_train.adapters.signed_http import STORE, SignedHttp, reason_of
 from prime_train.clock import MeasuredClock
 from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, OPENING, OPENING_GIVES, STORE_METHODS, About, Opening, packed
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
-from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, Commit, Heartbeat, operator_key, server_time_s, sign
+from prime_train.core.wire import STORE_PATH, Commit, Heartbeat, operator_key
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
 
-STORE = "PRIME_TRAIN_STORE"
 READS_MAX = 3
-UNAUTHORIZED = 401
 NOT_FOUND = 404
 HINTS: Mapping[int, str] = {
     401: "check that PRIME_TRAIN_MASTER_KEY is the key of this control plane",
@@ -41,17 +37,9 @@ class RemoteStore:
     this machine."""
 
     def __init__(self, url: str, master: bytes) -> None:
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise PermanentError(f"{STORE} is {url!r}, which is not the address of a control plane, such as https://train.example.org")
-        if not is_safe(url):
-            raise PermanentError(
-                f"{STORE} is {url!r}: over http, requests could be read and changed on the way; set it to an https address"
-            )
-        self._http, self._key = Http(url), operator_key(master)
+        self._http = SignedHttp(url, operator_key(master))
         self._is_same_version = False
         self._clock = MeasuredClock(lambda: float(self._call("now_s")))
-        self._ahead_s = 0
-        """Seconds by which the control plane's clock is ahead of this machine's, as learned from refused requests."""
 
     def now_s(self) -> int:
         return self._clock()
@@ -155,7 +143,7 @@ class RemoteStore:
         path = STORE_PATH + name
         for left in reversed(range(tries)):
             try:
-                answer = self._signed("POST", path, body)
+                answer = self._http.ask("POST", path, body)
             except NoSuchHost as error:
                 raise PermanentError(f"{error}; correct {STORE}") from error
             except TemporaryError as error:
@@ -166,36 +154,9 @@ class RemoteStore:
                 continue
             if answer.is_ok:
                 return answer.body
-            refusal = failure(answer, "; ".join(filter(None, (_reason(answer.content()), HINTS.get(answer.status)))))
+            refusal = failure(answer, "; ".join(filter(None, (reason_of(answer), HINTS.get(answer.status)))))
             if answer.status == NOT_FOUND:
                 raise Unknown(str(refusal))
             if left == 0 or not isinstance(refusal, TemporaryError):
                 raise refusal
         raise AssertionError("there is at least one try")
-
-    def _signed(self, method: str, path: str, body: bytes) -> Answered:
-        """Return the response to one signed request. If it was refused because of its timestamp, sign it once more by the control plane's
-        clock; a refused request has had no effect."""
-        answer = self._signed_once(method, path, body)
-        if answer.status == UNAUTHORIZED and self._learns_time(answer.content()):
-            answer = self._signed_once(method, path, body)
-        return answer
-
-    def _signed_once(self, method: str, path: str, body: bytes) -> Answered:
-        at_s = int(time.time()) + self._ahead_s
-        headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body)}
-        return self._http.ask(method, path, data=body, headers=headers)
-
-    def _learns_time(self, content: object) -> bool:
-        """Take over the control plane's clock from a refusal. Return whether it differs from the clock that the request was signed with."""
-        now_s = server_time_s(content)
-        if now_s is None:
-            return False
-        before_s, self._ahead_s = self._ahead_s, now_s - int(time.time())
-        return abs(self._ahead_s - before_s) > 1
-
-
-def _reason(content: object) -> str:
-    """Return the control plane's reason for a refusal, or an empty string."""
-    reason = content.get("error") if isinstance(content, dict) else None
-    return str(reason)[:300] if reason is not None else ""

@@ -32,6 +32,7 @@ class Operation(StrEnum):
     SERVE = "serve"
     SHOW_DEPLOYED_KEY = "show the key of the deployment"
     SHOW_KEY = "show the key"
+    SHOW_MARKET_KEY = "show the key that may only read the market"
     SSH = "log in to the machine of"
     STATUS = "list the runs"
     STOP = "stop"

@@ -14,6 +14,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.pod_keys import try_role
 from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.access.run_secrets import VARIABLE, refused
+from prime_train.core.access.signing import market_key
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import RUNS
 from prime_train.ports import ExternalError
@@ -133,10 +134,28 @@ class RemoteAccess:
     key: bytes = field(repr=False)
 
 
+@dataclass(frozen=True)
+class MarketAccess:
+    """How the jobs of pull requests read what runs show of machines. `public_url`: empty if no control plane has served the home yet.
+    `key`: whoever has it can read these figures, and do nothing else."""
+
+    public_url: str
+    key: str = field(repr=False)
+
+
 def remote_access(home: Home) -> RemoteAccess:
     """Return how other machines reach the control plane of `home`. A home without a key gets one."""
+    return RemoteAccess(_public_url(home), home.master())
+
+
+def market_access(home: Home) -> MarketAccess:
+    """Return how the market is read at the control plane of `home`. A home without a master key gets one."""
+    return MarketAccess(_public_url(home), market_key(home.master()))
+
+
+def _public_url(home: Home) -> str:
     serving = home.last_serving()
-    return RemoteAccess(serving.public_url if serving is not None else "", home.master())
+    return serving.public_url if serving is not None else ""
 
 
 def _number(home: Home, host: str, port: int | None) -> int:

@@ -94,7 +94,7 @@ def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_be
     assert loaded.subject.spec is not None
     large = Offer("prime", "a", 4.0, spot=False, gpu="H100_80GB", gpu_count=2, gpu_gb=80, disk_gib=100)
     small = Offer("prime", "b", 0.5, spot=False, gpu="RTX4090_24GB", gpu_count=1, gpu_gb=24, disk_gib=100)
-    found = review(loaded, rank([large, small], loaded.subject.spec.hardware), before={}, after={})
+    found = review(loaded, rank([large, small], loaded.subject.spec.hardware), None, before={}, after={})
     assert found.variant == "variant 2 (1 GPU of 24 GB or more)"
     assert [machine.name for machine in found.machines] == [
         "1x RTX4090_24GB on-demand, variant 2 (1 GPU of 24 GB or more)",

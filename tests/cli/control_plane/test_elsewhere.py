@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.core.access.signing import market_key
 from tests.cli.shell import CONFIG, Shell
 from tests.exhaustive import some_of
 from tests.waiting import HANG_S
@@ -37,6 +38,19 @@ def test_the_key_is_not_shown_unasked(shell: Shell) -> None:
     shown = shell.ok("key", "--show").splitlines()[1].removeprefix("PRIME_TRAIN_MASTER_KEY=")
     assert bytes.fromhex(shown) == (shell.home / "master.key").read_bytes()
     assert shown not in shell.ok("key")
+
+
+def test_the_key_for_reading_the_market_is_another_and_the_same_from_everywhere(shell: Shell, laptop: Laptop) -> None:
+    master = dict(laptop.reported)["PRIME_TRAIN_MASTER_KEY"]
+    shown = dict(line.split("=", 1) for line in shell.ok("key", "--market", "--show").splitlines())
+    assert shown == {
+        "PRIME_TRAIN_URL": dict(laptop.reported)["PRIME_TRAIN_STORE"],
+        "PRIME_TRAIN_MARKET_KEY": market_key(bytes.fromhex(master)),
+    }
+    assert dict(line.split("=", 1) for line in laptop.ok("key", "--market", "--show").splitlines()) == shown
+    unasked = shell.run("key", "--market")
+    assert "can read what runs show of machines, and do nothing else" in unasked.stderr
+    assert not [secret for secret in (master, shown["PRIME_TRAIN_MARKET_KEY"]) if secret in unasked.stdout + unasked.stderr]
 
 
 def test_a_run_is_launched_shown_and_stopped_from_elsewhere(shell: Shell, laptop: Laptop) -> None:

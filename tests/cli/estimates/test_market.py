@@ -81,7 +81,7 @@ def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
 
     monkeypatch.chdir(tmp_path)
     (loaded,) = load_configs([Path("configs/lora.yaml")], env)
-    reviewed = review(loaded, offers_for(env, loaded), before={}, after=loaded.sources)
+    reviewed = review(loaded, offers_for(env, loaded, None), None, before={}, after=loaded.sources)
     comment = "\n".join(block(loaded.file, reviewed)).replace("\\", "")
     order = [comment.index(why) for why in (SPOT_WHY, STEADY_WHY)]
     assert order == sorted(order)

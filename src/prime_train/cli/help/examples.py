@@ -133,7 +133,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "serve": (("run the control plane on this machine", "prime-train serve"),),
     "watch": (("check all runs once", "prime-train watch --once"),),
     "dashboard": (("print a link to the pages of all runs", "prime-train dashboard"),),
-    "key": (("print the settings for another machine", "prime-train key --show"),),
+    "key": (
+        ("print the settings for another machine", "prime-train key --show"),
+        ("print the key for the jobs of pull requests, which can only read figures", "prime-train key --market --show"),
+    ),
     "deploy": (("onto AWS", "prime-train deploy"),),
     "doctor": (("check the providers, and the deployment to AWS", "prime-train doctor"),),
     "destroy": (("remove it from AWS", "prime-train destroy"),),

@@ -10,11 +10,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from prime_train import __version__
-from prime_train.control_plane.admission.calls import CANARY, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.calls import CANARY, MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.notices import VAST_PATH, NoticeCall, read_notice
 from prime_train.control_plane.admission.responses import refuse, too_large
-from prime_train.core.access.signing import CLOCK_SKEW_S_MAX, SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, body_bytes_max, sign
+from prime_train.core.access.signing import (
+    CLOCK_SKEW_S_MAX,
+    MARKET_PATH,
+    SIGNATURE_HEADER,
+    STORE_PATH,
+    TIMESTAMP_HEADER,
+    body_bytes_max,
+    sign,
+)
 from prime_train.core.keys import is_identity, is_run_id
 
 METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
@@ -30,7 +38,7 @@ HEALTH_PATH = "/healthz"
 RUN_PATH = "/v1/runs/"
 
 
-def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | StoreCall | NoticeCall:
+def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | StoreCall | MarketCall | NoticeCall:
     """Return the target of an authenticated request, or a refusal; for the health path, the health response."""
     if len(request.body) > body_bytes_max(request.path):
         return too_large(request.now_s, request.path)
@@ -38,6 +46,8 @@ def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | Stor
         return _health(request)
     if request.path.startswith(STORE_PATH):
         return _operator(keyring, request)
+    if request.path == MARKET_PATH:
+        return _market(keyring, request)
     if request.path == VAST_PATH:
         return read_notice(keyring, request)
     place = _place(request.path) if len(request.path) <= PATH_CHARS_MAX else None
@@ -84,6 +94,15 @@ def _operator(keyring: Keyring, request: Request) -> Response | StoreCall:
         return refuse(405, "the store needs POST", request.now_s, (("allow", "POST"),))
     reason = _distrust(keyring.operator_keys, request)
     return StoreCall(name, request.body) if reason is None else refuse(401, reason, request.now_s)
+
+
+def _market(keyring: Keyring, request: Request) -> Response | MarketCall:
+    """Return the call of a reader of the market, or a refusal. The operator's key is refused as well: it must not be where this call is
+    made."""
+    if request.method != "GET":
+        return refuse(405, "the market needs GET", request.now_s, (("allow", "GET"),))
+    reason = _distrust(keyring.market_keys, request)
+    return MarketCall() if reason is None else refuse(401, reason, request.now_s)
 
 
 def _distrust(keys: tuple[str, ...], request: Request) -> str | None:

@@ -40,3 +40,7 @@ class StoreCall(NamedTuple):
 
     name: str
     body: bytes
+
+
+class MarketCall(NamedTuple):
+    """A request for the figures by which machines are compared."""

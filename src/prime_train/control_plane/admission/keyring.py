@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from prime_train.core.access.signing import attempt_key, operator_key
+from prime_train.core.access.signing import attempt_key, market_key, operator_key
 
 CACHED_MAX = 16_384
 
@@ -23,3 +23,7 @@ class Keyring:
     @property
     def operator_keys(self) -> tuple[str, ...]:
         return tuple(operator_key(master) for master in self.masters)
+
+    @property
+    def market_keys(self) -> tuple[str, ...]:
+        return tuple(market_key(master) for master in self.masters)

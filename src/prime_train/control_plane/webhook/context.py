@@ -4,6 +4,7 @@ from typing import Protocol
 
 from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
 from prime_train.control_plane.admission.responses import HEARTBEAT_S
+from prime_train.control_plane.webhook.market import MarketAnswer
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Secrets, Store
@@ -45,6 +46,7 @@ class WebhookContext(Keyring):
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
+        self.market = MarketAnswer(store)
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from prime_train import __version__
 from prime_train.control_plane.admission.authenticate import admit
-from prime_train.control_plane.admission.calls import Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.calls import MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
@@ -35,7 +35,7 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
     return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
-def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | NoticeCall, request: Request) -> Response:
+def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | MarketCall | NoticeCall, request: Request) -> Response:
     """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
     return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
@@ -60,6 +60,8 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
                 return _look(webhook, call, now_s)
             case StoreCall(name, body):
                 return _store(webhook, name, body, now_s)
+            case MarketCall():
+                return _market(webhook, now_s)
     except ExternalError as error:
         return unavailable(error, now_s)
 
@@ -101,6 +103,14 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         return Response(200, store_calls.carry_out(webhook.store, name, body), wakes=name in WAKING)
     except ValidationError as error:
         return refuse(422, describe(error), now_s)
+
+
+def _market(webhook: WebhookContext, now_s: int) -> Response:
+    body = webhook.market.body(now_s)
+    if body is None:
+        return refuse(503, "the figures are not known now; retry later", now_s, (("retry-after", str(RETRY_S)),))
+    # A cache on the way would answer whoever asks for this path, signed or not.
+    return Response(200, body, headers=(("cache-control", "no-store"),))
 
 
 def _look(webhook: WebhookContext, notice: NoticeCall, now_s: int) -> Response:

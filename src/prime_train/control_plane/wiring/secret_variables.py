@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from prime_train.adapters.bucket.location import PLACES, POD_PREFIX
+from prime_train.adapters.market_remote import MARKET_KEY
 from prime_train.adapters.notify_slack.settings import TOKEN as SLACK_TOKEN
 from prime_train.adapters.notify_slack.settings import WEBHOOK, WEBHOOK_TOO
 from prime_train.adapters.tracker_wandb import KEY as WANDB_KEY
@@ -22,6 +23,7 @@ def secret_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     operator's list of these is not valid."""
     own = (
         MASTER,
+        MARKET_KEY,
         ALERT_URL,
         SLACK_TOKEN,
         WEBHOOK,

@@ -2,10 +2,13 @@
 
 import hashlib
 import hmac
+import re
 
 BODY_BYTES_MAX = 64 * 1024
 STORE_PATH = "/v1/store/"
 """Path below which the operator calls the methods of the store."""
+MARKET_PATH = "/v1/market"
+"""Path at which the figures are read by which machines are compared."""
 STORE_BODY_BYTES_MAX = 512 * 1024
 """Size limit in bytes of the body of a store call: enough for a run with all its attempts and its config."""
 CLOCK_SKEW_S_MAX = 60
@@ -14,6 +17,8 @@ machine, so that a delayed heartbeat is not taken for a current sign of life. A 
 signs by that."""
 TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
+MARKET_KEY_PREFIX = "pt_market_"
+_MARKET_KEY = re.compile(MARKET_KEY_PREFIX + "[0-9a-f]{64}")
 
 
 def attempt_key(master: bytes, run_id: str, attempt: int, identity: str = "") -> str:
@@ -35,6 +40,17 @@ def attempt_path(run_id: str, attempt: int, identity: str, verb: str) -> str:
 def operator_key(master: bytes) -> str:
     """Return the operator's key, hex, which permits everything that a watcher does: launch, watch, stop."""
     return hmac.new(master, b"pt/operator/v1", hashlib.sha256).hexdigest()
+
+
+def market_key(master: bytes) -> str:
+    """Return the key that permits reading the market's figures, and nothing else. Its prefix tells it from the master key, which must not
+    be given to a job in its place."""
+    return MARKET_KEY_PREFIX + hmac.new(master, b"pt/market/v1", hashlib.sha256).hexdigest()
+
+
+def is_market_key(text: str) -> bool:
+    """Return whether the text has the form of a market key."""
+    return _MARKET_KEY.fullmatch(text) is not None
 
 
 def body_bytes_max(path: str) -> int:

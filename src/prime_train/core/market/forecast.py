@@ -1,6 +1,7 @@
 """What was estimated of a config when its run was launched, because only then its trainer's files were at hand."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from prime_train.core.market.step_times import StepEstimate
 
@@ -18,6 +19,11 @@ class Forecast:
     checkpoint_bytes: float = 0.0
     model_bytes: float = 0.0
     family: str = ""
+
+    @property
+    def family_key(self) -> str:
+        """Return a digest of the family, so that nobody learns which models others train."""
+        return sha256(self.family.encode()).hexdigest() if self.family else ""
 
 
 NO_FORECAST = Forecast()

@@ -70,7 +70,7 @@ class Observations:
     `setup` (from there to the first step) by the name of the config, of attempts from step 0, and `resume` of attempts that restored a
     checkpoint; `detection`: from the last sign of life of a lost machine to its fence. `steps`: what was measured of steps by kind of
     machine, of each training by its key, in its newest run on that kind; `similar`: the same of each model with its trainer
-    (`Forecast.family`)."""
+    (`Forecast.family_key`)."""
 
     losses: Mapping[tuple[str, bool], Losses] = field(default_factory=dict)
     boot: Mapping[str, Times] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Observations:
 
     def similar_to(self, forecast: Forecast) -> Mapping[Kind, Measurement]:
         """Return what was measured of steps of the same model with the same trainer, by kind of machine."""
-        return self.similar.get(forecast.family, {}) if forecast.family else {}
+        return self.similar.get(forecast.family_key, {}) if forecast.family else {}
 
 
 NOTHING_SEEN = Observations()
@@ -112,7 +112,7 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
     for run in runs:
         measured = measured_in(run, run.attempts)
         if measured:
-            key, family = training_key(run.spec), run.forecast.family
+            key, family = training_key(run.spec), run.forecast.family_key
             steps[key], similar[family] = measured | steps.get(key, {}), measured | similar.get(family, {})
         for attempt in run.attempts:
             if attempt.pod_id is None:

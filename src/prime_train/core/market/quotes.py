@@ -13,6 +13,7 @@ from prime_train.core.text.formatting import span, usd
 
 GIB = 2**30
 WHOLE_DOLLARS_FROM = 10.0
+NO_STORE = "the control plane's store cannot be read here"
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,12 @@ class Quote:
 @dataclass(frozen=True)
 class Market:
     """What is known when offers are compared: the work that is left, and what this account has seen of machines. `has_store`: whether what
-    it has seen could be read here."""
+    it has seen could be read here; `why_unread`: why not, in words."""
 
     work: Work = Work()
     seen: Observations = NOTHING_SEEN
     has_store: bool = True
+    why_unread: str = NO_STORE
 
     def quotes(self, offers: Sequence[Offer], *, among: Sequence[Offer] = (), avoided: Collection[str] = ()) -> list[Quote]:
         """Return a quote for each offer, in the same order. The price level of a spot machine is that among the offers `among`, or else
@@ -140,7 +142,7 @@ class Market:
     def basis(self) -> str:
         """Return in a sentence what losses and start times are based on."""
         if not self.has_store:
-            return "losses and start times are assumptions, because the control plane's store cannot be read here"
+            return f"losses and start times are assumptions, because {self.why_unread}"
         if not self.seen.machines:
             return "losses and start times are assumptions, because no machine of this account was seen yet"
         machines = f"{self.seen.machines:,} machine{'' if self.seen.machines == 1 else 's'}"

@@ -31,6 +31,7 @@ _COMMANDS = {
     Operation.SERVE: "serve",
     Operation.SHOW_DEPLOYED_KEY: "doctor --show-key",
     Operation.SHOW_KEY: "key --show",
+    Operation.SHOW_MARKET_KEY: "key --market --show",
     Operation.SSH: "ssh",
     Operation.STATUS: "status",
     Operation.STOP: "stop",

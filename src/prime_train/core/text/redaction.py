@@ -15,6 +15,7 @@ LOOKS = re.compile(
     r"|rpa_[A-Za-z0-9]{16,}"  # RunPod
     r"|secret_[A-Za-z0-9_-]{1,100}_[0-9a-f]{32}\.[A-Za-z0-9]{16,}"  # Lambda Cloud
     r"|VAST_API_KEY=[\"']?[0-9a-f]{64}(?![0-9a-f])"  # Vast.ai
+    r"|pt_market_[0-9a-f]{64}"  # prime-train's own key for reading the market
     r"|wandb_v\d+_[A-Za-z0-9_]{16,}"  # Weights & Biases
     r"|AIza[A-Za-z0-9_-]{30,}"  # Google
     r"|glpat-[A-Za-z0-9_-]{16,}"  # GitLab

@@ -8,6 +8,7 @@ from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, providers_to_rent_from
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.market.observations import Observations
+from prime_train.core.market.quotes import NO_STORE
 from prime_train.core.offers import Ranking, rank, variant_of
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import RunSpec
@@ -54,10 +55,10 @@ class ConfigReview:
         return tuple(machine for machine in self.machines if machine.name not in known)
 
 
-def review(loaded: LoadedConfig, ranking: Ranking | None, *, before: Texts, after: Texts, seen: Observations | None = None) -> ConfigReview:
-    """Review a config that can be parsed. `ranking`: the offers, None if they are not known. `before` and `after`: contents of the config
-    and the files it refers to. `seen`: what this account has seen, None if it is not known here. Of several variants, that of the best
-    offer is reviewed, or the first one."""
+def review(loaded: LoadedConfig, ranking: Ranking | None, seen: Observations | None, *, before: Texts, after: Texts) -> ConfigReview:
+    """Review a config that can be parsed. `ranking`: the offers, None if they are not known. `seen`: what the account has seen of machines,
+    None if it could not be read. `before` and `after`: contents of the config and the files it refers to. Of several variants, that of the
+    best offer is reviewed, or the first one."""
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     hardware, best = loaded.subject.spec.hardware, ranking.best if ranking is not None else ()
@@ -91,15 +92,18 @@ def reviewable(read: Sequence[LoadedConfig], found: Sequence[Finding]) -> list[L
     return [loaded for loaded in read if loaded.subject is not None and loaded.subject.spec is not None and loaded.file not in faulty]
 
 
-def offers_for(environment: Mapping[str, str], loaded: LoadedConfig) -> Ranking | None:
-    """Return the ranked offers for a config that can be parsed, or None if its providers rent out no machines, or none is set up here. The
-    control plane's store is not read. Raises ExternalError if no provider answers."""
+def offers_for(
+    environment: Mapping[str, str], loaded: LoadedConfig, seen: Observations | None, *, why_unread: str = NO_STORE
+) -> Ranking | None:
+    """Return the ranked offers for a config that can be parsed, or None if its providers rent out no machines, or none is set up here.
+    `seen`: what the account has seen of machines; None: it could not be read, `why_unread` in words. Raises ExternalError if no provider
+    answers."""
     spec = loaded.spec
     assert spec is not None
     names = providers_to_rent_from(environment, allowed_providers(spec.hardware))
     if not is_rented(names) or not any(is_set_up(name, environment) for name in names):
         return None
-    market = market_for(spec, forecast_of([subject for _, subject in loaded.judged]), None)
+    market = market_for(spec, forecast_of([subject for _, subject in loaded.judged]), seen, why_unread=why_unread)
     return rank(offers_to_rent(environment, spec.hardware), spec.hardware, market=market)
 
 

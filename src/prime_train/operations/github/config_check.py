@@ -11,13 +11,13 @@ from prime_train.core.errors import ExternalError, PermanentError, TemporaryErro
 from prime_train.core.offers import Ranking
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
 from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named, runs_among
+from prime_train.operations.github.earlier_runs import REASON_CHARS_MAX, EarlierRuns
 from prime_train.operations.github.launch_request import launches
 from prime_train.operations.github.runs import check_launches
 from prime_train.reports.markdown import one_line
 
 STICKY = "validate"
 """Name by which the comment with the findings is found again."""
-REASON_CHARS_MAX = 300
 
 
 def configs_of(
@@ -40,15 +40,20 @@ def configs_of(
 
 
 def review_for(
-    loaded: LoadedConfig, event: Event, github: GitHub | None, environment: Mapping[str, str], warn: Callable[[str], None]
+    loaded: LoadedConfig,
+    event: Event,
+    github: GitHub | None,
+    environment: Mapping[str, str],
+    earlier: EarlierRuns,
+    warn: Callable[[str], None],
 ) -> ConfigReview:
-    """Review a config that defines a run. `warn` is called with what could not be read for it: offers, or a file on the base branch of a
-    pull request."""
+    """Review a config that defines a run, by what `earlier` runs show. `warn` is called with what could not be read for it: offers, or a
+    file on the base branch of a pull request."""
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     before = _before(loaded, event, github, warn)
-    ranking = _for_rent(environment, loaded, warn)
-    return review(loaded, ranking, before=before, after=loaded.sources)
+    ranking = _for_rent(environment, loaded, earlier, warn)
+    return review(loaded, ranking, earlier.seen, before=before, after=loaded.sources)
 
 
 def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig]) -> list[str]:
@@ -106,10 +111,10 @@ def _content(github: GitHub, file: str, commit: str, warn: Callable[[str], None]
         return None
 
 
-def _for_rent(environment: Mapping[str, str], loaded: LoadedConfig, warn: Callable[[str], None]) -> Ranking | None:
+def _for_rent(environment: Mapping[str, str], loaded: LoadedConfig, earlier: EarlierRuns, warn: Callable[[str], None]) -> Ranking | None:
     """Return the ranked offers for the config. Return None if they cannot be queried, which is not a mistake in the config."""
     try:
-        return offers_for(environment, loaded)
+        return offers_for(environment, loaded, earlier.seen, why_unread=earlier.why_unread)
     except ExternalError as error:
         warn(f"offers cannot be read: {one_line(str(error))[:REASON_CHARS_MAX]}")
         return None

@@ -9,7 +9,7 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.observations import NOTHING_SEEN, Observations, observations
 from prime_train.core.market.of_run import market_of
-from prime_train.core.market.quotes import Market
+from prime_train.core.market.quotes import NO_STORE, Market
 from prime_train.core.run import Probe, Run
 from prime_train.core.spec import RunSpec
 from prime_train.ports import ExternalError
@@ -32,11 +32,17 @@ def config_forecast(read: Config, spec: RunSpec) -> Forecast:
 
 
 def market_for(
-    spec: RunSpec, forecast: Forecast, seen: Observations | None, *, from_step: int | None = None, probe: Probe | None = None
+    spec: RunSpec,
+    forecast: Forecast,
+    seen: Observations | None,
+    *,
+    from_step: int | None = None,
+    probe: Probe | None = None,
+    why_unread: str = NO_STORE,
 ) -> Market:
-    """Return what offers are compared by for a launch of the config now. `seen`: None if the store cannot be read; `from_step`: the step of
-    the checkpoint that the run starts from; `probe`: what the run measures before it ends."""
+    """Return what offers are compared by for a launch of the config now. `seen`: None if it cannot be read, `why_unread` in words;
+    `from_step`: the step of the checkpoint that the run starts from; `probe`: what the run measures before it ends."""
     now_s = wall_s()
     resume = ResumePoint(step=from_step, attempt=0, key="") if from_step is not None else None
     run = Run(spec.name, spec, created_s=now_s, forecast=forecast, resume=resume, probe=probe)
-    return market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None)
+    return replace(market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None), why_unread=why_unread)

@@ -41,7 +41,8 @@ def described(basis: Measurement | None) -> str:
     """Return in words in which run a step was measured: probe qwen-probe-x7k2m, 12 steps"""
     if basis is None:
         return ""
-    return f"{'probe ' if basis.is_probe else ''}{basis.run}, {basis.steps:,} step{'' if basis.steps == 1 else 's'}"
+    run = f"{'probe ' if basis.is_probe else ''}{basis.run}" if basis.run else "a probe" if basis.is_probe else "an earlier run"
+    return f"{run}, {basis.steps:,} step{'' if basis.steps == 1 else 's'}"
 
 
 @dataclass(frozen=True)
