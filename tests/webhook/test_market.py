@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -50,7 +51,8 @@ def test_the_answer_is_what_the_runs_show_and_names_no_config(store: CountedStor
     of = store.list_runs()
     answer = read(webhook(store))
     assert (answer.status, answer.wakes, dict(answer.headers)) == (200, False, {"cache-control": "no-store"})
-    assert unpacked(answer.body, [of[0].spec.name], []) == observations(of, NOW_S)
+    seen = observations([replace(run, run_id="") for run in of], NOW_S)
+    assert unpacked(answer.body, [of[0].spec.name], []) == seen
     assert unpacked(answer.body, [], []).machines == sum(attempt.pod_id is not None for attempt in of[0].attempts) > 0
 
 
