@@ -281,10 +281,12 @@ class ProviderContext:
 
 @dataclass(frozen=True)
 class Portable:
-    """Credentials that mean the same on every machine, by the names of their variables. `hosts`: the hosts that are called with them."""
+    """Credentials that mean the same on every machine, by the names of their variables. `hosts`: the hosts that are called with them.
+    `logs_in`: whether the user has to let the control plane's own SSH key in there."""
 
     values: Mapping[str, str] = field(repr=False)
     hosts: tuple[str, ...] = ()
+    logs_in: bool = False
 
 
 class Provider(Protocol):

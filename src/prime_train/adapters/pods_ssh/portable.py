@@ -12,7 +12,7 @@ def portable(kinds: Sequence[Kind]) -> Portable:
     content = {"machines": [_entry(kind) for kind in kinds]}
     hosts = tuple(host.address for kind in kinds for host in kind.hosts)
     # In one line: what masks secrets in a log masks each of their lines, such as `count: 8`.
-    return Portable({VARIABLE: json.dumps(content, separators=(",", ":"))}, hosts)
+    return Portable({VARIABLE: json.dumps(content, separators=(",", ":"))}, hosts, logs_in=True)
 
 
 def _entry(kind: Kind) -> dict[str, object]:

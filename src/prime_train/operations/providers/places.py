@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from prime_train.adapters.ssh import derived_public_key
 from prime_train.control_plane.wiring import stored_keys
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.operations.aws.deployment import Deployment
+from prime_train.operations.aws.doctor import master_key
 from prime_train.operations.aws.settings import refuse_too_large
-from prime_train.operations.providers.portable import carried
+from prime_train.operations.providers.portable import Carried, carried
 
 
 class PlaceName(StrEnum):
@@ -76,7 +78,7 @@ class InAws:
 
         changed = self.deployed.account.change_secret(self._secret(), changed_to)
         what = f"the secret has new values of {', '.join(changed)}" if changed else "the secret had these values already"
-        return [Advice(f"{what}; the functions use them within five minutes"), *out_of_reach(found.private)]
+        return [Advice(f"{what}; the functions use them within five minutes"), *out_of_reach(found.private), *self._login(found)]
 
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
         changed = self.deployed.account.change_secret(
@@ -85,6 +87,13 @@ class InAws:
         if not changed:
             return [Advice(f"the secret has no {' or '.join(names)}")]
         return [Advice(f"deleted {', '.join(changed)} from the secret; the functions notice it within five minutes")]
+
+    def _login(self, found: Carried) -> Sequence[Advice]:
+        """Return the line that lets the functions in on machines to which they log in."""
+        if not found.logs_in:
+            return []
+        line = derived_public_key(bytes.fromhex(master_key(self.deployed)))
+        return [Advice(f"append this line to ~/.ssh/authorized_keys on each machine: {line}")]
 
     def _secret(self) -> str:
         outputs = self.deployed.stack.outputs()

@@ -16,16 +16,17 @@ from prime_train.ports import PermanentError
 @dataclass(frozen=True)
 class Carried:
     """Values that mean the same on every machine. `private`: hosts that are called with them, and that only a network of their own
-    reaches."""
+    reaches. `logs_in`: whether the user has to let the control plane's own SSH key in on some."""
 
     values: Mapping[str, str] = field(repr=False)
     private: tuple[str, ...] = ()
+    logs_in: bool = False
 
 
 def carried(values: Mapping[str, str], environment: Mapping[str, str]) -> Carried:
     """Return the values with the contents of all files that credentials of providers among them name. Raises UsageError if some can only be
     used on this machine, with the reason."""
-    found, hosts = dict(values), list[str]()
+    found, hosts, logs_in = dict(values), list[str](), False
     for name in _given(values):
         try:
             made = load(name, reading_context({**environment, **values})).portable()
@@ -35,7 +36,8 @@ def carried(values: Mapping[str, str], environment: Mapping[str, str]) -> Carrie
         if made is not None:
             found |= made.values
             hosts += made.hosts
-    return Carried(found, tuple(dict.fromkeys(host for host in hosts if is_private(host))))
+            logs_in = logs_in or made.logs_in
+    return Carried(found, tuple(dict.fromkeys(host for host in hosts if is_private(host))), logs_in)
 
 
 def only_here(name: str, values: Mapping[str, str]) -> str:
