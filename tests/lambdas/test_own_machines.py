@@ -83,7 +83,9 @@ def test_the_functions_make_jobs_in_a_cluster(own: Deployed, tmp_path: Path) -> 
         assert "\nwell   provider kubernetes, by the secret's key\n" in prime_train(own.env, "doctor", "--stack", STACK).stdout
         run_id = launched(own, tmp_path, "kubernetes")
         with watched(own):
-            await_true("a pod has its agent's ticket", lambda: any(one.ticket is not None and one.ticket.run == run_id for one in fake.started))
+            await_true(
+                "a pod has its agent's ticket", lambda: any(one.ticket is not None and one.ticket.run == run_id for one in fake.started)
+            )
             output(own.operator, "stop", run_id, "--now")
             await_true("no pod is left", lambda: not fake.pods)
         assert TOKEN not in own.logs()

@@ -21,6 +21,7 @@ import yaml
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
 from prime_train.adapters.pods_kubernetes.settings import FILE_BYTES_MAX, KUBECONFIG, SETTINGS, Settings
+from prime_train.adapters.rental_api.settings_text import home_folder
 from prime_train.ports import PermanentError, TemporaryError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -66,7 +67,7 @@ def _given(settings: Settings, environment: Mapping[str, str], account: Path) ->
     if isinstance(given, dict):
         return _Kubeconfig(given, Path(), f"in {SETTINGS}", environment)
     # Of several files in KUBECONFIG, kubectl merges the contents; here the first one that exists has to contain all of it.
-    default = Path(environment.get("HOME") or os.path.expanduser("~")) / ".kube" / "config"
+    default = home_folder(environment) / ".kube" / "config"
     paths = [Path(each).expanduser() for each in given.split(":") if each] or [default]
     path = next((each for each in paths if each.exists()), paths[0])
     return _Kubeconfig(_read_yaml(path), path.parent, str(path), environment)
@@ -140,7 +141,10 @@ class _Kubeconfig:
             if user.get(key):
                 raise self._wrong(f"the credential comes from `{key}` of the user, which is only on this machine; {_FIXED}")
         login = found.login(False)
-        texts = {"certificate-authority-data": found.authority}, {"client-certificate-data": login.certificate, "client-key-data": login.key}
+        texts = (
+            {"certificate-authority-data": found.authority},
+            {"client-certificate-data": login.certificate, "client-key-data": login.key},
+        )
         cluster, own = ({key: base64.b64encode(text.encode()).decode() for key, text in some.items() if text} for some in texts)
         own |= {"token": login.token} if login.token else {}
         return {
