@@ -25,9 +25,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reas
 TO_AWS = ("--to", "aws", "--stack", STACK)
 
 
-@pytest.fixture(scope="module", name="own")
-def _own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    with deployed(tmp_path_factory.mktemp("own")) as it:
+@pytest.fixture(name="own")
+def _own(tmp_path: Path) -> Iterator[Deployed]:
+    """Return a deployment of the test's own: functions that have read the secret read it again after minutes only."""
+    with deployed(tmp_path / "aws") as it:
         yield it
 
 
@@ -46,6 +47,7 @@ def launched(own: Deployed, folder: Path, provider: str, *words: str) -> str:
 
 
 @needs_sshd
+@pytest.mark.exhaustive
 def test_the_functions_train_on_a_machine_of_ones_own(own: Deployed, tmp_path: Path) -> None:
     line = derived_public_key(bytes.fromhex(own.key))
     machine = Machine(tmp_path / "machine", f"own-{own.key[:8]}", line, Cuts())
@@ -70,6 +72,7 @@ def test_the_functions_train_on_a_machine_of_ones_own(own: Deployed, tmp_path: P
         machine.destroy()
 
 
+@pytest.mark.exhaustive
 def test_the_functions_make_jobs_in_a_cluster(own: Deployed, tmp_path: Path) -> None:
     with FakeKubernetes(running=True) as fake:
         (tmp_path / "kubeconfig").write_text(yaml.safe_dump(_kubeconfig(fake.url)))

@@ -281,8 +281,7 @@ def used_in(bucket: Bucket, task: str) -> dict[str, float]:
 def newest_step(bucket: Bucket, task: str, number: int) -> int:
     """Return the step of the newest complete checkpoint of the task's machine with this number; 0: it has none."""
     run = bucket.get(task_run_key(task, number))
-    assert run is not None
-    complete = Reader(bucket, run.data.decode()).catalog().complete()
+    complete = Reader(bucket, run.data.decode()).catalog().complete() if run is not None else []
     return complete[0].step if complete else 0
 
 
@@ -295,14 +294,14 @@ def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(limit: st
     ample = exported(shell, "skypilot", long.replace("usd: 5", "usd: 100000, hours: 9"), *price, PRIME_TRAIN_BUCKET=url)
     task = ample[1].split("task ")[1].split()[0]
     assert "budget.usd, $100,000.00, is kept at $3,600.00 for each hour of a machine" in ample[1]
+    (tmp_path / "bucket").mkdir()
     bucket, machines = open_bucket(url, {}), Machines(shell, url)
     for number, disk in enumerate(("one", "two"), start=1):
         machine = machines.start(ample[0], disk)
 
         def has_trained() -> bool:
             assert machine.poll() is None, machines.log(disk).read_text()  # noqa: B023
-            is_noted = bucket.get(task_used_key(task, number)) is not None  # noqa: B023
-            return is_noted and newest_step(bucket, task, number) > (newest_step(bucket, task, number - 1) if number > 1 else 0)  # noqa: B023
+            return newest_step(bucket, task, number) > newest_step(bucket, task, number - 1)  # noqa: B023
 
         await_true(f"machine {disk} has a checkpoint of its own", has_trained)
         before = used_in(bucket, task)
@@ -332,23 +331,18 @@ def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(limit: st
 
 def test_a_task_without_a_price_says_that_dollars_are_not_limited_and_how_to(shell: Shell) -> None:
     said = exported(shell, "kubernetes", TRAINING)[1]
-    assert (
-        "dollars are not limited, because no price is known; to limit them, set hardware.usd_per_hour_max, or give --usd-per-hour" in said
-    )
+    assert "dollars are not limited, because no price is known" in said
+    assert "to limit them, set hardware.usd_per_hour_max, or give --usd-per-hour" in said
     assert "is kept at $9.50 for each hour" in exported(shell, "kubernetes", GPUS, "--output", "priced")[1]
 
 
 def test_a_note_that_is_none_is_not_taken_for_an_unspent_budget(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
     bucket = open_bucket((tmp_path / "bucket").as_uri(), {})
     bucket.put(task_used_key("small-1", 1), b'{"paid_s": 3, "useful_s": 2, "usd": 0.5}')
     assert used_before(bucket, "small-1") == Totals(attempts=1, paid_s=3, useful_s=2, usd=0.5)
-    for text in (
-        b"",
-        b"[]",
-        b'{"paid_s": "x"}',
-        b'{"paid_s": 1, "useful_s": 1, "usd": null}',
-        b'{"paid_s": 1e999, "useful_s": 1, "usd": 1}',
-    ):
+    too_many = b'{"paid_s": 1e999, "useful_s": 1, "usd": 1}'
+    for text in (b"", b"[]", b'{"paid_s": 1}', b'{"paid_s": 1, "useful_s": 1, "usd": null}', too_many):
         bucket.put(task_used_key("small-1", 2), text)
         with pytest.raises(UsageError, match="is not one of what a machine has used"):
             used_before(bucket, "small-1")

@@ -141,12 +141,8 @@ class _Kubeconfig:
             if user.get(key):
                 raise self._wrong(f"the credential comes from `{key}` of the user, which is only on this machine; {_FIXED}")
         login = found.login(False)
-        texts = (
-            {"certificate-authority-data": found.authority},
-            {"client-certificate-data": login.certificate, "client-key-data": login.key},
-        )
-        cluster, own = ({key: base64.b64encode(text.encode()).decode() for key, text in some.items() if text} for some in texts)
-        own |= {"token": login.token} if login.token else {}
+        cluster = _inline({"certificate-authority": found.authority})
+        own = _inline({"client-certificate": login.certificate, "client-key": login.key}) | ({"token": login.token} if login.token else {})
         return {
             "current-context": _EMBEDDED,
             "contexts": [{"name": _EMBEDDED, "context": {"cluster": _EMBEDDED, "user": _EMBEDDED, "namespace": found.namespace}}],
@@ -210,6 +206,10 @@ _REFUSED_OF_USERS = {
     "username": "Kubernetes has removed passwords; use a token or a client certificate",
     "as": "give the user itself the rights",
 }
+
+
+def _inline(texts: Mapping[str, str]) -> dict[str, str]:
+    return {f"{key}-data": base64.b64encode(text.encode()).decode() for key, text in texts.items() if text}
 
 
 def _read_yaml(path: Path) -> Json:

@@ -4,7 +4,6 @@ Only a machine whose host key is known is logged in to: either from the list its
 after the user has logged in once.
 """
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from prime_train.adapters.rental_api.parsing import USD_MAX, complaint
-from prime_train.adapters.rental_api.settings_text import is_text
+from prime_train.adapters.rental_api.settings_text import home_folder, is_text
 from prime_train.adapters.rental_api.ssh import ssh_address
 from prime_train.adapters.ssh import known_keys
 from prime_train.ports import SSH_PORT, PermanentError, SshAddress
@@ -89,7 +88,7 @@ def read_hosts(environment: Mapping[str, str]) -> tuple[Kind, ...]:
     given = environment.get(VARIABLE, "").strip()
     if not given:
         raise PermanentError(f"there is no list of machines to log in to; set {VARIABLE} to a file with one")
-    home = Path(environment.get("HOME") or os.path.expanduser("~"))
+    home = home_folder(environment)
     where = VARIABLE if is_text(given) else str(_file(given, home))
     try:
         read = File.model_validate(_content(given if is_text(given) else _text_of(_file(given, home)), where))

@@ -1,6 +1,7 @@
 """`python -m prime_train.cli.export.machine FILES DISK`: what an exported task runs on its machine.
 
-Exit codes: 0 the training has succeeded; 1 it has failed for good, or the budget is spent; 143 it saved because it was told to end; others as everywhere.
+Exit codes: 0 the training has succeeded; 1 it has failed for good, or its budget is spent; 143 it saved because it was told to end; others
+as everywhere.
 """
 
 import os

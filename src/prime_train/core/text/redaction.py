@@ -35,8 +35,8 @@ LINE_CHARS_MIN = 4
 
 
 def masks(value: str) -> list[str]:
-    """Return what to mask in a log so that neither a secret's value nor a credential in it is shown: a log is masked line by line. Of several
-    lines, those like `{` hide nothing and would mask half of the log."""
+    """Return what to mask in a log, which is masked line by line, so that neither a secret's value nor a credential in it is shown. Of
+    several lines, those like `{` hide nothing and would mask half of the log."""
     lines = [line.strip() for line in value.splitlines() if line.strip()]
     whole = [line for line in lines if len(line) >= LINE_CHARS_MIN] if len(lines) > 1 else lines
     return [*whole, *_IN_SETTINGS.findall(value)]

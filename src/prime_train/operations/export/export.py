@@ -91,9 +91,8 @@ def export(
         raise InvalidConfig(found, sources)
     try:
         made = plan(spec, file=read.file)
-        price = (
-            usd_per_hour if usd_per_hour is not None else (spec.variant(0) if spec.hardware.variants else spec).hardware.usd_per_hour_max
-        )
+        chosen = spec.variant(0) if spec.hardware.variants else spec
+        price = usd_per_hour if usd_per_hour is not None else chosen.hardware.usd_per_hour_max
         contents = machine_files(spec, made, price)
     except Unfit as error:
         raise InvalidConfig((*found, *error.findings), sources) from error

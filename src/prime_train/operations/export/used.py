@@ -1,7 +1,7 @@
 """What the machines of an exported task have used of its budget, which each of them notes in the bucket.
 
-A machine can vanish at any moment. So a note is renewed while the run lasts, and says what will be used by the time when the next one is due:
-what a machine that vanished has used is counted too high by one interval at most, and never too low.
+A machine can vanish at any moment. So a note is renewed while the run lasts, and says what will be used by the time when the next one is
+due: what a machine that vanished has used is counted too high by one interval at most, and never too low.
 """
 
 import json
