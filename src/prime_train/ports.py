@@ -279,6 +279,16 @@ class ProviderContext:
     """Whether machines may be rented; otherwise they are only queried."""
 
 
+@dataclass(frozen=True)
+class Portable:
+    """Credentials that mean the same on every machine, by the names of their variables. `hosts`: the hosts that are called with them.
+    `logs_in`: whether the user has to let the control plane's own SSH key in there."""
+
+    values: Mapping[str, str] = field(repr=False)
+    hosts: tuple[str, ...] = ()
+    logs_in: bool = False
+
+
 class Provider(Protocol):
     """A provider of machines, as its row of the registry names it. Every provider implements `pods`; the other methods have defaults."""
 
@@ -305,6 +315,11 @@ class Provider(Protocol):
         """Return the rights that renting needs and the credentials lack, in words; empty if they have all, or the provider does not
         tell. Raises ExternalError."""
         return ()
+
+    def portable(self) -> Portable | None:
+        """Return the credentials with the contents of all files that they name, for a control plane on another machine; None if they name
+        none. Asks nobody. Raises PermanentError if they can only be used on this machine."""
+        return None
 
     def connection(self, pod_id: str) -> SshAddress | None:
         """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach it."""

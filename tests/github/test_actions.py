@@ -21,6 +21,8 @@ NOT_OPTIONS = {
     "prime-api-key": {"PRIME_API_KEY"},
     "runpod-api-key": {"RUNPOD_API_KEY"},
     "lambda-api-key": {"LAMBDA_API_KEY"},
+    "kubernetes": {"PRIME_TRAIN_KUBERNETES"},
+    "ssh-hosts": {"PRIME_TRAIN_SSH_HOSTS"},
     "vast-api-key": {"VAST_API_KEY"},
     "wandb-api-key": {"WANDB_API_KEY"},
     "bucket": {"PRIME_TRAIN_BUCKET"},

@@ -6,20 +6,26 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import psutil
 import pytest
 import yaml
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import restore
-from prime_train.core.keys import task_run_key
+from prime_train.core.errors import UsageError
+from prime_train.core.keys import task_run_key, task_used_key, task_used_prefix
+from prime_train.core.run import Totals
 from prime_train.demo.train import load_checkpoint, load_corpus
 from prime_train.operations.export.skypilot import accelerator
 from prime_train.operations.export.task import kubernetes_text
+from prime_train.operations.export.used import used_before
+from prime_train.ports import Bucket
 from tests.cli.shell import Shell
 from tests.fakes.openapi.schemas import members, resolved
 from tests.tools import TOOLS, program
@@ -38,6 +44,8 @@ secrets: [HF_TOKEN]
 alerts: {webhook: ALERTS_URL}
 budget: {usd: 5}
 """
+MARK = "TASK_MACHINE"
+"""A variable of all processes of a machine, by which they are found."""
 STEPS = 40
 TRAINING = """\
 name: small
@@ -231,21 +239,123 @@ def digest(checkpoints: Path) -> str:
     return load_checkpoint(checkpoints, STEPS, len(load_corpus()[2])).digest()
 
 
+class Machines:
+    """The machines of an exported task: processes, each with a disk of its own."""
+
+    def __init__(self, shell: Shell, url: str) -> None:
+        self._folder = shell.here
+        self._env = shell.env | {"PRIME_TRAIN_BUCKET": url, "HF_TOKEN": SECRET}
+
+    def start(self, task: Path, disk: str) -> "subprocess.Popen[str]":
+        # As the script that the task brings along does it, which installs what is here already.
+        command = ["sh", str(task / "files" / "bring_up.sh"), "alone", "-", "digest", sys.executable, "/opt/none"]
+        with self.log(disk).open("w") as log:
+            env = self._env | {MARK: str(self._folder / disk)}
+            return subprocess.Popen([*command, str(task / "files"), str(self._folder / disk)], env=env, stdout=log, stderr=log, text=True)
+
+    def log(self, disk: str) -> Path:
+        return self._folder / f"{disk}.log"
+
+    def kill(self, disk: str) -> None:
+        """End every process of the machine at once, as when its power fails."""
+        while victims := [process for process in psutil.process_iter() if self._is_of(process, disk)]:
+            for process in victims:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(victims)
+
+    def _is_of(self, process: psutil.Process, disk: str) -> bool:
+        try:
+            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(self._folder / disk)
+        except psutil.Error:
+            return False
+
+
+def used_in(bucket: Bucket, task: str) -> dict[str, float]:
+    """Return the sum of what the machines of the task have noted."""
+    notes = [bucket.get(stat.key) for stat in bucket.list(task_used_prefix(task))]
+    figures = [json.loads(note.data) for note in notes if note is not None]
+    return {name: sum(each[name] for each in figures) for name in ("paid_s", "useful_s", "usd")}
+
+
+def newest_step(bucket: Bucket, task: str, number: int) -> int:
+    """Return the step of the newest complete checkpoint of the task's machine with this number; 0: it has none."""
+    run = bucket.get(task_run_key(task, number))
+    complete = Reader(bucket, run.data.decode()).catalog().complete() if run is not None else []
+    return complete[0].step if complete else 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("limit", ["hours", "usd"])
+def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(limit: str, shell: Shell, tmp_path: Path) -> None:
+    url = (tmp_path / "bucket").as_uri()
+    long = TRAINING.replace("--steps 40", "--steps 4000").replace("steps: 40", "steps: 4000")
+    price = ("--usd-per-hour", "3600")
+    ample = exported(shell, "skypilot", long.replace("usd: 5", "usd: 100000, hours: 9"), *price, PRIME_TRAIN_BUCKET=url)
+    task = ample[1].split("task ")[1].split()[0]
+    assert "budget.usd, $100,000.00, is kept at $3,600.00 for each hour of a machine" in ample[1]
+    (tmp_path / "bucket").mkdir()
+    bucket, machines = open_bucket(url, {}), Machines(shell, url)
+    for number, disk in enumerate(("one", "two"), start=1):
+        machine = machines.start(ample[0], disk)
+
+        def has_trained() -> bool:
+            assert machine.poll() is None, machines.log(disk).read_text()  # noqa: B023
+            return newest_step(bucket, task, number) > newest_step(bucket, task, number - 1)  # noqa: B023
+
+        await_true(f"machine {disk} has a checkpoint of its own", has_trained)
+        before = used_in(bucket, task)
+        await_true("its note is renewed", lambda: used_in(bucket, task)["useful_s"] > before["useful_s"])  # noqa: B023
+        machines.kill(disk)
+        machine.wait(HANG_S)
+    killed = used_in(bucket, task)
+    assert killed["usd"] == pytest.approx(killed["paid_s"])
+    assert killed["paid_s"] > killed["useful_s"] > 0
+
+    left = {"hours": f"usd: 100000, hours: {(killed['useful_s'] + 6) / 3600}", "usd": f"usd: {(killed['usd'] + 20) / 0.95}"}[limit]
+    short, said = exported(shell, "skypilot", long.replace("usd: 5", left), *price, "--output", "short", PRIME_TRAIN_BUCKET=url)
+    assert f"task {task}\n" in said, "with another budget it is the same training"
+    third = machines.start(short, "three")
+    assert third.wait(HANG_S) == 1, machines.log("three").read_text()
+    assert {"hours": "of training are spent", "usd": "is spent"}[limit] in machines.log("three").read_text()
+    assert "upload" not in machines.log("three").read_text().splitlines()[-1], "what it saved is durable"
+    after, saved = used_in(bucket, task), newest_step(bucket, task, 3)
+    assert saved >= newest_step(bucket, task, 2) > 0
+    assert after["paid_s"] > killed["paid_s"]
+
+    fourth = machines.start(short, "four")
+    assert fourth.wait(HANG_S) == 1
+    assert f"{task} is not continued: the budget" in machines.log("four").read_text()
+    assert bucket.get(task_run_key(task, 4)) is None, "nothing was launched"
+
+
+def test_a_task_without_a_price_says_that_dollars_are_not_limited_and_how_to(shell: Shell) -> None:
+    said = exported(shell, "kubernetes", TRAINING)[1]
+    assert "dollars are not limited, because no price is known" in said
+    assert "to limit them, set hardware.usd_per_hour_max, or give --usd-per-hour" in said
+    assert "is kept at $9.50 for each hour" in exported(shell, "kubernetes", GPUS, "--output", "priced")[1]
+
+
+def test_a_note_that_is_none_is_not_taken_for_an_unspent_budget(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    bucket = open_bucket((tmp_path / "bucket").as_uri(), {})
+    bucket.put(task_used_key("small-1", 1), b'{"paid_s": 3, "useful_s": 2, "usd": 0.5}')
+    assert used_before(bucket, "small-1") == Totals(attempts=1, paid_s=3, useful_s=2, usd=0.5)
+    too_many = b'{"paid_s": 1e999, "useful_s": 1, "usd": 1}'
+    for text in (b"", b"[]", b'{"paid_s": 1}', b'{"paid_s": 1, "useful_s": 1, "usd": null}', too_many):
+        bucket.put(task_used_key("small-1", 2), text)
+        with pytest.raises(UsageError, match="is not one of what a machine has used"):
+            used_before(bucket, "small-1")
+
+
 @pytest.mark.exhaustive
 def test_machines_of_a_task_follow_each_other_to_the_same_end_as_without_interruption(shell: Shell, tmp_path: Path) -> None:
     url = (tmp_path / "bucket").as_uri()
     folder, said = exported(shell, "skypilot", TRAINING, PRIME_TRAIN_BUCKET=url)
     task = said.split("task ")[1].split()[0]
-    env = shell.env | {"PRIME_TRAIN_BUCKET": url, "HF_TOKEN": SECRET}
-
-    def machine(disk: str) -> "subprocess.Popen[str]":
-        # As the script that the task brings along does it, which installs what is here already.
-        command = ["sh", str(folder / "files" / "bring_up.sh"), "alone", "-", "digest", sys.executable, "/opt/none"]
-        with (tmp_path / f"{disk}.log").open("w") as log:
-            return subprocess.Popen([*command, str(folder / "files"), str(tmp_path / disk)], env=env, stdout=log, stderr=log, text=True)
-
-    first = machine("one")
-    log = tmp_path / "one.log"
+    machines = Machines(shell, url)
+    first = machines.start(folder, "one")
+    log = machines.log("one")
     await_true("the first machine trains", lambda: first.poll() is not None or "training at step" in log.read_text())
     first.send_signal(signal.SIGTERM)
     assert first.wait(HANG_S) == 128 + signal.SIGTERM, log.read_text()
@@ -255,12 +365,12 @@ def test_machines_of_a_task_follow_each_other_to_the_same_end_as_without_interru
     saved = Reader(bucket, started.data.decode()).catalog().complete()[0].step
     assert 0 < saved < STEPS, "it saved when it was told to end"
 
-    second = machine("two")
-    assert second.wait(HANG_S) == 0, (tmp_path / "two.log").read_text()
-    assert f"starts from step {saved} of" in (tmp_path / "two.log").read_text()
-    third = machine("three")
+    second = machines.start(folder, "two")
+    assert second.wait(HANG_S) == 0, machines.log("two").read_text()
+    assert f"starts from step {saved} of" in machines.log("two").read_text()
+    third = machines.start(folder, "three")
     assert third.wait(HANG_S) == 0
-    assert "has succeeded before" in (tmp_path / "three.log").read_text()
+    assert "has succeeded before" in machines.log("three").read_text()
 
     ended = bucket.get(task_run_key(task, 2))
     assert ended is not None

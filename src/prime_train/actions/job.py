@@ -13,6 +13,7 @@ from prime_train.adapters.github.events import Trigger, read_event
 from prime_train.control_plane.wiring.secret_variables import secret_variables
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.text.redaction import masks
 from prime_train.core.text.safe import without_commands
 from prime_train.output import print_command
 from prime_train.reports.errors import explained, is_debugging
@@ -101,9 +102,8 @@ def hide(environment: Mapping[str, str]) -> None:
     """Have GitHub mask the values of secrets in the log. By default it masks only secrets configured in the repository. Raises UsageError
     if the operator's list of secrets is not valid."""
     for name in secret_variables(environment) if environment.get("GITHUB_ACTIONS") == "true" else ():
-        for line in environment.get(name, "").splitlines():
-            if line.strip():
-                _command("add-mask", line.strip())
+        for text in masks(environment.get(name, "")):
+            _command("add-mask", text)
 
 
 def annotated(verb: Callable[P, Exit]) -> Callable[P, Exit]:

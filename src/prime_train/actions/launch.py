@@ -24,16 +24,17 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import usd
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.job_home import job_home
-from prime_train.operations.github.launch import launch_from, offers_from_here
+from prime_train.operations.github.launch import launch_from, measured_here, offers_from_here
 from prime_train.operations.github.launch_request import LaunchRequest, requested_launch
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.launch import Unfit
 from prime_train.operations.launching.launch_config import Checked, checked
+from prime_train.operations.launching.probe import USD, ProbeLimits
 from prime_train.output import print_command
 from prime_train.ports import RunRecord
 from prime_train.reports.findings.annotations import annotations
 from prime_train.reports.findings.markdown import markdown
-from prime_train.reports.markdown import code
+from prime_train.reports.markdown import code, plain
 
 
 @annotated
@@ -49,6 +50,15 @@ def launch(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", envvar="PRIME_TRAIN_INPUT_DRY_RUN", help="Only show what would be rented, and why.")
     ] = False,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe", envvar="PRIME_TRAIN_INPUT_PROBE", help="Only launch a probe, which measures steps and GPU memory, and ends."
+        ),
+    ] = False,
+    probe_usd: Annotated[
+        float, typer.Option("--probe-usd", envvar="PRIME_TRAIN_INPUT_PROBE_USD", help="The most dollars that a probe may cost.")
+    ] = USD,
     again: Annotated[
         bool, typer.Option("--again", envvar="PRIME_TRAIN_INPUT_AGAIN", help="Launch again what this commit has launched before.")
     ] = False,
@@ -63,10 +73,15 @@ def launch(
             "the step has no token, which it needs to query GitHub for the commit and the pull request", fix="set the input token"
         )
     github = client(os.environ)(job.repository)
-    request = requested_launch(job.trigger(), github, inside(config), again=again, start_from=start_from)
+    request = requested_launch(job.trigger(), github, inside(config), again=again, start_from=start_from, probe=probe)
     home = job_home(os.environ)
     try:
-        what = checked(home, request.config, name=name or None, start_from=start_from or None)
+        limits = ProbeLimits(usd=probe_usd) if request.probe else None
+        what = checked(home, request.config, name=name or None, start_from=start_from or None, probe=limits)
+        if request.by_itself and (known := measured_here(home, what)):
+            return _not_launched(
+                job, what.spec, f"Its steps were measured before: {plain(known)}. To measure again, use the label `probe`."
+            )
         if dry_run:
             return _dry_run(job, home, what)
         return _launch(job, home, github, request, what, again=again)

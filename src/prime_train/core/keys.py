@@ -241,6 +241,15 @@ def task_run_key(task: str, number: int) -> str:
     return f"{task_prefix(task)}{number:09d}"
 
 
+def task_used_key(task: str, number: int) -> str:
+    """Return the key of the object that says what the task's machine of this number has used of the budget."""
+    return f"{task_used_prefix(task)}{number:09d}"
+
+
+def task_used_prefix(task: str) -> str:
+    return f"{task_prefix(task)}used/"
+
+
 def task_done_key(task: str) -> str:
     """Return the key of the object with the id of the run in which the task has succeeded."""
     return f"{task_prefix(task)}done"

@@ -232,7 +232,7 @@ def _github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarded: tuple[str,
 
 def test_github_gets_a_key_only_where_a_rule_says_who_may_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = _github(tmp_path, monkeypatch, ("gpu",))
-    done = [str(line) for line in InGitHub().keep({"RUNPOD_API_KEY": API_KEY})]
+    done = [str(line) for line in InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})]
     secrets = [line for line in map(json.loads, told.read_text().splitlines()) if line["noun"] == "secret"]
     assert [(line["name"], line["env"], line["body"]) for line in secrets] == [("RUNPOD_API_KEY", "gpu", API_KEY)]
     assert done[0] == "RUNPOD_API_KEY is a secret of the environment gpu now"
@@ -242,5 +242,5 @@ def test_github_gets_a_key_only_where_a_rule_says_who_may_use_it(tmp_path: Path,
 def test_a_repository_without_rules_gets_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = _github(tmp_path, monkeypatch, ())
     with pytest.raises(UsageError, match="neither of the environments"):
-        InGitHub().keep({"RUNPOD_API_KEY": API_KEY})
+        InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})
     assert API_KEY not in told.read_text()

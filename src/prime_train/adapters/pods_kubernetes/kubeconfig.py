@@ -6,7 +6,9 @@ checked.
 
 import base64
 import binascii
+import os
 import ssl
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,12 +21,16 @@ import yaml
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
 from prime_train.adapters.pods_kubernetes.settings import FILE_BYTES_MAX, KUBECONFIG, SETTINGS, Settings
+from prime_train.adapters.rental_api.settings_text import home_folder
 from prime_train.ports import PermanentError, TemporaryError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 DEFAULT_NAMESPACE = "default"
 Json = dict[str, Any]
+_EMBEDDED = "cluster"
+"""The name of everything in a kubeconfig with one context."""
+_FIXED = "for a control plane elsewhere, give a kubeconfig with the token of a service account of its own (docs/kubernetes.md)"
 
 
 @dataclass(frozen=True)
@@ -40,16 +46,31 @@ class Cluster:
 
 def find_cluster(settings: Settings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Cluster:
     """Return the cluster of the settings. Raises PermanentError that says what is missing or wrong."""
+    given = _given(settings, environment, account)
+    return _inside(settings, environment, account) if given is None else given.cluster(settings)
+
+
+def embedded(settings: Settings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Json:
+    """Return a kubeconfig that means the same on every machine: with the one context of the settings, and the contents of the files that it
+    names. Raises PermanentError if the caller's credential is only to be had on this machine."""
+    given = _given(settings, environment, account)
+    if given is None:
+        raise PermanentError(f"the service account of a pod is used here, whose token is replaced about every hour; {_FIXED}")
+    return given.embedded(settings)
+
+
+def _given(settings: Settings, environment: Mapping[str, str], account: Path) -> "_Kubeconfig | None":
+    """Return the kubeconfig; None: the service account of the pod that this process runs in is used instead."""
     given = settings.kubeconfig or environment.get(KUBECONFIG, "")
     if not given and environment.get(HOST) and (account / "token").exists():
-        return _inside(settings, environment, account)
+        return None
     if isinstance(given, dict):
-        return _Kubeconfig(given, Path(), f"in {SETTINGS}", environment).cluster(settings)
+        return _Kubeconfig(given, Path(), f"in {SETTINGS}", environment)
     # Of several files in KUBECONFIG, kubectl merges the contents; here the first one that exists has to contain all of it.
-    default = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
+    default = home_folder(environment) / ".kube" / "config"
     paths = [Path(each).expanduser() for each in given.split(":") if each] or [default]
     path = next((each for each in paths if each.exists()), paths[0])
-    return _Kubeconfig(_read_yaml(path), path.parent, str(path), environment).cluster(settings)
+    return _Kubeconfig(_read_yaml(path), path.parent, str(path), environment)
 
 
 def tls_of(authority: str, login: Login) -> ssl.SSLContext | None:
@@ -59,16 +80,27 @@ def tls_of(authority: str, login: Login) -> ssl.SSLContext | None:
     try:
         context = ssl.create_default_context(cadata=authority or None)
         if login.certificate:
-            # The standard library reads a certificate of one's own from a file only.
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-                file.write(f"{login.certificate}\n{login.key}\n")
-                file.flush()
-                context.load_cert_chain(file.name)
+            _load_own(context, f"{login.certificate}\n{login.key}\n".encode())
     except (ssl.SSLError, ValueError):
         raise PermanentError("the cluster's certificate authority or the client's certificate and key are not valid PEM texts") from None
     except OSError as error:
         raise TemporaryError(f"the client's certificate could not be loaded: {error.strerror or error}") from None
     return context
+
+
+def _load_own(context: ssl.SSLContext, pem: bytes) -> None:
+    """Load a certificate with its key, which the standard library reads from a file only: on Linux one in memory, so that the key is on no
+    disk."""
+    if sys.platform == "linux":
+        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
+            file.write(pem)
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+    else:
+        with tempfile.NamedTemporaryFile("wb", suffix=".pem") as file:
+            file.write(pem)
+            file.flush()
+            context.load_cert_chain(file.name)
 
 
 def _inside(settings: Settings, environment: Mapping[str, str], account: Path) -> Cluster:
@@ -90,12 +122,7 @@ class _Kubeconfig:
         self._content, self._folder, self._where, self._environment = content, folder, where, environment
 
     def cluster(self, settings: Settings) -> Cluster:
-        name = settings.context or self._content.get("current-context") or ""
-        if not isinstance(name, str) or not name:
-            raise self._wrong("it has no current-context; name one as `context` in the settings")
-        context = self._entry("contexts", "context", name)
-        cluster = self._entry("clusters", "cluster", context.get("cluster"))
-        user = self._entry("users", "user", context["user"]) if context.get("user") else {}
+        name, context, cluster, user = self._parts(settings)
         url = cluster.get("server")
         if not isinstance(url, str) or not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
             raise self._wrong(f"the cluster of context {name!r} has no server such as https://host:6443")
@@ -107,6 +134,30 @@ class _Kubeconfig:
         namespace = settings.namespace or context.get("namespace") or DEFAULT_NAMESPACE
         authority = self._data(cluster, "certificate-authority")
         return Cluster(url.rstrip("/"), str(namespace), authority, self._login(user, url, authority))
+
+    def embedded(self, settings: Settings) -> Json:
+        found, (_, _, _, user) = self.cluster(settings), self._parts(settings)
+        for key in ("exec", "tokenFile"):
+            if user.get(key):
+                raise self._wrong(f"the credential comes from `{key}` of the user, which is only on this machine; {_FIXED}")
+        login = found.login(False)
+        cluster = _inline({"certificate-authority": found.authority})
+        own = _inline({"client-certificate": login.certificate, "client-key": login.key}) | ({"token": login.token} if login.token else {})
+        return {
+            "current-context": _EMBEDDED,
+            "contexts": [{"name": _EMBEDDED, "context": {"cluster": _EMBEDDED, "user": _EMBEDDED, "namespace": found.namespace}}],
+            "clusters": [{"name": _EMBEDDED, "cluster": {"server": found.url, **cluster}}],
+            "users": [{"name": _EMBEDDED, "user": own}],
+        }
+
+    def _parts(self, settings: Settings) -> tuple[str, Json, Json, Json]:
+        """Return the name of the context, the context, its cluster and its user."""
+        name = settings.context or self._content.get("current-context") or ""
+        if not isinstance(name, str) or not name:
+            raise self._wrong("it has no current-context; name one as `context` in the settings")
+        context = self._entry("contexts", "context", name)
+        cluster = self._entry("clusters", "cluster", context.get("cluster"))
+        return name, context, cluster, self._entry("users", "user", context["user"]) if context.get("user") else {}
 
     def _login(self, user: Json, url: str, authority: str) -> Callable[[bool], Login]:
         for key, advice in _REFUSED_OF_USERS.items():
@@ -155,6 +206,10 @@ _REFUSED_OF_USERS = {
     "username": "Kubernetes has removed passwords; use a token or a client certificate",
     "as": "give the user itself the rights",
 }
+
+
+def _inline(texts: Mapping[str, str]) -> dict[str, str]:
+    return {f"{key}-data": base64.b64encode(text.encode()).decode() for key, text in texts.items() if text}
 
 
 def _read_yaml(path: Path) -> Json:

@@ -10,6 +10,7 @@ from prime_train.adapters.pods_kubernetes.kubeconfig import find_cluster
 from prime_train.adapters.pods_kubernetes.manifests import Agent
 from prime_train.adapters.pods_kubernetes.offers import PROVIDER
 from prime_train.adapters.pods_kubernetes.pods import KubernetesPods, all_pods
+from prime_train.adapters.pods_kubernetes.portable import portable
 from prime_train.adapters.pods_kubernetes.rights import missing
 from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, TITLE, Settings, read_settings
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
@@ -17,7 +18,7 @@ from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.ports import Provider, ProviderContext, TemporaryError
+from prime_train.ports import Portable, Provider, ProviderContext, TemporaryError
 
 NAMESPACE_UID = "PRIME_TRAIN_KUBERNETES_NAMESPACE"
 WORDS = AccountWords(TITLE, NAMESPACE_UID)
@@ -43,6 +44,9 @@ class KubernetesProvider(Provider):
 
     def missing_rights(self) -> Sequence[str]:
         return tuple(missing(self._client, has_pools=bool(self._settings.pools)))
+
+    def portable(self) -> Portable:
+        return portable(self._settings, self._context.environment)
 
     def unreachable_reason(self) -> str:
         """Return why pods could not reach this control plane; empty if they could, or if the cluster runs on this machine."""

@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from prime_train.adapters.rental_api.parsing import complaint
+from prime_train.adapters.rental_api.settings_text import is_text
 from prime_train.core.image.choice import BASE_IMAGE
 from prime_train.ports import PermanentError
 
@@ -108,9 +109,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     given = environment.get(SETTINGS, "").strip()
     if not given:
         return Settings()
-    is_text = "\n" in given or given.startswith("{")
     try:
-        text = given if is_text else _text_of(Path(given).expanduser())
+        text = given if is_text(given) else _text_of(Path(given).expanduser())
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -1,4 +1,4 @@
-"""The file that lists the machines: its format, and what is wrong with one.
+"""The list of the machines, a file or its text: its format, and what is wrong with one.
 
 Only a machine whose host key is known is logged in to: either from the list itself, or from a file in OpenSSH's format, in which it is
 after the user has logged in once.
@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from prime_train.adapters.rental_api.parsing import USD_MAX, complaint
+from prime_train.adapters.rental_api.settings_text import home_folder, is_text
 from prime_train.adapters.rental_api.ssh import ssh_address
 from prime_train.adapters.ssh import known_keys
 from prime_train.ports import SSH_PORT, PermanentError, SshAddress
@@ -82,27 +83,28 @@ class Kind:
 
 
 def read_hosts(environment: Mapping[str, str]) -> tuple[Kind, ...]:
-    """Return the machines in the file that PRIME_TRAIN_SSH_HOSTS names. Raises PermanentError that says what is wrong, and where."""
-    text = environment.get(VARIABLE, "").strip()
-    if not text:
+    """Return the machines that PRIME_TRAIN_SSH_HOSTS lists, as the path of a file or as its text. Raises PermanentError that says what is
+    wrong, and where."""
+    given = environment.get(VARIABLE, "").strip()
+    if not given:
         raise PermanentError(f"there is no list of machines to log in to; set {VARIABLE} to a file with one")
-    home = Path(environment.get("HOME") or Path.home())
-    path = _file(text, home)
+    home = home_folder(environment)
+    where = VARIABLE if is_text(given) else str(_file(given, home))
     try:
-        read = File.model_validate(_content(path))
+        read = File.model_validate(_content(given if is_text(given) else _text_of(_file(given, home)), where))
     except ValidationError as error:
-        raise PermanentError(f"the list of machines, {path}: {complaint(error)}") from None
+        raise PermanentError(f"the list of machines, {where}: {complaint(error)}") from None
     known = _file(read.known_hosts, home) if read.known_hosts else home / KNOWN_HOSTS
-    kinds = [_kind(entry, path, known) for entry in read.machines]
-    _refuse_twice([kind.name for kind in kinds], path, "name")
+    kinds = [_kind(entry, where, known) for entry in read.machines]
+    _refuse_twice([kind.name for kind in kinds], where, "name")
     hosts = [host for kind in kinds for host in kind.hosts]
-    _refuse_twice([f"{host.address}:{host.port}" for host in hosts], path, "address")
-    _refuse_twice([host.name for host in hosts], path, "name")
+    _refuse_twice([f"{host.address}:{host.port}" for host in hosts], where, "address")
+    _refuse_twice([host.name for host in hosts], where, "name")
     return tuple(kinds)
 
 
-def _kind(entry: Entry, path: Path, known: Path) -> Kind:
-    where = f"{path}: machine {entry.name}"
+def _kind(entry: Entry, listed: str, known: Path) -> Kind:
+    where = f"{listed}: machine {entry.name}"
     addresses = entry.addresses if entry.address is None else (entry.address, *entry.addresses)
     if not addresses:
         raise PermanentError(f"{where} has no address; write address: user@host")
@@ -124,21 +126,28 @@ def _host(name: str, text: str, entry: Entry, where: str, known: Path) -> Host:
     return Host(name, found.user, found.host, found.port, keys)
 
 
-def _content(path: Path) -> object:
+def _content(text: bytes | str, where: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        # Not the parser's own words, which quote the text.
+        raise PermanentError(f"{where}{f', line {mark.line + 1},' if mark else ''} is not YAML; see docs/ssh.md") from None
+
+
+def _text_of(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return yaml.safe_load(file.read(FILE_BYTES_MAX))
+            return file.read(FILE_BYTES_MAX)
     except OSError as error:
         raise PermanentError(f"the list of machines, {path}: {error.strerror or error}; check {VARIABLE}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise PermanentError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
 
 
 def _file(text: str, home: Path) -> Path:
     return home / text.removeprefix("~/") if text.startswith("~/") else Path(text)
 
 
-def _refuse_twice(values: Sequence[str], path: Path, what: str) -> None:
+def _refuse_twice(values: Sequence[str], where: str, what: str) -> None:
     twice = next((value for number, value in enumerate(values) if value in values[:number]), None)
     if twice is not None:
-        raise PermanentError(f"{path}: two machines have the {what} {twice}")
+        raise PermanentError(f"{where}: two machines have the {what} {twice}")

@@ -6,12 +6,13 @@ from functools import cached_property
 
 from prime_train.adapters.pods_ssh.hosts import Kind, read_hosts
 from prime_train.adapters.pods_ssh.pods import Commands, SshPods, hosts_of
+from prime_train.adapters.pods_ssh.portable import portable
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.ssh import KnownHosts, connect, login_key
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.ports import Provider, ProviderContext, SshAddress, TemporaryError
+from prime_train.ports import Portable, Provider, ProviderContext, SshAddress, TemporaryError
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -31,6 +32,9 @@ class SshProvider(Provider):
 
     def all_pods(self) -> Sequence[Pod]:
         return SshPods(self._kinds, None, self._context.install).every()
+
+    def portable(self) -> Portable:
+        return portable(self._kinds)
 
     def connection(self, pod_id: str) -> SshAddress | None:
         return self._pods.connection(pod_id)

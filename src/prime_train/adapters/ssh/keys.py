@@ -11,7 +11,7 @@ from pathlib import Path
 
 import paramiko
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -36,16 +36,26 @@ def login_key(folder: Path, master: bytes) -> LoginKey:
     path = folder / NAME
     try:
         if not path.exists():
-            _make(path, hmac.new(master, b"pt/ssh/v1", hashlib.sha256).digest())
+            _make(path, _derived(master))
         return _read(path)
     except OSError as error:
         raise TemporaryError(f"{path}: {error.strerror or error}") from error
 
 
-def _make(path: Path, seed: bytes) -> None:
+def derived_public_key(master: bytes) -> str:
+    """Return the public key, as a line in OpenSSH's format, of the pair that a control plane derives from this master key."""
+    line = _derived(master).public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return f"{line.decode()} {COMMENT}"
+
+
+def _derived(master: bytes) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(hmac.new(master, b"pt/ssh/v1", hashlib.sha256).digest())
+
+
+def _make(path: Path, pair: Ed25519PrivateKey) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    text = Ed25519PrivateKey.from_private_bytes(seed).private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    text = pair.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(text)

@@ -20,6 +20,8 @@ from prime_train.operations.aws.deploy import Deployed, save
 from prime_train.operations.aws.deploy import deploy as deploy_to
 from prime_train.operations.aws.deployment import STACK, Deployment, selecting
 from prime_train.operations.aws.settings import Request
+from prime_train.operations.providers.places import out_of_reach
+from prime_train.operations.providers.portable import carried
 
 
 def deploy(
@@ -58,9 +60,12 @@ def deploy(
     Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the changes and asks for confirmation
     first. Credentials are found as AWS's own tools find them. Settings that are not given keep their current values.
     """
-    values = settings.secrets(secret or [], os.environ)
+    given = carried(settings.secrets(secret or [], os.environ), os.environ)
+    settings.refuse_too_large(given.values)
     parameters = settings.others(other or []) | settings.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
-    request = Request(parameters, values, machine, python, code)
+    request = Request(parameters, given.values, machine, python, code)
+    for warning in out_of_reach(given.private):
+        typer.echo(worded(warning), err=True)
     if folder is not None:
         _save(request, folder, name, region)
         return

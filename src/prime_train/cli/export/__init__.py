@@ -13,6 +13,7 @@ from prime_train.cli.findings import terminal as findings
 from prime_train.configs.parsing.settings import read_setting
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
+from prime_train.core.text.commands import worded
 from prime_train.operations.export.export import Format, write
 from prime_train.operations.export.export import export as export_config
 from prime_train.operations.launching.launch_config import InvalidConfig
@@ -27,6 +28,14 @@ def export(
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
     image: Annotated[str | None, typer.Option(help="Container image that the task starts from.", show_default=False)] = None,
+    usd_per_hour: Annotated[
+        float | None,
+        typer.Option(
+            "--usd-per-hour",
+            help="Price of a machine by which budget.usd is kept; by default hardware.usd_per_hour_max.",
+            show_default=False,
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
@@ -40,7 +49,7 @@ def export(
     """
     given = [read_setting(text, "--set") for text in settings or ()]
     try:
-        exported = export_config(Home.of(os.environ), config, kind, name=name, image=image, settings=given)
+        exported = export_config(Home.of(os.environ), config, kind, name=name, image=image, usd_per_hour=usd_per_hour, settings=given)
     except InvalidConfig as error:
         findings.print_findings(error.findings, error.sources)
         findings.summary(error.findings, len({finding.file for finding in error.findings}))
@@ -49,12 +58,13 @@ def export(
         findings.print_findings(exported.findings, exported.sources)
     main = write(exported, output if output is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}"))
     written = exported.written
+    notes = [*written.notes, worded(exported.price)]
     if as_json:
         names = {"task": exported.task, "format": kind.value, "file": str(main), "secrets": list(exported.secrets)}
-        print_json({**names, "commands": list(written.apply), "notes": list(written.notes)})
+        print_json({**names, "commands": list(written.apply), "notes": notes})
         return Exit.OK
     typer.echo(f"wrote {main}: task {exported.task}")
-    for note in written.notes:
+    for note in notes:
         typer.echo(f"  note: {note}")
     if exported.secrets:
         typer.echo(f"  secrets, taken from your environment when the task is started: {', '.join(exported.secrets)}")

@@ -1,20 +1,24 @@
 """`python -m prime_train.cli.export.machine FILES DISK`: what an exported task runs on its machine.
 
-Exit codes: 0 the training has succeeded; 1 it has failed for good; 143 it saved because it was told to end; others as everywhere.
+Exit codes: 0 the training has succeeded; 1 it has failed for good, or its budget is spent; 143 it saved because it was told to end; others
+as everywhere.
 """
 
 import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
+import psutil
 import typer
 
 from prime_train.cli.follow import follow
 from prime_train.core.exit_codes import Exit
 from prime_train.exits import end, reported
-from prime_train.operations.export.on_machine import Machine, launched, machine_of, mark_done
+from prime_train.operations.export.on_machine import Machine, Over, launched, machine_of, mark_done
+from prime_train.operations.export.used import noted
 from prime_train.operations.stop import stop_if_active
 from prime_train.output import install_safe_streams
 from prime_train.ports import ExternalError
@@ -24,10 +28,12 @@ TOLD_TO_END = 128 + signal.SIGTERM
 
 def main(argv: list[str]) -> int:
     machine = machine_of(Path(argv[1]), Path(argv[2]), os.environ)
-    run = launched(machine)
-    if run is None:
-        typer.echo(f"{machine.task} has succeeded before; nothing is left to do")
-        return Exit.OK
+    # The process was a shell at first, which has installed what it needed.
+    here = launched(machine, time.time() - psutil.Process().create_time())
+    if isinstance(here, Over):
+        typer.echo(here.why)
+        return Exit.OK if here.is_success else Exit.FINDINGS
+    run = here.run
     start = run.lineage
     typer.echo(f"{machine.task}: run {run.run_id} starts from {start.text if start is not None else 'step 0'}")
     told = threading.Event()
@@ -39,7 +45,8 @@ def main(argv: list[str]) -> int:
             threading.Thread(target=_stop, args=(machine, run.run_id), name="stop").start()
 
     signal.signal(signal.SIGTERM, leave)
-    code = follow(machine.home, run.run_id)
+    with noted(here.notes, machine.home, run, lambda why: typer.echo(why, err=True)):
+        code = follow(machine.home, run.run_id)
     if code is Exit.OK:
         mark_done(machine, run.run_id)
         return code

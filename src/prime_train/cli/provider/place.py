@@ -23,6 +23,6 @@ def place_of(to: PlaceName, home: Home, stack: str, region: str) -> Place:
         case PlaceName.HOME:
             return InHome(home, os.environ)
         case PlaceName.AWS:
-            return InAws(selected(stack, region))
+            return InAws(selected(stack, region), os.environ)
         case PlaceName.GITHUB:
-            return InGitHub()
+            return InGitHub(os.environ)

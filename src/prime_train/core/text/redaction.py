@@ -23,9 +23,24 @@ LOOKS = re.compile(
     r"|(?:wandb login (?:--\S+ )*|WANDB_API_KEY=[\"']?)[0-9a-f]{40}(?![0-9a-f])"
     r"|AWS_SECRET_ACCESS_KEY=[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*"
+    r"|eyJhbGciOi[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"  # Kubernetes: the token of a service account
+    r"|LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURSBLRVk|BFQyBQUklWQVRFIEtFWS|BQUklWQVRFIEtFWS)[A-Za-z0-9+/=]*"  # a private key in a kubeconfig
     r")"
     r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"  # user:password@host, unless the password is a variable
 )
+
+
+_IN_SETTINGS = re.compile(r"""\b(?:token|client-key-data)["']?\s*:\s*["']?([^\s"',}\]]{8,})""")
+"""The credentials in a kubeconfig, whether it is written in lines or in one."""
+LINE_CHARS_MIN = 4
+
+
+def masks(value: str) -> list[str]:
+    """Return what to mask in a log, which is masked line by line, so that neither a secret's value nor a credential in it is shown. Of
+    several lines, those like `{` hide nothing and would mask half of the log."""
+    lines = [line.strip() for line in value.splitlines() if line.strip()]
+    whole = [line for line in lines if len(line) >= LINE_CHARS_MIN] if len(lines) > 1 else lines
+    return [*whole, *_IN_SETTINGS.findall(value)]
 
 
 def redacted(text: str) -> str:

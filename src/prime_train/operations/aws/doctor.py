@@ -20,6 +20,7 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.operations.aws.deployment import Deployment
 from prime_train.operations.aws.settings import is_masters
 from prime_train.operations.providers.health import health_of
+from prime_train.operations.providers.portable import only_here
 from prime_train.operations.providers.words import in_words
 from prime_train.ports import ExternalError
 
@@ -108,7 +109,8 @@ def _providers(deployed: Deployment, outputs: Mapping[str, str]) -> Iterator[tup
     except ExternalError:
         return  # the check of the secret reports the error
     for one in health_of(values, HardwareSpec(disk_gib=1)):
-        yield f"provider {one.name}, by the secret's key", partial(_advice, in_words(one) if one.is_wrong else "")
+        found = in_words(one) if one.is_wrong else only_here(one.name, values)
+        yield f"provider {one.name}, by the secret's key", partial(_advice, found)
 
 
 def _advice(text: str) -> Advice:

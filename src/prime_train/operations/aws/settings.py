@@ -89,9 +89,14 @@ def secrets(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, s
     found = {name: environment[name] for name in names}
     if MASTER in found and not is_masters(found[MASTER]):
         raise UsageError(f"secret {MASTER}: the value must be one key of 64 hex digits, or several such keys separated by commas")
-    if len(json.dumps(found)) > SECRET_BYTES_MAX:
-        raise UsageError(f"the values of the secret have more than {SECRET_BYTES_MAX >> 10} KiB, which is AWS's limit for a secret")
+    refuse_too_large(found)
     return found
+
+
+def refuse_too_large(values: Mapping[str, object]) -> None:
+    """Raise UsageError if AWS would not take these values as one secret."""
+    if len(json.dumps(values)) > SECRET_BYTES_MAX:
+        raise UsageError(f"the values of the secret have more than {SECRET_BYTES_MAX >> 10} KiB, which is AWS's limit for a secret")
 
 
 def for_nobody(names: Iterable[str], parameters: Mapping[str, str]) -> tuple[str, ...]:

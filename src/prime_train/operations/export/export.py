@@ -16,7 +16,9 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.image.choice import is_reference
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.formatting import usd
 from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.cost import USD_PER_HOUR_MAX
 from prime_train.operations.export.dstack import dstack_task
 from prime_train.operations.export.kubernetes import kubernetes_job
 from prime_train.operations.export.machine_files import machine_files
@@ -24,6 +26,7 @@ from prime_train.operations.export.skypilot import skypilot_task
 from prime_train.operations.export.task import Writer, Written, task_of
 from prime_train.operations.launching.launch import Unfit, plan, renamed
 from prime_train.operations.launching.launch_config import InvalidConfig
+from prime_train.operations.memory import check_range
 
 
 class Format(StrEnum):
@@ -42,19 +45,28 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}")
 
 @dataclass(frozen=True)
 class Exported:
-    """A task, with its name, and findings about the config that are no errors."""
+    """A task, with its name, and findings about the config that are no errors. `price`: how its dollars are counted."""
 
     task: str
     written: Written
     secrets: tuple[str, ...]
     findings: tuple[Finding, ...]
     sources: Mapping[str, str]
+    price: Advice
 
 
 def export(
-    home: Home, config: Path, kind: Format, *, name: str | None = None, image: str | None = None, settings: Sequence[ConfigSetting] = ()
+    home: Home,
+    config: Path,
+    kind: Format,
+    *,
+    name: str | None = None,
+    image: str | None = None,
+    usd_per_hour: float | None = None,
+    settings: Sequence[ConfigSetting] = (),
 ) -> Exported:
-    """Return the config as a task, changing nothing. `name` replaces the config's; `image`: the container image that the task starts from.
+    """Return the config as a task, changing nothing. `name` replaces the config's; `image`: the container image that the task starts from;
+    `usd_per_hour`: the price by which dollars are counted, instead of the highest one in the config.
 
     Raises InvalidConfig if the config or its working tree has errors, UsageError if the tool cannot run it or the bucket is a folder of
     this machine alone, and ExternalError if an external service fails.
@@ -68,6 +80,7 @@ def export(
         )
     if image is not None and not _IMAGE.fullmatch(image):
         raise UsageError(f"{image[:SHOWN_CHARS]!r} names no image", fix="write for example registry.example/name:tag", code=Exit.USAGE)
+    check_range(Setting.USD_PER_HOUR, usd_per_hour, 0, USD_PER_HOUR_MAX)
     read = read_config(config, settings=settings)
     if read.spec is None:
         raise InvalidConfig(*check_run_config(read))
@@ -78,14 +91,16 @@ def export(
         raise InvalidConfig(found, sources)
     try:
         made = plan(spec, file=read.file)
-        contents = machine_files(spec, made)
+        chosen = spec.variant(0) if spec.hardware.variants else spec
+        price = usd_per_hour if usd_per_hour is not None else chosen.hardware.usd_per_hour_max
+        contents = machine_files(spec, made, price)
     except Unfit as error:
         raise InvalidConfig((*found, *error.findings), sources) from error
     own = spec.hardware.image if spec.hardware.image is not None and is_reference(spec.hardware.image) else ""
     task = task_of(spec, contents, bucket_url, home.environment, image or own)
     written = WRITERS[kind](task)
     notes = (*_notes(spec, bucket_url), *written.notes)
-    return Exported(task.name, replace(written, notes=notes), task.secrets, (*found, *made.findings), sources)
+    return Exported(task.name, replace(written, notes=notes), task.secrets, (*found, *made.findings), sources, _priced(spec, price))
 
 
 def write(exported: Exported, folder: Path) -> Path:
@@ -116,4 +131,11 @@ def _notes(spec: RunSpec, bucket_url: str) -> Iterator[str]:
         yield "of hardware.variants the first one is exported, because the other tool does not choose between them"
     if urlsplit(bucket_url).scheme == "file":
         yield f"the bucket is the folder {urlsplit(bucket_url).path}, which every machine must have mounted there"
-    yield "the price of the machines is the other tool's to know, so budget.usd is not kept; budget.hours counts on each machine anew"
+
+
+def _priced(spec: RunSpec, usd_per_hour: float | None) -> Advice:
+    """Return how dollars are counted on machines whose price only the other tool knows."""
+    if usd_per_hour is None:
+        option = Option(Setting.USD_PER_HOUR, "PRICE")
+        return Advice("dollars are not limited, because no price is known; to limit them, set hardware.usd_per_hour_max, or give ", option)
+    return Advice(f"budget.usd, {usd(spec.budget.usd)}, is kept at {usd(usd_per_hour)} for each hour of a machine")

@@ -15,6 +15,8 @@ from prime_train.core.spec_choices import Spot
 from prime_train.operations.launching.launch import Plan, Unfit
 
 CONFIG, CODE, SCRIPT = "config.json", "code.tar.gz", "bring_up.sh"
+PRICE = "usd_per_hour"
+"""The key of the highest price of a machine, beside the config."""
 PART_BYTES_MAX = 700_000
 """Bytes of one part of a large file: Kubernetes allows 1 MiB of base64 in an object."""
 DIGEST_CHARS = 8
@@ -37,13 +39,16 @@ class MachineFiles:
         return sum(map(len, self.files.values()))
 
 
-def machine_files(spec: RunSpec, plan: Plan) -> MachineFiles:
+def machine_files(spec: RunSpec, plan: Plan, usd_per_hour: float | None) -> MachineFiles:
     """Return the files. The task's name is made of the run's name, the config and the code: the same training has the same name, and so it
-    goes on where it was left. Raises Unfit if the code cannot be packed."""
+    goes on where it was left, also with another budget. `usd_per_hour`: the highest price of a machine, None if none is known. Raises Unfit
+    if the code cannot be packed."""
     agent, snapshot = agent_parcel(), None if plan.snapshot is None else _without_tasks(plan.snapshot)
     config = on_machine(spec, plan.commit).model_dump(mode="json", exclude_defaults=True)
-    task = f"{spec.name}-{_digest(config, snapshot)[:DIGEST_CHARS]}"
-    files = {SCRIPT: BRING_UP.read_bytes(), CONFIG: json.dumps({"task": task, "config": config}, indent=1).encode()}
+    training = {name: value for name, value in config.items() if name != "budget"}
+    task = f"{spec.name}-{_digest(training, snapshot)[:DIGEST_CHARS]}"
+    content = {"task": task, "config": config, PRICE: usd_per_hour}
+    files = {SCRIPT: BRING_UP.read_bytes(), CONFIG: json.dumps(content, indent=1).encode()}
     for name, data in agent.files.items():
         if name.endswith(".whl"):
             files |= {"wheel-name": name.encode(), **parts_of("wheel", data)}

@@ -12,13 +12,16 @@ from typing import IO, cast
 
 from prime_train.checkpoints.unpacking import unpack_stream
 from prime_train.control_plane.wiring.home import HOME, Home
+from prime_train.core import ledger
 from prime_train.core.access.run_secrets import VARIABLE
+from prime_train.core.budget import limit_reason, used_up
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, task_done_key, task_prefix, task_run_key
-from prime_train.core.run import Run
+from prime_train.core.run import Run, Totals
 from prime_train.core.spec import RunSpec
 from prime_train.operations.checkpoints.lookup import look
-from prime_train.operations.export.machine_files import CODE, CONFIG
+from prime_train.operations.export.machine_files import CODE, CONFIG, PRICE
+from prime_train.operations.export.used import NOTE_S_MAX, Notes, setup_of, used_before
 from prime_train.operations.launching.launch import launch_as, new_id, plan
 from prime_train.operations.launching.start import Start, check_start, start_of
 from prime_train.ports import Bucket
@@ -32,13 +35,31 @@ OFFERS = "offers.json"
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of a task. `files`: the folder with what the task brought; `disk`: the folder to work in."""
+    """The machine of a task. `files`: the folder with what the task brought; `disk`: the folder to work in. `usd_per_hour`: the highest
+    price that it may have; 0 if none is known."""
 
     files: Path
     disk: Path
     task: str
     spec: RunSpec
     home: Home
+    usd_per_hour: float = 0.0
+
+
+@dataclass(frozen=True)
+class Over:
+    """A task for which nothing is left to do, and why."""
+
+    why: str
+    is_success: bool
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run on this machine, and the notes of what it uses."""
+
+    run: Run
+    notes: Notes
 
 
 def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machine:
@@ -46,6 +67,7 @@ def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machi
     try:
         content = json.loads((files / CONFIG).read_bytes())
         task, spec = str(content["task"]), RunSpec.model_validate_json(json.dumps(content["config"]))
+        usd_per_hour = float(content.get(PRICE) or 0.0)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{files} does not contain an exported task: {error}") from error
     code = disk / "code"
@@ -55,26 +77,43 @@ def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machi
     # The trainer's python is that of the image, and not the one that prime-train was installed with.
     spec = spec.model_copy(update={"environment": {PLACE: environment.get(PLACE, os.defpath), **spec.environment}})
     own = {**environment, HOME: str(disk / "home"), VARIABLE: ",".join(spec.secrets)}
-    return Machine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}))
+    return Machine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}), usd_per_hour)
 
 
-def launched(machine: Machine) -> Run | None:
-    """Launch a run from the newest checkpoint of the task, and return it; None if the task has succeeded before."""
+def launched(machine: Machine, setup_s: float) -> Launched | Over:
+    """Launch a run from the newest checkpoint of the task, with what is left of its budget. `setup_s`: for how long this machine has been
+    used already."""
     home, bucket = machine.home, _bucket(machine.home)
-    if bucket.get(task_done_key(machine.task)) is not None:
-        return None
+    before = used_before(bucket, machine.task)
+    over = _over(machine, bucket, before)
+    if over is not None:
+        return over
     _give_back_all(home)
     _write_offer(machine)
+    setup = setup_of(setup_s, machine.usd_per_hour)
     for _ in range(TRIES_MAX):
         earlier = dict(_earlier(bucket, machine.task))
-        run_id = new_id(machine.spec.name)
+        run_id, number = new_id(machine.spec.name), max(earlier, default=0) + 1
         # Of two machines that start at once, each gets a number, and so a run, of its own.
-        if bucket.put_if(task_run_key(machine.task, max(earlier, default=0) + 1), run_id.encode(), tag=None):
+        if bucket.put_if(task_run_key(machine.task, number), run_id.encode(), tag=None):
+            notes = Notes(bucket, machine.task, number, ledger.add((before, setup)), setup, machine.usd_per_hour)
+            notes.begin(NOTE_S_MAX)
             start = _newest(home, machine.spec, list(earlier.values()))
-            run = launch_as(home, run_id, machine.spec, plan(machine.spec), start=start)
+            run = launch_as(home, run_id, machine.spec, plan(machine.spec), start=start, used=notes.earlier)
             if run is not None:
-                return run
+                return Launched(run, notes)
     raise UsageError(f"no run could be launched for {machine.task}: other machines of it start all the time")
+
+
+def _over(machine: Machine, bucket: Bucket, before: Totals) -> Over | None:
+    if bucket.get(task_done_key(machine.task)) is not None:
+        return Over(f"{machine.task} has succeeded before; nothing is left to do", is_success=True)
+    now_s = machine.home.store().now_s()
+    run = Run(machine.task, machine.spec, created_s=now_s, folded=before)
+    limits = used_up(run, now_s)
+    if not limits:
+        return None
+    return Over(f"{machine.task} is not continued: {limit_reason(run, limits[0])}, by all of its machines together", is_success=False)
 
 
 def mark_done(machine: Machine, run_id: str) -> None:
@@ -118,12 +157,12 @@ def _give_back_all(home: Home) -> None:
 
 
 def _write_offer(machine: Machine) -> None:
-    """Describe this machine to the provider `local`, which otherwise has no GPUs. Its price is the other tool's to know."""
+    """Describe this machine to the provider `local`, which otherwise has no GPUs."""
     hardware = machine.spec.hardware
     gpu = {"gpu": hardware.gpus[0], "gpu_count": hardware.count} if hardware.gpus else {}
     folder = machine.home.root / "pods"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / OFFERS).write_text(json.dumps({"this-machine": {"usd_per_hour": 0.0, "spot": True, **gpu}}))
+    (folder / OFFERS).write_text(json.dumps({"this-machine": {"usd_per_hour": machine.usd_per_hour, "spot": True, **gpu}}))
 
 
 def _unpack(files: Path, folder: Path) -> None:

@@ -13,8 +13,10 @@ from prime_train.operations.github.launch_request import LaunchRequest
 from prime_train.operations.github.runs import launch_once
 from prime_train.operations.launching.dry_run import ranking
 from prime_train.operations.launching.launch_config import Checked
+from prime_train.operations.launching.market import market_for, seen_here
 from prime_train.operations.watch import is_called_here, sweep_once
 from prime_train.ports import PermanentError, RunRecord, Watched
+from prime_train.reports.cost.seen import measured_kinds
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,13 @@ def offers_from_here(home: Home, what: Checked) -> Ranking | None:
     """Return the offers as a launch would rank them now, or None if the run's provider cannot be called from here. Raises ExternalError if
     the provider does not answer."""
     return ranking(home, what) if is_called_here(home, what.spec) else None
+
+
+def measured_here(home: Home, what: Checked) -> str:
+    """Return in words what earlier runs or probes of the config have measured; empty if nothing, or if the store cannot be read."""
+    seen = seen_here(home)
+    found = measured_kinds(market_for(what.spec, what.forecast, seen)) if seen is not None else ()
+    return "; ".join(one.text for one in found)
 
 
 def _deployment(github: GitHub, run_id: str, request: LaunchRequest, warn: Callable[[str], None]) -> int | None:

@@ -10,14 +10,17 @@ from prime_train.adapters.github.events import Dispatch, Event, PullRequest, Tri
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
-LABEL = "train"
+LABEL, PROBE_LABEL = "train", "probe"
+UPDATES = frozenset({"opened", "reopened", "synchronize"})
+"""What happens to a pull request when commits are proposed. It launches probes where the repository's settings say so, and nothing else."""
 
 
 @dataclass(frozen=True)
 class LaunchRequest:
     """A request to launch a run. `key`: identifies the request; identical for repeated deliveries of the same event. `branch`: the branch
     from which it is launched, empty if unknown; `base`: the branch that its pull request proposes to change, empty if it is not launched
-    from a pull request's own branch."""
+    from a pull request's own branch. `probe`: only a probe is launched; `by_itself`: no person asked for it, but the repository's settings
+    say that commits that are proposed are measured."""
 
     config: Path
     commit: str
@@ -25,20 +28,28 @@ class LaunchRequest:
     key: str
     branch: str = ""
     base: str = ""
+    probe: bool = False
+    by_itself: bool = False
 
 
-def requested_launch(trigger: Trigger, github: GitHub, config: Path, *, again: bool, start_from: str = "") -> LaunchRequest:
-    """Return the launch request of the event. `start_from`: the checkpoint to start from, empty for none. Raises UsageError if the event
-    may not launch anything, or is about another commit than the one checked out."""
+def requested_launch(
+    trigger: Trigger, github: GitHub, config: Path, *, again: bool, start_from: str = "", probe: bool = False
+) -> LaunchRequest:
+    """Return the launch request of the event. `start_from`: the checkpoint to start from, empty for none; `probe`: whether the job asks
+    only for a probe. Raises UsageError if the event may not launch anything, or is about another commit than the one checked out."""
     event, commit = trigger.event, checked_out(trigger)
-    pull = _allowed(trigger, event, github) if isinstance(event, PullRequest) else _pull_of(github, commit)
+    probe = probe or (isinstance(event, PullRequest) and event.label == PROBE_LABEL)
+    pull = _allowed(trigger, event, github, probe=probe) if isinstance(event, PullRequest) else _pull_of(github, commit)
     parts = [trigger.repository, str(config), commit]
     if again or isinstance(event, Dispatch):
         parts += [_of_dispatch(trigger, again=again)]
     if start_from:
         parts += [f"from {start_from}"]
+    if probe:
+        parts += ["probe"]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    return LaunchRequest(config, commit, pull, key, *_branches(event, github, pull))
+    by_itself = isinstance(event, PullRequest) and event.action in UPDATES
+    return LaunchRequest(config, commit, pull, key, *_branches(event, github, pull), probe=probe, by_itself=by_itself)
 
 
 def _branches(event: Event, github: GitHub, pull: int | None) -> tuple[str, str]:
@@ -54,7 +65,7 @@ def _branches(event: Event, github: GitHub, pull: int | None) -> tuple[str, str]
 def launches(trigger: Trigger) -> bool:
     """Return whether the job was started by a pull request event that launches the pull request's configs. Whether its sender may do that
     is checked elsewhere."""
-    return isinstance(trigger.event, PullRequest) and not _why_not(trigger, trigger.event)
+    return isinstance(trigger.event, PullRequest) and not _why_not(trigger, trigger.event, probe=False)
 
 
 def checked_out(trigger: Trigger) -> str:
@@ -76,8 +87,8 @@ def checked_out(trigger: Trigger) -> str:
     return found.commit
 
 
-def _allowed(trigger: Trigger, event: PullRequest, github: GitHub) -> int:
-    why = _why_not(trigger, event)
+def _allowed(trigger: Trigger, event: PullRequest, github: GitHub, *, probe: bool) -> int:
+    why = _why_not(trigger, event, probe=probe)
     if not why and (not event.sender_is_person or not may_write(github, event.sender)):
         why = f"{event.sender[:50]} may not launch: only people who may push to {trigger.repository} can"
     if why:
@@ -85,17 +96,19 @@ def _allowed(trigger: Trigger, event: PullRequest, github: GitHub) -> int:
     return event.number
 
 
-def _why_not(trigger: Trigger, event: PullRequest) -> str:
-    """Return why this pull request event may not launch a run, or "" if it may. The permission of the event's sender is checked
-    elsewhere.
-    """
+def _why_not(trigger: Trigger, event: PullRequest, *, probe: bool) -> str:
+    """Return why this pull request event may not launch a run, or "" if it may. `probe`: whether the job asks only for a probe. The
+    permission of the event's sender is checked elsewhere."""
     if event.head_repository != trigger.repository:
         return "a pull request from a fork cannot launch runs: its configs are only checked"
     match event.action:
         case "labeled":
-            return "" if event.label == LABEL else f"the label {event.label[:50]!r} does not launch a run; {LABEL} does"
+            known = (LABEL, PROBE_LABEL)
+            return "" if event.label in known else f"the label {event.label[:50]!r} does not launch a run; {' and '.join(known)} do"
         case "closed":
             return "" if event.merged else "the pull request was closed without being merged"
+        case action if probe and action in UPDATES:
+            return ""
         case _:
             return f"a pull request that was {event.action[:50]} does not launch a run; the label {LABEL} does"
 

@@ -16,7 +16,7 @@ from prime_train.core.finding import Finding, has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.registry.providers import allowed_providers
-from prime_train.core.run import Origin, Probe, Run
+from prime_train.core.run import Origin, Probe, Run, Totals
 from prime_train.core.spec import RunSpec
 from prime_train.operations.launching.start import Start, started
 from prime_train.trainers import trainer_for
@@ -24,6 +24,7 @@ from prime_train.trainers import trainer_for
 SUFFIX_CHARS = 5
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 TRIES_MAX = 5
+NOTHING_USED = Totals()
 
 
 class Unfit(Exception):
@@ -77,14 +78,17 @@ def launch_as(
     start: Start | None = None,
     forecast: Forecast = NO_FORECAST,
     probe: Probe | None = None,
+    used: Totals = NOTHING_USED,
 ) -> Run | None:
-    """Launch as `launch` does, under the given id. Return None and change nothing if a run with this id exists."""
+    """Launch as `launch` does, under the given id. `used`: what of the budget was used before the run. Return None and change nothing if a
+    run with this id exists."""
     store = home.store()
     if store.load(run_id) is not None:
         return None
     now_s = store.now_s()
     placed = on_provider(spec, home)
-    run = Run(run_id, placed, created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin, forecast=forecast, probe=probe)
+    run = Run(run_id, placed, created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin, forecast=forecast)
+    run = replace(run, probe=probe, folded=used)
     if not home.elsewhere:
         home.make_bucket()
     if made.snapshot is not None:

@@ -1,7 +1,6 @@
 """Adds a provider: its credentials are checked first, and stored only if the provider accepts them."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.stored_keys import BYTES_MAX
@@ -10,6 +9,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.spec import HardwareSpec
 from prime_train.operations.providers.look import Look, look
+from prime_train.operations.providers.portable import file_named
 from prime_train.operations.providers.rows import known
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 
@@ -34,7 +34,7 @@ def checked_value(name: str, text: str) -> str:
         raise UsageError(f"the value given for {name} has control characters, so nothing was stored", fix="copy it again")
     if value.startswith((f"{name}=", "export ")):
         raise UsageError(f"the value given for {name} is an assignment, so nothing was stored", fix=f"give only what follows {name}=")
-    path = _file(value)
+    path = file_named(value)
     return str(path) if path is not None else value
 
 
@@ -62,15 +62,6 @@ def in_use(home: Home, name: str) -> list[str]:
         for run in home.store().list_runs()
         if any(attempt.ended_s is None and attempt.offer.provider == name for attempt in run.attempts)
     ]
-
-
-def _file(value: str) -> Path | None:
-    """Return the file that the credential names, such as a list of machines; None if it names none."""
-    try:
-        path = Path(value).expanduser().absolute()
-        return path if path.is_file() else None
-    except (OSError, ValueError, RuntimeError):  # a key may be too long for a path, or begin with the name of no user
-        return None
 
 
 def _page(name: str) -> str:

@@ -7,21 +7,31 @@ of that branch.
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from prime_train.core.advice import Advice
 from prime_train.core.errors import TemporaryError, UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.operations.providers.portable import carried
 
 ENVIRONMENTS = ("gpu", "gpu-watch")
 """The environments whose jobs rent machines and look after them."""
+SECRET_BYTES_MAX = 48 * 1024
 GH_S = 60
 REASON_CHARS_MAX = 300
 
 
+@dataclass(frozen=True)
 class InGitHub:
-    """The environments of the repository that `gh` finds for the current folder."""
+    """The environments of the repository that `gh` finds for the current folder. `environment`: that of the process."""
+
+    environment: Mapping[str, str]
 
     def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
+        values = carried(values, self.environment).values
+        large = [name for name, value in values.items() if len(value.encode()) > SECRET_BYTES_MAX]
+        if large:
+            raise UsageError(f"{large[0]} has more than {SECRET_BYTES_MAX >> 10} KiB, GitHub's limit for a secret; nothing was stored")
         guarded = [name for name in ENVIRONMENTS if self._is_guarded(name)]
         if not guarded:
             message = f"neither of the environments {' and '.join(ENVIRONMENTS)} of the repository has a rule about who may use its secrets"

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from prime_train.adapters.ssh import derived_public_key
 from prime_train.control_plane.wiring import stored_keys
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.operations.aws.deployment import Deployment
+from prime_train.operations.aws.doctor import master_key
+from prime_train.operations.aws.settings import refuse_too_large
+from prime_train.operations.providers.portable import Carried, carried
 
 
 class PlaceName(StrEnum):
@@ -59,14 +63,22 @@ class InHome:
 
 @dataclass(frozen=True)
 class InAws:
-    """The secret of a deployment to AWS, from which its functions read."""
+    """The secret of a deployment to AWS, from which its functions read. `environment`: that of the process."""
 
     deployed: Deployment
+    environment: Mapping[str, str]
 
     def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
-        changed = self.deployed.account.change_secret(self._secret(), lambda before: {**before, **values})
+        found = carried(values, self.environment)
+
+        def changed_to(before: dict[str, object]) -> dict[str, object]:
+            after = {**before, **found.values}
+            refuse_too_large(after)
+            return after
+
+        changed = self.deployed.account.change_secret(self._secret(), changed_to)
         what = f"the secret has new values of {', '.join(changed)}" if changed else "the secret had these values already"
-        return [Advice(f"{what}; the functions use them within five minutes")]
+        return [Advice(f"{what}; the functions use them within five minutes"), *out_of_reach(found.private), *self._login(found)]
 
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
         changed = self.deployed.account.change_secret(
@@ -76,6 +88,13 @@ class InAws:
             return [Advice(f"the secret has no {' or '.join(names)}")]
         return [Advice(f"deleted {', '.join(changed)} from the secret; the functions notice it within five minutes")]
 
+    def _login(self, found: Carried) -> Sequence[Advice]:
+        """Return the line that lets the functions in on machines to which they log in."""
+        if not found.logs_in:
+            return []
+        line = derived_public_key(bytes.fromhex(master_key(self.deployed)))
+        return [Advice(f"append this line to ~/.ssh/authorized_keys on each machine: {line}")]
+
     def _secret(self) -> str:
         outputs = self.deployed.stack.outputs()
         if "Secret" not in outputs:
@@ -83,3 +102,10 @@ class InAws:
             fix = Advice(self.deployed.call(Operation.DEPLOY), " creates it; ", Option(Setting.STACK), " names another one")
             raise UsageError(f"there is no stack {name} in region {self.deployed.account.region}", fix=fix)
         return outputs["Secret"]
+
+
+def out_of_reach(hosts: Sequence[str]) -> Sequence[Advice]:
+    """Return a warning about hosts that only a network of their own reaches."""
+    named = f"{', '.join(hosts[:3])}{' and others are' if len(hosts) > 3 else ' are' if len(hosts) > 1 else ' is'}"
+    why = "in a network of its own, which the functions on AWS do not reach; give an address that the internet reaches"
+    return [Advice(f"warning: {named} {why}")] if hosts else []
