@@ -15,6 +15,7 @@ pytestmark = needs_act
 
 HOSTILE = "configs/a b'\";$(touch pwned)`touch pwned`${IFS}&|.yaml"
 BY_LABEL, BY_MERGE = {"PRIME_TRAIN_ON_LABEL": "true"}, {"PRIME_TRAIN_ON_MERGE": "true"}
+BY_COMMITS = {"PRIME_TRAIN_PROBE": "true"}
 FORK = {"full_name": "stranger/models"}
 COMMENT = {
     "issue": {"number": 7, "pull_request": {"url": "https://api.github.com/repos/acme/models/pulls/7"}},
@@ -103,7 +104,13 @@ def test_an_event_that_names_no_config_does_not_launch_them_all(runs: Runs, payl
     [
         pytest.param(labelled(), BY_LABEL, True, id="the label"),
         pytest.param(labelled(), {}, False, id="the label, which the repository does not heed"),
+        pytest.param(labelled(label={"name": "probe"}), BY_LABEL, True, id="the label of a probe"),
         pytest.param(labelled(label={"name": "docs"}), BY_LABEL, False, id="another label"),
+        pytest.param(pull("opened"), BY_COMMITS, True, id="opened, which the repository measures"),
+        pytest.param(pull("synchronize"), BY_COMMITS, True, id="new commits, which the repository measures"),
+        pytest.param(pull("synchronize"), BY_LABEL, False, id="new commits, which the repository does not measure"),
+        pytest.param(pull("synchronize", head={"ref": "x", "repo": FORK}), BY_COMMITS, False, id="new commits, a fork's"),
+        pytest.param(pull("synchronize", sender={"login": "bot", "type": "Bot"}), BY_COMMITS, False, id="new commits, by a bot"),
         pytest.param(labelled(sender={"login": "bot", "type": "Bot"}), BY_LABEL, False, id="the label, by a bot"),
         pytest.param(labelled(head={"ref": "x", "repo": FORK}), BY_LABEL, False, id="the label, on a fork's"),
         pytest.param(pull("closed", merged=True), BY_MERGE, True, id="merged"),
@@ -118,6 +125,22 @@ def test_a_pull_request_launches_only_as_the_repository_says(
 ) -> None:
     ran = runs.run("launch.yml", "pull_request", payload, variables=variables)
     assert set(ran.jobs) == ({"validate", "launch configs/changed.yaml"} if launches else set())
+
+
+@pytest.mark.parametrize(
+    ("payload", "variables", "probe"),
+    [
+        (labelled(), BY_LABEL, ("false", "2")),
+        (labelled(label={"name": "probe"}), BY_LABEL, ("true", "2")),
+        (pull("synchronize"), BY_COMMITS | {"PRIME_TRAIN_PROBE_USD": "0.5"}, ("true", "0.5")),
+        (pull("closed", merged=True), BY_MERGE | BY_COMMITS, ("false", "2")),
+    ],
+)
+def test_what_is_proposed_is_measured_and_what_is_labelled_or_merged_is_launched(
+    runs: Runs, payload: dict[str, Any], variables: dict[str, str], probe: tuple[str, str]
+) -> None:
+    given = reported(runs.run("launch.yml", "pull_request", payload, variables=variables), "launch configs/changed.yaml", "launch")
+    assert (given["PRIME_TRAIN_INPUT_PROBE"], given["PRIME_TRAIN_INPUT_PROBE_USD"]) == probe
 
 
 @pytest.mark.parametrize(

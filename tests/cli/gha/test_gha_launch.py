@@ -1,9 +1,12 @@
 """A launch from a job: of exactly that commit, once however often it is requested, and only for users who may push."""
 
+from dataclasses import replace
+
 import pytest
 
 from prime_train.adapters.store_remote import RemoteStore
-from prime_train.core.run import Run
+from prime_train.core.offers import Offer
+from prime_train.core.run import Attempt, Change, Run, RunState
 from tests.cli.gha.job import GOOD, Did, Job
 from tests.github.scratch import commit
 
@@ -14,10 +17,13 @@ def dispatched(job: Job, plane: dict[str, str], **env: str) -> Did:
     return job.run("launch", "workflow_dispatch", {"inputs": {}}, **(plane | CONFIG | env))
 
 
+def control_plane(plane: dict[str, str]) -> RemoteStore:
+    return RemoteStore(plane["PRIME_TRAIN_STORE"], bytes.fromhex(plane["PRIME_TRAIN_MASTER_KEY"]))
+
+
 def runs(job: Job, plane: dict[str, str]) -> list[Run]:
     """Return the runs of this repository."""
-    store = RemoteStore(plane["PRIME_TRAIN_STORE"], bytes.fromhex(plane["PRIME_TRAIN_MASTER_KEY"]))
-    return [run for run in store.list_runs() if run.origin is not None and run.origin.repository == job.repo]
+    return [run for run in control_plane(plane).list_runs() if run.origin is not None and run.origin.repository == job.repo]
 
 
 def test_a_dispatch_launches_and_records_a_deployment(job: Job, plane: dict[str, str]) -> None:
@@ -112,6 +118,50 @@ def test_a_label_of_who_may_not_push_launches_nothing(job: Job, plane: dict[str,
     assert did.code == 4
     assert why in did.log
     assert (runs(job, plane), job.fake.deployments(job.repo)) == ([], [])
+
+
+def test_the_label_probe_launches_a_probe_within_its_own_budget(job: Job, plane: dict[str, str]) -> None:
+    did = labelled(job, plane | {"PRIME_TRAIN_INPUT_PROBE_USD": "0.5"}, "probe")
+    assert did.code == 0, did.log
+    (run,) = runs(job, plane)
+    assert run.probe is not None
+    assert (run.probe.config, run.spec.name, run.spec.budget.usd) == ("small", "small-probe", 0.5)
+    # The label train is another request about the same commit.
+    job.fake.label(job.repo, 1, "train", by="ann")
+    assert job.run("launch", "pull_request", job.event("pull_request"), **(plane | CONFIG)).outputs["created"] == "true"
+    assert sorted(run.spec.name for run in runs(job, plane)) == ["small", "small-probe"]
+
+
+def proposed(job: Job, plane: dict[str, str], **more: str) -> Did:
+    return job.run("launch", "pull_request", job.event("pull_request") | {"action": "synchronize"}, **(plane | CONFIG | more))
+
+
+def test_proposed_commits_launch_probes_only_where_the_job_says_so_and_once(job: Job, plane: dict[str, str]) -> None:
+    job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
+    job.fake.add_pull(job.repo, "change", author="ann")
+    refused = proposed(job, plane)
+    assert refused.code == 4
+    assert "does not launch a run" in refused.log
+    for created in ("true", "false"):
+        assert proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true").outputs["created"] == created
+    assert [run.spec.name for run in runs(job, plane)] == ["small-probe"]
+
+
+def test_what_was_measured_before_is_not_measured_again_by_itself(job: Job, plane: dict[str, str]) -> None:
+    job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
+    job.fake.add_pull(job.repo, "change", author="ann")
+    assert proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true").code == 0
+    (run,) = runs(job, plane)
+    offer = Offer("local", "local-spot", 0.6, spot=True)
+    measured = Attempt(1, offer, run.created_s, pod_id="p", timed_steps=20, timed_s=30.0, fenced_s=run.created_s + 90)
+    assert control_plane(plane).save(
+        Change(replace(run, state=RunState.SUCCEEDED, attempt=1, attempts=(measured,), version=run.version + 1))
+    )
+    job.commit({"notes.md": "another commit"}, "change")
+    did = proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true")
+    assert did.code == 0, did.log
+    assert f"1.5 s a step (probe {run.run_id}, 20 steps)" in did.summary
+    assert len(runs(job, plane)) == 1
 
 
 def test_a_fork_launches_nothing(job: Job, plane: dict[str, str]) -> None:
