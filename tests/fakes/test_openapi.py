@@ -1,21 +1,28 @@
 """A description that was cut checks as much as the complete one, and the fakes that use it find what is wrong."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import requests
 
+from tests.fakes.github.extract import EVENTS, extract_schemas
 from tests.fakes.github.routes import OPERATIONS
-from tests.fakes.github.schemas import DESCRIPTION as GITHUB
+from tests.fakes.github.schemas import webhooks
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.lambda_cloud import FakeLambdaCloud
 from tests.fakes.openapi import OUTSIDE, DescribedFake, Description
 from tests.fakes.openapi.cut import cut
+from tests.fakes.runpod import FakeRunPod
+from tests.fakes.vast import FakeVast
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPLETE = """
@@ -66,6 +73,17 @@ components:
             since: {type: string, format: date-time}
             sides: {type: array, minItems: 2, items: {type: integer, minimum: 3}}
 """
+DESCRIBED: dict[str, type[DescribedFake]] = {
+    "kubernetes": FakeKubernetes,
+    "lambda": FakeLambdaCloud,
+    "runpod": FakeRunPod,
+    "vast": FakeVast,
+}
+CUTS: dict[str, tuple[set[tuple[str, str]], tuple[str, ...]]] = {
+    "github": (set(OPERATIONS), ("basic-error",)),
+    **{name: ({(route.method, re.sub(r":\w+}", "}", route.template)) for route in fake.routes}, ()) for name, fake in DESCRIBED.items()},
+}
+"""The calls of the fakes of documented APIs, and schemas that are kept though no call refers to them; by folders below tests/data."""
 CALLS = ("GET /v2/boxes", "POST /v2/boxes", "DELETE /v2/boxes/{id}")
 
 
@@ -112,9 +130,25 @@ def test_a_cut_names_its_source_and_has_nothing_that_is_not_used(acme: Descripti
     assert title == {"type": "object", "default": {"title": "kept"}}
 
 
-def test_cutting_a_cut_changes_nothing() -> None:
-    operations = sorted(OPERATIONS, key=lambda operation: operation[1])
-    assert cut(GITHUB.complete, operations, GITHUB.complete["info"], ["basic-error"]) == GITHUB.complete
+def test_every_description_is_of_a_fake() -> None:
+    assert {path.parent.name for path in (ROOT / "tests" / "data").glob("*/openapi.json")} == set(CUTS)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_description_says_where_and_when_it_was_read_and_has_only_the_calls_of_its_fake(name: str) -> None:
+    """What a cut of it would leave out, such as prose and schemas that no call refers to, is not there."""
+    complete = json.loads((ROOT / "tests" / "data" / name / "openapi.json").read_text(encoding="utf-8"))
+    calls, schemas = CUTS[name]
+    assert complete["info"]["x-source"]
+    assert date.fromisoformat(complete["info"]["x-read"]) >= date(2026, 1, 1)
+    assert cut(complete, sorted(calls, key=lambda call: call[1]), complete["info"], schemas) == complete
+
+
+def test_the_description_of_githubs_events_says_where_and_when_it_was_read_and_has_only_the_events_of_its_fake() -> None:
+    complete = webhooks()
+    read_on = complete["$comment"].rpartition(" read on ")[2]
+    assert date.fromisoformat(read_on) >= date(2026, 1, 1)
+    assert {"$comment": complete["$comment"]} | extract_schemas(complete, EVENTS) == complete
 
 
 @pytest.mark.parametrize(
