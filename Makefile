@@ -10,7 +10,7 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-trainers test-kubernetes trainers tools lint bench lock clean
+.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -80,19 +80,21 @@ $(TOOLS)/kubernetes/.installed: $(CONTROL_PLANE)/go.mod $(CONTROL_PLANE)/go.sum.
 	done; \
 	touch "$$out/.installed"
 
-# Programs of others that the fakes and servers of the tests are held against. Without them those tests are skipped, and say so.
-ACT := github.com/nektos/act@v0.2.87
-MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
-tools: $(TOOLS)/prime-cli/.installed $(TOOLS)/sam/.installed ## what some tests need beside Python's packages: Prime's CLI, SAM, act, MinIO
-	@if ! command -v go >/dev/null; then echo "act and MinIO are built with Go, and there is none" >&2; exit 1; fi
-	@command -v act >/dev/null || [ -x "$(HOME)/go/bin/act" ] || { echo "building act"; GOBIN="$(HOME)/go/bin" go install $(ACT); }
-	@command -v minio >/dev/null || [ -x "$(HOME)/go/bin/minio" ] || \
-	  { echo "building MinIO, which takes some minutes"; GOBIN="$(HOME)/go/bin" go install $(MINIO); }
+# Programs of others that the fakes, servers and exports of the tests are held against. Without them those tests are skipped, and say so.
+ENVIRONMENTS := prime-cli runpod vastai kubernetes-client skypilot dstack sam
+act_MODULE := github.com/nektos/act@v0.2.87
+minio_MODULE := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+tools: act minio $(ENVIRONMENTS:%=$(TOOLS)/%/.installed) ## what some tests need besides .venv: clients of providers, SkyPilot, dstack, SAM, act, MinIO
 
-# An environment of its own for each: they pin what the project must not.
+act minio:
+	@command -v $@ >/dev/null || [ -x "$(HOME)/go/bin/$@" ] || { \
+	  command -v go >/dev/null || { echo "$@ is built with Go, and there is none" >&2; exit 1; }; \
+	  echo "building $@, which may take some minutes"; GOBIN="$(HOME)/go/bin" go install $($@_MODULE); }
+
+# An environment of its own for each: they pin what the project and the others must not. Without pip it is made in no time.
 $(TOOLS)/%/.installed: requirements/%.txt | install
 	@echo "installing what requirements/$*.txt pins into $(TOOLS)/$*"
-	@$(BIN)/python -m venv --clear $(TOOLS)/$*
+	@$(BIN)/python -m venv --clear --without-pip $(TOOLS)/$*
 	@$(BIN)/uv pip install --quiet --python $(TOOLS)/$*/bin/python --require-hashes -r requirements/$*.txt
 	@touch $@
 
@@ -125,6 +127,11 @@ lock: install ## write requirements/*.txt anew from pyproject.toml and *.in
 	$(UV) requirements/lambdas.in -c requirements/dev.txt -o lambdas/prime_lambdas/requirements.txt
 	$(UV) requirements/bench.in -o requirements/bench.txt
 	$(UV) requirements/prime-cli.in -o requirements/prime-cli.txt
+	$(UV) requirements/runpod.in -o requirements/runpod.txt
+	$(UV) requirements/vastai.in -o requirements/vastai.txt
+	$(UV) requirements/kubernetes-client.in -o requirements/kubernetes-client.txt
+	$(UV) requirements/skypilot.in -o requirements/skypilot.txt
+	$(UV) requirements/dstack.in -o requirements/dstack.txt
 	$(UV) requirements/sam.in -o requirements/sam.txt
 	$(UV) requirements/trainers.in -o requirements/trainers.txt
 	$(UV) --no-deps requirements/trainers-rl.in -o requirements/trainers-rl.txt

@@ -44,9 +44,15 @@ def test_the_trainers_are_tested_after_all_others_with_libraries_that_were_insta
     assert "output of trainers" not in said
 
 
-def test_a_registry_may_fail_to_answer_once(tmp_path: Path) -> None:
-    code, _, called = ran(tmp_path, failing="'1 trainers'")
-    assert (code, called.count("trainers"), called[-1]) == (0, 2, "test-trainers")
+@pytest.mark.parametrize("target", ["tools", "trainers"])
+def test_a_registry_may_fail_to_answer_once(target: str, tmp_path: Path) -> None:
+    code, _, called = ran(tmp_path, failing=f"'1 {target}'")
+    assert (code, called.count(target), called[-1]) == (0, 2, "test-trainers")
+
+
+def test_tools_that_cannot_be_installed_fail_it_before_any_test(tmp_path: Path) -> None:
+    code, said, called = ran(tmp_path, failing="*' tools'")
+    assert (code, called) == (1, ["tools", "tools"]), said
 
 
 def test_libraries_that_cannot_be_installed_fail_it_and_what_was_tried_is_shown(tmp_path: Path) -> None:

@@ -550,7 +550,7 @@ def test_the_cut_describes_what_the_fake_answers_and_nothing_else() -> None:
     assert DESCRIPTION.operations == set(OPERATIONS)
     reported = (DATA / "README.md").read_text(encoding="utf-8")
     assert f"`@octokit/openapi` {DESCRIPTION.complete['info']['version']}," in reported
-    source, version, _ = webhooks()["$comment"].removeprefix("of ").replace(",", "").split()
+    source, version, *_ = webhooks()["$comment"].removeprefix("of ").replace(",", "").split()
     assert f"`{source}` {version} " in reported
 
 

@@ -1,21 +1,29 @@
 """A description that was cut checks as much as the complete one, and the fakes that use it find what is wrong."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import requests
 
+from tests.fakes.github.extract import EVENTS, extract_schemas
 from tests.fakes.github.routes import OPERATIONS
-from tests.fakes.github.schemas import DESCRIPTION as GITHUB
+from tests.fakes.github.schemas import webhooks
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.kubernetes.__main__ import EXPORTED
+from tests.fakes.lambda_cloud import FakeLambdaCloud
 from tests.fakes.openapi import OUTSIDE, DescribedFake, Description
 from tests.fakes.openapi.cut import cut
+from tests.fakes.runpod import FakeRunPod
+from tests.fakes.vast import FakeVast
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPLETE = """
@@ -54,6 +62,7 @@ components:
       allOf:
         - {type: object, required: [name], properties: {name: {type: string, minLength: 1, examples: [a]}}}
         - {type: object, properties: {place: {$ref: "#/components/schemas/Place"}, title: {type: object, default: {title: kept}}}}
+        - {type: object, properties: {labels: {type: array, items: {type: object, properties: {key: {type: string}}}}}}
     Box:
       allOf:
         - {$ref: "#/components/schemas/NewBox"}
@@ -66,6 +75,20 @@ components:
             since: {type: string, format: date-time}
             sides: {type: array, minItems: 2, items: {type: integer, minimum: 3}}
 """
+DESCRIBED: dict[str, type[DescribedFake]] = {
+    "kubernetes": FakeKubernetes,
+    "lambda": FakeLambdaCloud,
+    "runpod": FakeRunPod,
+    "vast": FakeVast,
+}
+CUTS: dict[str, tuple[set[tuple[str, str]], tuple[str, ...]]] = {
+    "github": (set(OPERATIONS), ("basic-error",)),
+    **{
+        name: ({(route.method, re.sub(r":\w+}", "}", route.template)) for route in fake.routes}, EXPORTED if name == "kubernetes" else ())
+        for name, fake in DESCRIBED.items()
+    },
+}
+"""The calls of the fakes of documented APIs, and schemas that are kept though no call refers to them; by folders below tests/data."""
 CALLS = ("GET /v2/boxes", "POST /v2/boxes", "DELETE /v2/boxes/{id}")
 
 
@@ -112,9 +135,25 @@ def test_a_cut_names_its_source_and_has_nothing_that_is_not_used(acme: Descripti
     assert title == {"type": "object", "default": {"title": "kept"}}
 
 
-def test_cutting_a_cut_changes_nothing() -> None:
-    operations = sorted(OPERATIONS, key=lambda operation: operation[1])
-    assert cut(GITHUB.complete, operations, GITHUB.complete["info"], ["basic-error"]) == GITHUB.complete
+def test_every_description_is_of_a_fake() -> None:
+    assert {path.parent.name for path in (ROOT / "tests" / "data").glob("*/openapi.json")} == set(CUTS)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_description_says_where_and_when_it_was_read_and_has_only_the_calls_of_its_fake(name: str) -> None:
+    """What a cut of it would leave out, such as prose and schemas that no call refers to, is not there."""
+    complete = json.loads((ROOT / "tests" / "data" / name / "openapi.json").read_text(encoding="utf-8"))
+    calls, schemas = CUTS[name]
+    assert complete["info"]["x-source"]
+    assert date.fromisoformat(complete["info"]["x-read"]) >= date(2026, 1, 1)
+    assert cut(complete, sorted(calls, key=lambda call: call[1]), complete["info"], schemas) == complete
+
+
+def test_the_description_of_githubs_events_says_where_and_when_it_was_read_and_has_only_the_events_of_its_fake() -> None:
+    complete = webhooks()
+    read_on = complete["$comment"].rpartition(" read on ")[2]
+    assert date.fromisoformat(read_on) >= date(2026, 1, 1)
+    assert {"$comment": complete["$comment"]} | extract_schemas(complete, EVENTS) == complete
 
 
 @pytest.mark.parametrize(
@@ -125,7 +164,8 @@ def test_cutting_a_cut_changes_nothing() -> None:
         ("POST", "/v2/boxes", {}, "'name' is a required property"),
         ("POST", "/v2/boxes", {"name": ""}, "should be non-empty"),
         ("POST", "/v2/boxes", {"name": "a", "nam": "b"}, "the body has 'nam', which Acme does not know"),
-        ("POST", "/v2/boxes", {"name": "a", "place": {"town": "b"}}, "the body's 'place' has 'town'"),
+        ("POST", "/v2/boxes", {"name": "a", "place": {"town": "b"}}, "the body has 'place.town', which Acme does not know"),
+        ("POST", "/v2/boxes", {"name": "a", "labels": [{"key": "b"}, {"kye": "b"}]}, "the body has 'labels[1].kye'"),
         ("DELETE", "/v2/boxes/1", {"now": True}, "there is a body where none is wanted"),
         ("GET", "/v2/unused", None, "no such call"),
     ],

@@ -27,7 +27,7 @@ from prime_train.operations.export.task import kubernetes_text
 from prime_train.operations.export.used import used_before
 from prime_train.ports import Bucket
 from tests.cli.shell import Shell
-from tests.fakes.openapi.schemas import members, resolved
+from tests.fakes.openapi.schemas import unknown
 from tests.tools import TOOLS, program
 from tests.waiting import HANG_S, await_true
 
@@ -137,32 +137,33 @@ def test_a_job_replaces_pods_that_were_taken_away_and_not_those_that_failed(shel
     assert all(len(yaml.safe_dump(one)) < 2**20 for one in maps), "an object may have 1 MiB"
 
 
-def unknown(complete: Any, schema: Any, value: Any, path: str = "") -> list[str]:
-    """Return the paths of members that a schema of the API does not have, which the API server would ignore in silence."""
-    schema = resolved(complete, schema)
-    if isinstance(value, list):
-        return [one for each in value for one in unknown(complete, schema.get("items", {}), each, path)]
-    properties = members(complete, schema)
-    if not isinstance(value, dict) or not properties:
-        return []
-    found = [f"{path}.{name}" for name in value if name not in properties]
-    return found + [
-        one for name, each in value.items() if name in properties for one in unknown(complete, properties[name], each, f"{path}.{name}")
-    ]
+KUBERNETES = json.loads((Path(__file__).parents[1] / "data" / "kubernetes" / "openapi.json").read_text())
+SCHEMAS = {
+    "ConfigMap": {"$ref": "#/components/schemas/io.k8s.api.core.v1.ConfigMap"},
+    "Job": {"$ref": "#/components/schemas/io.k8s.api.batch.v1.Job"},
+}
+
+
+def refuse_as_kubectl(thing: Any) -> None:
+    """Refuse what `kubectl apply --validate=strict` refuses: what the description of the API does not allow, and fields that it lacks."""
+    schema = SCHEMAS[thing["kind"]]
+    jsonschema.validate(thing, {**schema, "components": KUBERNETES["components"]})
+    assert list(unknown(KUBERNETES, schema, thing)) == []
 
 
 @pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
-def test_the_job_is_one_by_the_description_of_the_api(text: str, shell: Shell) -> None:
-    complete = json.loads((Path(__file__).parents[1] / "data" / "kubernetes" / "openapi.json").read_text())
-    schema = {"$ref": "#/components/schemas/io.k8s.api.batch.v1.Job"}
-    job = documents(exported(shell, "kubernetes", text)[0])[-1]
-    jsonschema.validate(job, {**schema, "components": complete["components"]})
-    assert unknown(complete, schema, job) == []
-    job["spec"]["template"]["spec"]["containers"][0]["command"] = "not a list"
-    job["spec"]["template"]["spec"]["containres"] = []
+def test_kubectl_would_accept_what_is_exported(text: str, shell: Shell) -> None:
+    found = documents(exported(shell, "kubernetes", text)[0])
+    assert {thing["kind"] for thing in found} == set(SCHEMAS)
+    for thing in found:
+        refuse_as_kubectl(thing)
+    container = found[-1]["spec"]["template"]["spec"]["containers"][0]
+    container["commnad"] = []
+    with pytest.raises(AssertionError, match=r"spec\.template\.spec\.containers\[0\]\.commnad"):
+        refuse_as_kubectl(found[-1])
+    container["command"] = "not a list"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(job, {**schema, "components": complete["components"]})
-    assert unknown(complete, schema, job) == [".spec.template.spec.containres"]
+        refuse_as_kubectl(found[-1])
 
 
 @pytest.mark.parametrize(("text", "expected"), [("a $$ b", "a $$$ b"), ("$(nproc) $HOME", "$$(nproc) $HOME"), ("$5", "$5")])
@@ -178,30 +179,68 @@ def read_by(python: str | None, script: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(SKYPILOT is None, reason="there is no Python with SkyPilot in $SKYPILOT_PYTHON or in build/tools/skypilot")
+SKYPILOT_NOT_HERE = "there is no Python with SkyPilot in $SKYPILOT_PYTHON or in build/tools: make tools"
+READ_BY_SKYPILOT = """
+import json, yaml, sky
+given = yaml.safe_load(open("task.yaml"))
+task = sky.Task.from_yaml_config(given, secrets_overrides=[(name, "x") for name in given.get("secrets", {})])
+task.expand_and_validate_file_mounts()
+machines = task.resources if isinstance(task.resources, list) else [*task.resources]
+print(json.dumps({
+    "name": task.name, "secrets": sorted(task.secrets),
+    "machines": [[one.accelerators, one.use_spot, one.disk_size, one.max_hourly_cost] for one in machines],
+}))
+"""
+
+
+@pytest.mark.skipif(SKYPILOT is None, reason=SKYPILOT_NOT_HERE)
 @pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
 def test_skypilot_itself_reads_the_task(text: str, shell: Shell) -> None:
-    folder, _ = exported(shell, "skypilot", text)
-    script = """
-import yaml, sky
-given = [(name, "x") for name in yaml.safe_load(open("task.yaml")).get("secrets", {})]
-task = sky.Task.from_yaml_config(yaml.safe_load(open("task.yaml")), secrets_overrides=given)
-task.expand_and_validate_file_mounts()
-print(task.name, sorted(task.secrets), len(task.resources))
+    found = json.loads(read_by(SKYPILOT, READ_BY_SKYPILOT, exported(shell, "skypilot", text)[0]))
+    kinds: list[dict[str, int] | None] = [{"H100": 4}, {"A100-80GB": 4}] if text is GPUS else [None]
+    disk_gb, usd = (200, 9.5) if text is GPUS else (64, None)
+    assert found["machines"] == [[kind, spot, disk_gb, usd] for spot in (True, False) for kind in kinds]
+    assert found["name"].startswith(f"{text.split()[1]}-")
+    assert {"AWS_ACCESS_KEY_ID", *(("HF_TOKEN", "ALERTS_URL") if text is GPUS else ())} <= set(found["secrets"])
+
+
+@pytest.mark.skipif(SKYPILOT is None, reason=SKYPILOT_NOT_HERE)
+def test_skypilot_refuses_a_task_with_a_field_that_it_lacks(shell: Shell) -> None:
+    folder, _ = exported(shell, "skypilot", TRAINING)
+    with (folder / "task.yaml").open("a") as file:
+        file.write("\nmachines: 1\n")
+    with pytest.raises(AssertionError, match="machines"):
+        read_by(SKYPILOT, READ_BY_SKYPILOT, folder)
+
+
+DSTACK_NOT_HERE = "there is no Python with dstack in $DSTACK_PYTHON or in build/tools: make tools"
+READ_BY_DSTACK = """
+import json, yaml
+from dstack._internal.core.models.configurations import parse_run_configuration
+task = parse_run_configuration(yaml.safe_load(open("task.dstack.yml")))
+gpu = task.resources.gpu
+machine = [gpu.name, gpu.count.min, gpu.memory and gpu.memory.min, task.resources.disk.size.min, task.max_price]
+print(json.dumps({"name": task.name, "type": task.type, "env": sorted(task.env), "spot": task.spot_policy, "machine": machine}))
 """
-    assert read_by(SKYPILOT, script, folder).startswith(text.split()[1])
 
 
-@pytest.mark.skipif(DSTACK is None, reason="there is no Python with dstack in $DSTACK_PYTHON or in build/tools/dstack")
+@pytest.mark.skipif(DSTACK is None, reason=DSTACK_NOT_HERE)
 @pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
 def test_dstack_itself_reads_the_task(text: str, shell: Shell) -> None:
-    folder, _ = exported(shell, "dstack", text)
-    script = """
-import yaml
-from dstack._internal.core.models.configurations import parse_run_configuration
-print(parse_run_configuration(yaml.safe_load(open("task.dstack.yml"))).name)
-"""
-    assert read_by(DSTACK, script, folder).startswith(text.split()[1])
+    found = json.loads(read_by(DSTACK, READ_BY_DSTACK, exported(shell, "dstack", text)[0]))
+    assert found["machine"] == ([["H100", "A100"], 4, 72, 200, 9.5] if text is GPUS else [None, 0, None, 1, None])
+    assert (found["type"], found["spot"]) == ("task", "auto")
+    assert found["name"].startswith(f"{text.split()[1]}-")
+    assert {"AWS_ACCESS_KEY_ID", *(("HF_TOKEN", "ALERTS_URL") if text is GPUS else ())} <= set(found["env"])
+
+
+@pytest.mark.skipif(DSTACK is None, reason=DSTACK_NOT_HERE)
+def test_dstack_refuses_a_task_with_a_field_that_it_lacks(shell: Shell) -> None:
+    folder, _ = exported(shell, "dstack", TRAINING)
+    with (folder / "task.dstack.yml").open("a") as file:
+        file.write("\nmachines: 1\n")
+    with pytest.raises(AssertionError, match="machines"):
+        read_by(DSTACK, READ_BY_DSTACK, folder)
 
 
 def test_a_bucket_that_no_other_machine_reaches_is_refused(shell: Shell) -> None:

@@ -1,13 +1,13 @@
 """Makes tests/data/github again: the parts of two published descriptions of GitHub's API that the fake needs.
 
     npm install @octokit/openapi@23.0.2 @octokit/webhooks-schemas@7.6.1
-    python -m tests.fakes.github.extract node_modules/@octokit
+    python -m tests.fakes.github.extract node_modules/@octokit --date 2026-11-21
 
 Other paths, prose and examples, which validate nothing, are left out.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,22 +29,26 @@ EVENTS = (
 )
 
 
-def main(packages: Path) -> None:
-    """Make the extracts. `packages`: the folder with both packages."""
-    openapi = packages / "openapi"
-    version = json.loads((openapi / "package.json").read_text(encoding="utf-8"))["version"]
-    complete = json.loads((openapi / "generated" / "api.github.com.json").read_text(encoding="utf-8"))
-    write(OPENAPI, extract_openapi(complete, OPERATIONS, version))
-    schemas = json.loads((packages / "webhooks-schemas" / "schema.json").read_text(encoding="utf-8"))
-    source = json.loads((packages / "webhooks-schemas" / "package.json").read_text(encoding="utf-8"))
-    write(WEBHOOKS, {"$comment": f"of {source['name']} {source['version']}, {source['license']}"} | extract_schemas(schemas, EVENTS))
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fakes.github.extract", description=__doc__)
+    parser.add_argument("packages", type=Path, help="the folder with both packages")
+    parser.add_argument("--date", required=True, help="the day on which they were read, 2026-11-21")
+    given = parser.parse_args()
+    openapi, webhooks = given.packages / "openapi", given.packages / "webhooks-schemas"
+    complete = _json(openapi / "generated" / "api.github.com.json")
+    write(OPENAPI, extract_openapi(complete, OPERATIONS, _json(openapi / "package.json"), given.date))
+    package = _json(webhooks / "package.json")
+    comment = {"$comment": f"of {package['name']} {package['version']}, {package['license']}, read on {given.date}"}
+    write(WEBHOOKS, comment | extract_schemas(_json(webhooks / "schema.json"), EVENTS))
     (DATA / "LICENSE").write_text((openapi / "LICENSE").read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def extract_openapi(complete: Json, operations: Sequence[tuple[str, str]], version: str) -> Json:
+def extract_openapi(complete: Json, operations: Sequence[tuple[str, str]], package: Json, date: str) -> Json:
     """Return the extract. `operations`: method and path of each."""
-    info = {"title": "GitHub v3 REST API", "version": version, "license": complete["info"]["license"]}
-    return cut(complete, operations, info, schemas=["basic-error"])
+    info = {"title": "GitHub v3 REST API", "version": package["version"], "license": complete["info"]["license"]}
+    return cut(
+        complete, operations, {**info, "x-source": f"{package['name']}@{package['version']} (npm)", "x-read": date}, schemas=["basic-error"]
+    )
 
 
 def extract_schemas(complete: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
@@ -53,5 +57,9 @@ def extract_schemas(complete: Mapping[str, Any], events: Sequence[str]) -> dict[
     return {"$schema": complete["$schema"], **kept}
 
 
+def _json(path: Path) -> Json:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -1,4 +1,4 @@
-"""Cuts Kubernetes' own description of its API to the calls of the fake.
+"""Cuts Kubernetes' own description of its API to the calls of the fake, and to what is exported for it.
 
     python -m tests.fakes.kubernetes FOLDER --date 2026-11-24
 
@@ -16,6 +16,8 @@ from tests.fakes.openapi.cut import cut, write
 FILES = ("api__v1_openapi.json", "apis__batch__v1_openapi.json", "apis__authorization.k8s.io__v1_openapi.json")
 SOURCE = "k8s.io/kubernetes@v1.37.2/api/openapi-spec/v3 (Go module)"
 LICENSE = {"name": "Apache 2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}
+EXPORTED = ("io.k8s.api.core.v1.ConfigMap",)
+"""Schemas of what `prime-train export` writes and the fake has no call for."""
 LEFT_OUT = (
     "default",  # an empty object, also of what has required members
     "application/cbor",
@@ -51,7 +53,7 @@ def main() -> None:
     given = parser.parse_args()
     calls = [(route.method, route.template) for route in FakeKubernetes.routes]
     info = {"title": "Kubernetes", "version": "v1.37.2", "license": LICENSE, "x-source": SOURCE, "x-read": given.date}
-    write(DATA, cut(merged(given.folder), calls, info))
+    write(DATA, cut(merged(given.folder), calls, info, EXPORTED))
 
 
 if __name__ == "__main__":

@@ -362,9 +362,7 @@ class FakeKubernetes(DescribedFake):
 
     def delete_job(self, request: Request) -> Json:
         job = self._job(request)
-        wanted = (request.json or {}).get("preconditions", {}).get("uid", job["metadata"]["uid"])
-        if wanted != job["metadata"]["uid"]:
-            raise Refusal(failure(409, "Conflict", "the UID in the precondition does not match", kind="jobs", name=job["metadata"]["name"]))
+        _check_precondition(request, job, "jobs")
         job["metadata"].setdefault("deletionTimestamp", iso(self.now_s()))
         return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 
@@ -381,6 +379,7 @@ class FakeKubernetes(DescribedFake):
         pod = next((pod for pod in self.pods.values() if pod["metadata"]["name"] == name), None)
         if pod is None:
             raise Refusal(failure(404, "NotFound", f'pods "{name}" not found', kind="pods", name=name))
+        _check_precondition(request, pod, "pods")
         self._delete_pod(pod)
         return _shown(pod)
 
@@ -434,6 +433,13 @@ class FakeKubernetes(DescribedFake):
 
 def _shown(thing: Json) -> Json:
     return {key: value for key, value in json.loads(json.dumps(thing)).items() if not key.startswith("_")}
+
+
+def _check_precondition(request: Request, thing: Json, kind: str) -> None:
+    """Refuse to delete a thing that has the name by now, but not the uid that was meant."""
+    uid, name = thing["metadata"]["uid"], thing["metadata"]["name"]
+    if (request.json or {}).get("preconditions", {}).get("uid", uid) != uid:
+        raise Refusal(failure(409, "Conflict", "the UID in the precondition does not match", kind=kind, name=name))
 
 
 def _job_uid(pod: Json) -> str:

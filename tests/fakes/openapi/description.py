@@ -14,7 +14,7 @@ from openapi_core.exceptions import OpenAPIError
 from werkzeug.datastructures import ImmutableMultiDict
 
 from tests.fakes.http import Response
-from tests.fakes.openapi.schemas import Filler, Json, members, resolved
+from tests.fakes.openapi.schemas import Filler, Json, resolved, unknown
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -143,18 +143,8 @@ class Description:
         if request.body and "requestBody" not in described:
             yield "there is a body where none is wanted"
         elif request.body:
-            yield from self._unknown_members(resolved(self.complete, schema), json.loads(request.body), "the body")
-
-    def _unknown_members(self, schema: Json, value: Any, where: str) -> Iterator[str]:
-        """Yield the members that a schema does not name, at any depth; a schema that leaves its members open knows all of them."""
-        known = members(self.complete, schema)
-        if not known or not isinstance(value, dict) or {"additionalProperties", "oneOf", "anyOf"} & schema.keys():
-            return
-        for name, below in value.items():
-            if name not in known:
-                yield f"{where} has {name!r}, which {self._whose} does not know"
-            else:
-                yield from self._unknown_members(resolved(self.complete, known[name]), below, f"{where}'s {name!r}")
+            for path in unknown(self.complete, schema, json.loads(request.body)):
+                yield f"the body has {path!r}, which {self._whose} does not know"
 
     def _queries(self, described: Json) -> set[str]:
         parameters = [resolved(self.complete, each) for each in described["parameters"]]

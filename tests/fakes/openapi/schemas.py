@@ -1,6 +1,6 @@
 """Schemas of a description: references, members, and values for fields that a schema requires and a fake does not know."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 MOMENT = "2026-01-01T00:00:00Z"
@@ -34,6 +34,23 @@ def required(complete: Mapping[str, Any], schema: Json) -> list[str]:
     for part in schema.get("allOf", ()):
         found += required(complete, resolved(complete, part))
     return found
+
+
+def unknown(complete: Mapping[str, Any], schema: Json, value: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of members that a schema does not name, at any depth; a schema that leaves its members open knows all of them."""
+    schema = resolved(complete, schema)
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from unknown(complete, schema.get("items", {}), each, f"{path}[{number}]")
+    known = members(complete, schema)
+    if not known or not isinstance(value, dict) or {"additionalProperties", "oneOf", "anyOf"} & schema.keys():
+        return
+    for name, below in value.items():
+        there = f"{path}.{name}".removeprefix(".")
+        if name in known:
+            yield from unknown(complete, known[name], below, there)
+        else:
+            yield there
 
 
 class Filler:

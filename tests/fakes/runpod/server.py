@@ -188,7 +188,11 @@ class FakeRunPod(DescribedFake):
         return max(0, self.stock.get((kind.id, cloud, place), taken + 1) - taken)
 
     def create_pod(self, request: Request) -> Response:
-        order = request.json
+        pod = self.rent(request.json)
+        return Response(201, json_response(self.description.filled("POST", "/v2/pods", 201, self.shown(pod))).body)
+
+    def rent(self, order: Json) -> Pod:
+        """Start a pod on demand, if there is one, and the money for it."""
         kind = next((kind for kind in self.kinds if kind.id == order["gpu"]["id"]), None)
         if kind is None:
             raise Refusal(problem(400, "Bad Request", "unknown gpu id"))
@@ -202,8 +206,7 @@ class FakeRunPod(DescribedFake):
         place = next((place for place in wanted if count <= kind.max_count and cloud in kind.usd and self._left(kind, cloud, place)), None)
         if place is None:
             raise Refusal(problem(400, "Bad Request", self.terms.no_capacity))
-        pod = self.add(order, round(usd + self.terms.surcharge_usd, 6), place)
-        return Response(201, json_response(self.description.filled("POST", "/v2/pods", 201, self.shown(pod))).body)
+        return self.add(order, round(usd + self.terms.surcharge_usd, 6), place)
 
     def add(self, order: Json, usd: float, place: str) -> Pod:
         """Start a pod that was ordered, in the form of version 2."""

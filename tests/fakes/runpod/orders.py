@@ -1,0 +1,46 @@
+"""The orders of pods in GraphQL, which are worded as version 1 of RunPod's API was."""
+
+import re
+from typing import Any
+
+import yaml
+
+Json = dict[str, Any]
+BOTH = frozenset(
+    {"name", "imageName", "templateId", "gpuTypeId", "gpuCount", "cloudType", "containerDiskInGb", "volumeInGb"}
+    | {"ports", "startSsh", "env", "allowedCudaVersions"}
+)
+FIELDS = {
+    "PodRentInterruptableInput": BOTH | {"bidPerGpu"},
+    "PodFindAndDeployOnDemandInput": BOTH
+    | {"supportPublicIp", "minVcpuCount", "minMemoryInGb", "dataCenterId", "dockerArgs", "countryCode", "volumeMountPath"}
+    | {"networkVolumeId", "minDownload", "minUpload"},
+}
+"""Those fields of the input types that a caller may be expected to send; from public clients, November 2026."""
+
+
+def read(query: str) -> Json:
+    """Return the input that a mutation contains as text; what GraphQL writes there is YAML as well."""
+    found = re.search(r"input: (\{.*\})\s*\) \{", query, re.DOTALL)
+    assert found is not None
+    return {name: value for name, value in yaml.safe_load(found[1]).items() if value is not None}
+
+
+def fault(order: Json, kind: str) -> str:
+    """Return why GraphQL refuses the order: a field that the input type does not have. Empty if it does not."""
+    unknown = sorted(order.keys() - FIELDS[kind])
+    return f'Field "{unknown[0]}" is not defined by type "{kind}".' if unknown else ""
+
+
+def in_v2(order: Json, cloud: str) -> Json:
+    """Return the order in the words of version 2."""
+    return {
+        "name": order["name"],
+        "image": order.get("imageName", ""),
+        "gpu": {"id": order["gpuTypeId"], "count": order["gpuCount"]},
+        "cloud": cloud,
+        "disk": order["containerDiskInGb"],
+        "ports": [port for port in order.get("ports", "").split(",") if port],
+        "env": {row["key"]: row["value"] for row in order.get("env", ())},
+        **({"dataCenterIds": [order["dataCenterId"]]} if "dataCenterId" in order else {}),
+    }
