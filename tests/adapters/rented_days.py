@@ -1,7 +1,7 @@
 """Days of a run on machines of a provider's fake, in virtual time; its agents send heartbeats as long as their machines run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -56,7 +56,8 @@ class Pushed(set[str]):
 
 @dataclass
 class Days(Generic[F, M]):
-    """A run and the fake of its provider. `most_alive`: the highest number of machines that cost money at the end of a sweep."""
+    """A run and the fake of its provider. `most_alive`: the highest number of machines that cost money at the end of a sweep.
+    `notified`: the machines whose agents were told that they will be taken away."""
 
     fake: F
     provider: str
@@ -65,6 +66,7 @@ class Days(Generic[F, M]):
     now_s: int = b.T0_S
     seq: int = 0
     most_alive: int = 0
+    notified: set[str] = field(default_factory=set)
 
     def run(self) -> Run:
         record = self.world.store.load(b.RUN_ID)
@@ -89,7 +91,8 @@ class Days(Generic[F, M]):
         """Return whether the run trains on the only machine that costs money."""
         attempt = self.run().current_attempt
         assert attempt is not None
-        return self.run().state is RunState.TRAINING and [f"{self.provider}/{pod.id}" for pod in self.fake.alive] == [attempt.pod_id]
+        own = provider_of(attempt.pod_id or "")
+        return self.run().state is RunState.TRAINING and [(self.provider, pod.id) for pod in self.fake.alive] == [own]
 
     @property
     def pod(self) -> M:
@@ -102,11 +105,12 @@ class Days(Generic[F, M]):
         attempt = self.run().current_attempt
         if attempt is None or attempt.agent_put_s is None or attempt.fenced_s is not None:
             return
-        if provider_of(attempt.pod_id or "")[1] in {pod.id for pod in self.fake.alive if pod.runs(self.fake.now_s())} & self.pushed:
+        pod_id = provider_of(attempt.pod_id or "")[1]
+        if pod_id in {pod.id for pod in self.fake.alive if pod.runs(self.fake.now_s())} & self.pushed:
             self.seq += 1
+            told = {"attempt": attempt.number, "identity": attempt.identity, "preempting": pod_id in self.notified}
             step = 1 + (self.now_s - attempt.launched_s) // STEP_S
-            heartbeat = b.heartbeat(self.seq, attempt=attempt.number, identity=attempt.identity, phase=Phase.TRAIN, step=step)
-            self.world.store.heartbeat(heartbeat, self.now_s)
+            self.world.store.heartbeat(b.heartbeat(self.seq, phase=Phase.TRAIN, step=step, **told), self.now_s)
 
 
 def world_of(provider: str, pods: Pods, folder: Path, *, accounts: Sequence[Account] = ()) -> Context:

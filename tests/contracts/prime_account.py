@@ -42,3 +42,4 @@ class PrimeAccount:
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)
+        assert self._fake.violations == []

@@ -21,6 +21,7 @@ from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
 from tests.builders import is_gone
 from tests.contracts.kubernetes_account import KubernetesAccount
 from tests.contracts.lambda_account import LambdaAccount
+from tests.contracts.meadow_account import AGENT, MeadowAccount
 from tests.contracts.prime_account import PrimeAccount
 from tests.contracts.rented_account import Started
 from tests.contracts.runpod_account import RunPodAccount
@@ -31,9 +32,6 @@ from tests.waiting import HANG_S, await_true
 HARDWARE = HardwareSpec(disk_gib=1)
 NAME, OTHER = "pt-tiny-1-e1", "pt-other-e3"
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
-
-# Leaves a line on its pod's disk, and stays.
-AGENT = "import sys, signal; open(sys.argv[-1] + '/started', 'a').write('x'); signal.pause()"
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,16 @@ def local(folder: Path) -> Provider:
 
     def agents(pods: Pods, pod: Pod) -> int:
         assert isinstance(pods, LocalPods)
-        disk = pods.disk(pod.pod_id)
-        assert disk is not None
-        await_true("the agent says that it is there", lambda: (disk / "started").exists() and (disk / "started").stat().st_size)
-        return len((disk / "started").read_text())
+        return started_on(pods.disk(pod.pod_id))
 
     return Provider(make, agents)
+
+
+def started_on(disk: Path | None) -> int:
+    """Return how many agents have left their line on a disk, as soon as there is one."""
+    assert disk is not None
+    await_true("the agent says that it is there", lambda: (disk / "started").exists() and (disk / "started").stat().st_size)
+    return len((disk / "started").read_text())
 
 
 def memory(folder: Path) -> Provider:
@@ -98,6 +100,11 @@ def own_machines(folder: Path) -> Provider:
     return rented(account.pods, account.started, lambda: None)
 
 
+def meadow(folder: Path) -> Provider:
+    account = MeadowAccount(folder)
+    return Provider(account.pods, lambda pods, pod: started_on(account.disk(pod.pod_id)), account.close)
+
+
 def rented(
     make: Callable[[Mapping[str, int], int], Pods], started: Started, close: Callable[[], None], *, has_spot: bool = False
 ) -> Provider:
@@ -122,6 +129,7 @@ PROVIDERS: dict[str, Callable[[Path], Provider]] = {
     "kubernetes": kubernetes,
     "ssh": own_machines,
     "vast": vast,
+    "meadow": meadow,
 }
 BOOTING = [name for name in PROVIDERS if name != "ssh"]
 """The providers whose machines are started for a pod, and boot."""

@@ -6,6 +6,7 @@ from typing import Any
 from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, KubernetesPods, Settings
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
 from prime_train.adapters.pods_kubernetes.manifests import Agent
+from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -30,6 +31,13 @@ def client_of(fake: FakeKubernetes, **options: Any) -> KubernetesClient:
 def pods_of(fake: FakeKubernetes, settings: Settings = SETTINGS, **options: Any) -> KubernetesPods:
     client = options.pop("client", None) or client_of(fake)
     return KubernetesPods(client, settings, **{"agent": lambda: Agent(PYTHON), **options})
+
+
+def guarded(fake: FakeKubernetes, folder: Path, **options: Any) -> KubernetesPods:
+    """Return the pods of a new process, which compares the namespace with the one in the folder."""
+    client = client_of(fake)
+    words = AccountWords("Kubernetes", "X")
+    return pods_of(fake, client=client, **{"owner": Owner(lambda: [client.namespace_uid()], InFile(folder / "memory"), words), **options})
 
 
 def days_of(fake: FakeKubernetes, folder: Path) -> KubernetesDays:

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Pace, Settings
+from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Pace, Settings, account_names
+from prime_train.adapters.pods_lambda.account_names import WORDS
+from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -28,6 +30,14 @@ def pods_of(fake: FakeLambdaCloud, **options: Any) -> LambdaPods:
     client = options.pop("client", None) or client_of(fake)
     own_key = options.pop("own_key", None) or OwnSshKey(client, PUBLIC_KEY)
     return LambdaPods(client, options.pop("pusher", shared.Pushed()), own_key=own_key, **options)
+
+
+def guarded(fake: FakeLambdaCloud, folder: Path, key: str = API_KEY, **options: Any) -> LambdaPods:
+    """Return the pods of a new process, which compares the account with the one in the folder."""
+    client = client_of(fake, key)
+    own_key = OwnSshKey(client, PUBLIC_KEY)
+    owner = Owner(lambda: account_names(own_key), InFile(folder / "account"), WORDS)
+    return pods_of(fake, client=client, own_key=own_key, **{"owner": owner, **options})
 
 
 def days_of(fake: FakeLambdaCloud, folder: Path) -> LambdaDays:

@@ -1,21 +1,18 @@
 """An instance of Lambda Cloud from its boot to its end, what is concluded from each status, the account, and the pace of requests."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_lambda import OwnSshKey, Pace, Settings, account_names, read_settings
-from prime_train.adapters.pods_lambda.account_names import WORDS
+from prime_train.adapters.pods_lambda import Pace, Settings, read_settings
 from prime_train.adapters.pods_lambda.models import Rented
 from prime_train.adapters.pods_lambda.statuses import pod_of
-from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
-from tests.adapters.pods_lambda.lambda_pods import HARDWARE, INSTANCES, KEYS, LAUNCH, TERMINATE, client_of, first, pods_of, rent
-from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised, seen
+from tests.adapters.pods_lambda.lambda_pods import HARDWARE, INSTANCES, KEYS, LAUNCH, TERMINATE, client_of, first, guarded, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud, Status, error
 
@@ -110,13 +107,6 @@ def test_tags_that_cannot_be_read_hide_nothing(tags: object) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------------- the account
-
-
-def guarded(fake: FakeLambdaCloud, folder: Path, key: str = API_KEY) -> Any:
-    client = client_of(fake, key)
-    own_key = OwnSshKey(client, PUBLIC_KEY)
-    owner = Owner(lambda: account_names(own_key), InFile(folder / "account"), WORDS)
-    return pods_of(fake, client=client, own_key=own_key, owner=owner)
 
 
 def test_under_the_key_of_another_account_nothing_is_gone_and_nothing_rented(fake: FakeLambdaCloud, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
 from prime_train.adapters.pods_runpod import RunPodAccount, RunPodClient, RunPodPods, Settings
+from prime_train.adapters.pods_runpod.account import WORDS, account_names
+from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -27,13 +29,23 @@ def pods_of(fake: FakeRunPod, **options: Any) -> RunPodPods:
     return RunPodPods(options.pop("client", None) or client_of(fake), options.pop("pusher", shared.Pushed()), **options)
 
 
+def guarded(fake: FakeRunPod, folder: Path, key: str = "", **options: Any) -> RunPodPods:
+    """Return the pods of a new process, which compares the account with the one in the folder."""
+    client = client_of(fake, key)
+    return pods_of(fake, client=client, **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options})
+
+
 def days_of(fake: FakeRunPod, folder: Path) -> RunPodDays:
     # The pause that a 429 asks for passes in the fake's time.
     client = client_of(fake, clock=fake.now_s)
     pushed = Pushed(fake)
-    pods = RunPodPods(client, pushed, mark=Mark("11111111"))
+    pods = pods_of(fake, client=client, pusher=pushed, mark=Mark("11111111"))
     account = AccountOfOne(RunPodAccount(client, pods.burn_usd_per_hour, clock=fake.now_s))
     return Days(fake, "runpod", world_of("runpod", pods, folder, accounts=(account,)), pushed)
+
+
+def account_of(fake: FakeRunPod) -> RunPodAccount:
+    return RunPodAccount(client_of(fake), lambda: 0.0)
 
 
 def first(pods: RunPodPods, hardware: HardwareSpec = HARDWARE) -> Offer:

@@ -9,6 +9,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests import builders as b
 from tests.adapters.pods_runpod.runpod_pods import RunPodDays, days_of
+from tests.adapters.strikes import Strike, strikes
 from tests.exhaustive import some_of
 from tests.fakes.http import ALWAYS
 from tests.fakes.runpod import FakeRunPod, problem
@@ -67,11 +68,11 @@ def test_a_refusal_is_taken_as_runpod_means_it_and_nothing_is_rented(days: RunPo
 # ---------------------------------------------------------------------------------------------------------------------- the machine
 
 
-@pytest.mark.parametrize("public_ip", [True, False])
-def test_a_machine_that_never_comes_up_is_given_back_and_another_is_rented(days: RunPodDays, public_ip: bool) -> None:
-    days.fake.plan.boot_s, days.fake.plan.public_ip = (0, False) if not public_ip else (10**6, True)
+@strikes(Strike.STUCK, "runpod")
+def test_a_machine_that_cannot_be_reached_is_given_back_and_another_is_rented(days: RunPodDays) -> None:
+    days.fake.plan.public_ip = False
     days.pass_by(60)
-    days.fake.plan.boot_s, days.fake.plan.public_ip = 0, True
+    days.fake.plan.public_ip = True
     days.pass_by(3600)
     assert days.run().attempts[0].cause is Cause.BOOT_TIMEOUT
     assert days.is_training_alone()
@@ -82,6 +83,7 @@ def test_a_machine_that_never_comes_up_is_given_back_and_another_is_rented(days:
 # ------------------------------------------------------------------------------------------------------------ the list and the limits
 
 
+@strikes(Strike.TOO_MANY, "runpod")
 def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: RunPodDays) -> None:
     before = len(training.fake.requests)
     training.fake.terms.per_minute = 1
@@ -96,27 +98,13 @@ def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: Ru
     assert training.is_training_alone()
 
 
-@pytest.mark.parametrize(
-    "headers", some_of([{"Retry-After": "3600"}, {}, {"Retry-After": "soon"}, {"RateLimit": '"day";r=0;t=80000'}], one_in=4)
-)
-def test_a_429_to_everything_loses_nothing(training: RunPodDays, headers: dict[str, str]) -> None:
-    first = training.pod
+@strikes(Strike.TOO_MANY, "runpod")
+def test_a_429_that_names_its_window_loses_nothing(training: RunPodDays) -> None:
+    first, headers = training.pod, {"RateLimit": '"day";r=0;t=80000'}
     training.fake.fail(problem(429, "Too Many Requests", "slow down", headers=headers), path="^/v2/", times=ALWAYS)
     training.pass_by(3600)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
     training.fake.heal()
     training.fake.end(first.id, None)
     training.pass_by(3600)
-    assert training.is_training_alone()
-
-
-def test_at_a_balance_of_0_the_run_waits_for_credit(training: RunPodDays) -> None:
-    training.fake.balance_usd = 0.0
-    training.fake.end(training.pod.id, None)
-    training.pass_by(3600)
-    run = training.run()
-    assert (run.state, training.fake.alive) == (RunState.QUEUED, [])
-    assert len(training.fake.pods) == 1
-    training.fake.balance_usd = 100.0
-    training.pass_by(1800)
     assert training.is_training_alone()

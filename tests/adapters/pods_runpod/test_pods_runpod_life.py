@@ -2,21 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from prime_train.adapters.pods_runpod import RunPodAccount, Settings, read_settings
-from prime_train.adapters.pods_runpod.account import WORDS, account_names
+from prime_train.adapters.pods_runpod.account import account_names
 from prime_train.adapters.pods_runpod.connection import connection_of
 from prime_train.adapters.pods_runpod.models import Rented
 from prime_train.adapters.pods_runpod.statuses import pod_of
-from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
-from tests.adapters.pods_runpod.runpod_pods import client_of, pods_of, rent
+from tests.adapters.pods_runpod.runpod_pods import client_of, guarded, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.runpod import ACCOUNT_ID, API_KEY, FakeRunPod, Status
@@ -161,11 +159,6 @@ def test_without_graphql_machines_are_rented_and_found_gone_all_the_same(fake: F
     fake.end(pod.pod_id, None)
     assert pods.get(pod.pod_id) is None
     assert "no GraphQL" in str(raised(RunPodAccount(client_of(fake), lambda: 0.0).funds))
-
-
-def guarded(fake: FakeRunPod, folder: Path, key: str = API_KEY) -> Any:
-    client = client_of(fake, key)
-    return pods_of(fake, client=client, owner=Owner(lambda: account_names(client), InFile(folder / "account"), WORDS))
 
 
 def test_under_the_key_of_another_account_no_pod_is_gone_and_none_is_rented(fake: FakeRunPod, tmp_path: Path) -> None:

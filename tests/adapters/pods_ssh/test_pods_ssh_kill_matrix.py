@@ -6,9 +6,11 @@ import pytest
 
 from prime_train.adapters.pods_ssh import SshPods
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests.adapters.pods_ssh.lab import Lab, Running
 from tests.adapters.rented_days import Days, Pushed, world_of
+from tests.adapters.strikes import Strike, strikes
 
 LabDays = Days[Lab, Running]
 
@@ -28,6 +30,7 @@ def _training(days: LabDays) -> LabDays:
     return days
 
 
+@strikes(Strike.SILENCE, "ssh")
 def test_a_machine_whose_taking_was_answered_by_silence_is_found_by_its_name(days: LabDays) -> None:
     days.fake.boxes["box"].loses = 1
     days.pass_by(300)
@@ -35,6 +38,7 @@ def test_a_machine_whose_taking_was_answered_by_silence_is_found_by_its_name(day
     assert days.most_alive == 1
 
 
+@strikes(Strike.TWICE, "ssh")
 def test_of_two_machines_of_one_attempt_one_is_given_back(training: LabDays) -> None:
     pods = SshPods([training.fake.kind("box", 2)], training.fake.enter, training.pushed, mark=Mark("11111111"))
     attempt = training.run().current_attempt
@@ -46,6 +50,7 @@ def test_of_two_machines_of_one_attempt_one_is_given_back(training: LabDays) -> 
     assert training.is_training_alone()
 
 
+@strikes(Strike.TAKEN, "ssh")
 def test_a_machine_that_starts_again_is_cleared_and_the_run_goes_on_elsewhere_or_there(training: LabDays) -> None:
     box = training.pod.box
     box.start_again()
@@ -54,12 +59,26 @@ def test_a_machine_that_starts_again_is_cleared_and_the_run_goes_on_elsewhere_or
     assert training.run().attempt == 2
 
 
+@strikes(Strike.NOTICE, "ssh")
+def test_a_machine_that_is_shut_down_is_left_first_and_cleared_when_it_has_started_again(training: LabDays) -> None:
+    first = training.pod
+    training.notified.add(first.id)
+    training.pass_by(60)
+    assert training.run().state is RunState.DRAINING
+    first.box.start_again()
+    training.pass_by(900)
+    assert training.is_training_alone()
+    assert (training.run().attempt, training.run().attempts[0].cause) == (2, Cause.PREEMPTED)
+    assert first.id not in first.box.taken_by
+
+
 def test_a_machine_that_is_cut_off_is_left_to_train_while_it_sends_heartbeats(training: LabDays) -> None:
     training.pod.box.is_cut_off = True
     training.pass_by(900)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
 
 
+@strikes(Strike.REBORN, "ssh")
 def test_a_machine_that_is_silent_and_cut_off_is_fenced_and_ended_when_it_answers_again(training: LabDays) -> None:
     first = training.pod
     first.box.is_cut_off = True
@@ -74,6 +93,7 @@ def test_a_machine_that_is_silent_and_cut_off_is_fenced_and_ended_when_it_answer
     assert first.id not in first.box.taken_by
 
 
+@strikes(Strike.CUT_LIST, "ssh")
 def test_no_list_that_is_cut_short_costs_a_machine(training: LabDays) -> None:
     for box in training.fake.boxes.values():
         box.change = lambda text: text[:-4]

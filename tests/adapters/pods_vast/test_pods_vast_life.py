@@ -1,35 +1,20 @@
 """An instance of Vast.ai from its boot to its end, what is concluded from its states, the account, and the pace of requests."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from prime_train.adapters.pods_vast import Pace, Settings, VastAccount, VastPods, read_settings
-from prime_train.adapters.pods_vast.account import WORDS, account_names
 from prime_train.adapters.pods_vast.connection import connection_of
 from prime_train.adapters.pods_vast.models import Rented
 from prime_train.adapters.pods_vast.pace import LEAST_S
 from prime_train.adapters.pods_vast.statuses import pod_of
-from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
-from tests.adapters.pods_vast.vast_pods import (
-    HARDWARE,
-    INSTANCE,
-    LIST,
-    NAME,
-    PUBLIC_KEY,
-    TICKET,
-    Pushed,
-    client_of,
-    first,
-    pods_of,
-    raised,
-    rent,
-)
+from tests.adapters.pods_vast.vast_pods import HARDWARE, INSTANCE, LIST, client_of, first, guarded, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised
 from tests.builders import is_gone
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.vast import ACCOUNT_ID, API_KEY, FakeVast, Plan, refused
@@ -224,11 +209,6 @@ def test_only_what_has_ended_some_time_ago_is_billed(fake: FakeVast) -> None:
     fake.advance(1800)
     assert {each.pod_id for each in account.bills()} == {ended.pod_id, late.pod_id}
     assert running.pod_id in {each.id for each in fake.alive}
-
-
-def guarded(fake: FakeVast, folder: Path, key: str = API_KEY) -> Any:
-    client = client_of(fake, key)
-    return pods_of(fake, client=client, owner=Owner(lambda: account_names(client), InFile(folder / "account"), WORDS))
 
 
 def test_under_the_key_of_another_account_no_pod_is_gone_and_none_is_rented(fake: FakeVast, tmp_path: Path) -> None:

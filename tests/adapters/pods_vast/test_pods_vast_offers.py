@@ -12,7 +12,8 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.gpus import KindAndSocket
 from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
-from tests.adapters.pods_vast.vast_pods import CREATE, HARDWARE, NAME, SEARCH, first, pods_of, raised, rent
+from tests.adapters.pods_vast.vast_pods import CREATE, HARDWARE, SEARCH, first, pods_of, rent
+from tests.adapters.rental_apis.shared import NAME, raised
 from tests.fakes.http import Response, Rewrite
 from tests.fakes.vast import EXAMPLES, FakeVast, refused
 

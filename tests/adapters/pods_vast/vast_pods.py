@@ -1,29 +1,26 @@
 """What the tests of the provider Vast.ai share."""
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from prime_train.adapters.pods_vast import Pace, Searches, Settings, VastClient, VastPods
-from prime_train.core.offers import Offer, rank
+from prime_train.adapters.pods_by_provider import AccountOfOne
+from prime_train.adapters.pods_vast import Pace, Searches, Settings, VastAccount, VastClient, VastPods
+from prime_train.adapters.pods_vast.account import WORDS, account_names
+from prime_train.adapters.rental_api.account_check import InFile, Owner
+from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, SshAddress
-from tests.fakes.vast import FakeVast
+from tests.adapters.rental_apis import shared
+from tests.adapters.rental_apis.shared import NAME
+from tests.adapters.rented_days import Days, Pushed, world_of
+from tests.fakes.vast import FakeVast, Instance
 
-NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("RTX4090",), count=2, disk_gib=50)
-TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
+MARK = Mark("11111111")
 SEARCH, LIST, CREATE = "/api/v0/bundles", "/api/v1/instances", "^/api/v0/asks/"
 INSTANCE = "^/api/v0/instances/[0-9]+$"
-
-
-class Pushed(list[tuple[SshAddress, Ticket]]):
-    def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
-        self.append((connection, ticket))
+VastDays = Days[FakeVast, Instance]
 
 
 def client_of(fake: FakeVast, key: str = "", **options: Any) -> VastClient:
@@ -34,18 +31,30 @@ def client_of(fake: FakeVast, key: str = "", **options: Any) -> VastClient:
 def pods_of(fake: FakeVast, **options: Any) -> VastPods:
     client = options.pop("client", None) or client_of(fake)
     searches = options.pop("searches", None) or Searches(client, clock=fake.now_s, wall=fake.now_s)
-    return VastPods(client, options.pop("pusher", Pushed()), searches=searches, **options)
+    return VastPods(client, options.pop("pusher", shared.Pushed()), searches=searches, **options)
+
+
+def guarded(fake: FakeVast, folder: Path, key: str = "", **options: Any) -> VastPods:
+    """Return the pods of a new process, which compares the account with the one in the folder."""
+    client = client_of(fake, key)
+    return pods_of(fake, client=client, **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options})
+
+
+def days_of(fake: FakeVast, folder: Path) -> VastDays:
+    # The pause that a 429 asks for passes in the fake's time.
+    client, pushed = client_of(fake, clock=fake.now_s), Pushed(fake)
+    pods = pods_of(fake, client=client, pusher=pushed, mark=MARK)
+    account = AccountOfOne(VastAccount(client, MARK, pods.burn_usd_per_hour, clock=fake.now_s, wall=fake.now_s))
+    return Days(fake, "vast", world_of("vast", pods, folder, accounts=(account,)), pushed)
+
+
+def account_of(fake: FakeVast) -> VastAccount:
+    return VastAccount(client_of(fake), MARK, lambda: 0.0, clock=fake.now_s, wall=fake.now_s)
 
 
 def first(pods: VastPods, hardware: HardwareSpec = HARDWARE) -> Offer:
-    return rank(pods.offers(hardware), hardware).best[0]
+    return shared.first(pods, hardware)
 
 
 def rent(pods: VastPods, name: str = NAME, hardware: HardwareSpec = HARDWARE) -> Pod:
     return pods.create(name, first(pods, hardware), hardware)
-
-
-def raised(action: Callable[[], object]) -> ExternalError:
-    with pytest.raises(ExternalError) as caught:
-        action()
-    return caught.value

@@ -1,6 +1,5 @@
-"""The rental APIs whose adapters have to do the same, each with its fake, and the words in which its API says things."""
+"""The APIs whose adapters have to do the same, each with its fake."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -8,133 +7,140 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.rental_api.pods import RentalPods
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
+from prime_train.ports import Account, Pods
+from tests.adapters.pods_kubernetes import kubernetes_pods
 from tests.adapters.pods_lambda import lambda_pods
 from tests.adapters.pods_prime import prime_pods
 from tests.adapters.pods_runpod import runpod_pods
-from tests.adapters.rented_days import Days
-from tests.fakes.http import Fault, Request, Response, Rewrite
-from tests.fakes.lambda_cloud import FakeLambdaCloud, error
-from tests.fakes.lambda_cloud import Status as LambdaStatus
+from tests.adapters.pods_vast import vast_pods
+from tests.adapters.rental_apis import meadow_pods
+from tests.adapters.rental_apis.shared import PUBLIC_KEY
+from tests.fakes.kubernetes import FakeKubernetes
+from tests.fakes.lambda_cloud import FakeLambdaCloud
 from tests.fakes.prime import FakePrime
-from tests.fakes.runpod import FakeRunPod, problem
-from tests.fakes.runpod import Status as RunPodStatus
+from tests.fakes.runpod import FakeRunPod
+from tests.fakes.vast import FakeVast
 
 Where = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Life:
-    """What a provider's machines go through in a day. `garbled`: changes of the answer to the create call after which it names no machine
-    of ours; `ends`: the statuses that taken machines may have, of which `broken` leaves them on the list; `again` makes the create
-    call of a request once more; `limit`: whether the account may rent."""
-
-    days: Callable[[Any, Path], Days[Any, Any]]
-    garbled: Sequence[Fault]
-    ends: Sequence[Any]
-    broken: Any
-    again: Callable[[Any, Request], object]
-    limit: Callable[[Any, bool], None]
-    too_many: Callable[[dict[str, str]], Response]
-    items: str
-    """Where a list has its pods."""
-
-    def empty(self, response: Response) -> Response:
-        return replace(response, body=json.dumps({self.items: []}).encode())
-
-    def nameless(self, response: Response) -> Response:
-        pods = [{key: pod[key] for key in pod if key != "id"} for pod in json.loads(response.body)[self.items]]
-        return replace(response, body=json.dumps({self.items: pods}).encode())
+def _same(fake: Any, seed: int, *, is_searched: bool) -> None:
+    """Change nothing."""
 
 
 @dataclass(frozen=True)
 class Api:
-    """One provider. `others`: what else is requested for reading, such as the account's keys; `one`: the path of a pod."""
+    """One provider. `pods`: the pods of a new process, which compares the account with the one in a folder; `one`: the path of a pod;
+    `others`: what else is requested for reading, such as the account's keys. `account`: its account, if it has one. `vary` changes the
+    fake by the number of a case, before the machines for rent are listed and between that and the create call."""
 
     fake: Callable[[Path], AbstractContextManager[Any]]
-    pods: Callable[..., RentalPods[Any, Any]]
+    pods: Callable[..., Pods]
     hardware: HardwareSpec
-    catalogue: str
-    list: Where
+    catalogue: Where
+    lists: Sequence[Where]
     one: Callable[[str], str]
     others: Sequence[Where]
     create: Where
-    life: Life | None = None
+    account: Callable[[Any], Account] | None = None
+    vary: Callable[..., None] = _same
+    has_one_list: bool = True
+    """Whether a list has everything about a machine; otherwise damage of one of several makes a machine look like two."""
 
 
-def _px(response: Response) -> Response:
-    return replace(response, body=response.body.replace(b"pt-", b"px-"))
+def _vary_vast(fake: FakeVast, seed: int, *, is_searched: bool) -> None:
+    """Let a low bid leave an instance behind in each second case, and let bids rise after the search in each fourth."""
+    fake.terms.leaves_stopped = seed % 2 == 0
+    if seed % 4 == 0:
+        factor = 2 if is_searched else 0.5
+        fake.hosts = tuple(replace(host, bid_usd=host.bid_usd * factor) for host in fake.hosts)
 
 
-def _lambda_quota(fake: FakeLambdaCloud, may_rent: bool) -> None:
-    fake.limits.quota = 1 if may_rent else 0
-
-
-def _runpod_limit(fake: FakeRunPod, may_rent: bool) -> None:
-    fake.terms.spend_limit_usd = 80.0 if may_rent else 1.0
-
-
-APIS = {
+GRAPHQL = {"method": "POST", "path": "graphql"}
+RUNPOD_PODS = "^/v2/pods$"
+RENTAL_APIS = {
     "lambda": Api(
         lambda folder: FakeLambdaCloud(),
-        lambda_pods.pods_of,
+        lambda_pods.guarded,
         lambda_pods.HARDWARE,
-        lambda_pods.TYPES,
-        {"method": "GET", "path": f"{lambda_pods.INSTANCES}$"},
+        {"path": lambda_pods.TYPES},
+        [{"path": f"{lambda_pods.INSTANCES}$"}],
         lambda pod_id: f"{lambda_pods.INSTANCES}/{pod_id}",
-        [{"method": "GET", "path": lambda_pods.KEYS}, {"method": "POST", "path": lambda_pods.KEYS}],
+        [{"path": lambda_pods.KEYS}, {"method": "POST", "path": lambda_pods.KEYS}],
         {"method": "POST", "path": lambda_pods.LAUNCH},
-        Life(
-            lambda_pods.days_of,
-            [Rewrite(lambda response: replace(response, body=b'{"data": {"instance_ids": ["../ssh-keys"]}}'))],
-            [None, LambdaStatus.TERMINATED, LambdaStatus.PREEMPTED, LambdaStatus.UNHEALTHY, LambdaStatus.TERMINATING],
-            LambdaStatus.UNHEALTHY,
-            FakeLambdaCloud.launch,
-            _lambda_quota,
-            lambda headers: error(429, "global/rate-limited", headers=headers),
-            "data",
-        ),
     ),
     "runpod": Api(
         lambda folder: FakeRunPod(),
-        runpod_pods.pods_of,
+        runpod_pods.guarded,
         runpod_pods.HARDWARE,
-        "catalog",
-        {"method": "GET", "path": "^/v2/pods$"},
+        {"path": "catalog"},
+        [{"path": RUNPOD_PODS}],
         lambda pod_id: f"^/v2/pods/{pod_id}",
-        [{"method": "POST", "path": "graphql"}],
-        {"method": "POST", "path": "^/v2/pods$"},
-        Life(
-            runpod_pods.days_of,
-            [Rewrite(_px)],
-            [None, RunPodStatus.TERMINATED, RunPodStatus.EXITED, RunPodStatus.ERROR],
-            RunPodStatus.ERROR,
-            FakeRunPod.create_pod,
-            _runpod_limit,
-            lambda headers: problem(429, "Too Many Requests", "slow down", headers=headers),
-            "pods",
-        ),
+        [GRAPHQL],
+        {"method": "POST", "path": RUNPOD_PODS},
+        runpod_pods.account_of,
     ),
     "spot machines of runpod": Api(
         lambda folder: FakeRunPod(),
-        partial(runpod_pods.pods_of, spot=True),
+        partial(runpod_pods.guarded, spot=True),
         runpod_pods.HARDWARE.model_copy(update={"spot": Spot.ONLY}),
-        "catalog",
-        {"method": "GET", "path": "^/v2/pods$"},
+        {"path": "catalog"},
+        [{"path": RUNPOD_PODS}],
         lambda pod_id: f"^/v2/pods/{pod_id}",
-        [],
-        {"method": "POST", "path": "graphql"},
+        [GRAPHQL],
+        GRAPHQL,
+        runpod_pods.account_of,
     ),
     "prime": Api(
         lambda folder: FakePrime(folder, machines=False),
-        prime_pods.pods_of,
+        prime_pods.guarded,
         prime_pods.HARDWARE,
-        "availability",
-        {"method": "GET", "path": "/pods/$"},
+        {"path": "availability"},
+        [{"path": "/pods/$"}],
         lambda pod_id: f"/pods/{pod_id}",
-        [{"method": "GET", "path": "whoami"}],
+        [{"path": path} for path in ("whoami", "wallet", "history", "ssh_keys")],
         {"method": "POST", "path": "/pods/$"},
+        prime_pods.account_of,
+    ),
+    "vast": Api(
+        lambda folder: FakeVast(),
+        partial(vast_pods.guarded, public_key=PUBLIC_KEY),
+        vast_pods.HARDWARE,
+        {"method": "POST", "path": vast_pods.SEARCH},
+        [{"path": vast_pods.LIST}],
+        lambda pod_id: f"^/api/v0/instances/{pod_id}",
+        [{"path": "users"}, {"path": "charges"}],
+        {"method": "PUT", "path": vast_pods.CREATE},
+        vast_pods.account_of,
+        _vary_vast,
+    ),
+    "a provider of ones own": Api(
+        meadow_pods.fake_of,
+        meadow_pods.guarded,
+        meadow_pods.HARDWARE,
+        {"path": "kinds"},
+        [{"path": "machines$"}],
+        lambda pod_id: f"machines/{pod_id}",
+        [{"path": "account"}, {"method": "PUT", "path": "machines"}],
+        {"method": "POST", "path": "machines$"},
+        meadow_pods.account_of,
+    ),
+}
+"""The APIs whose adapters derive from `adapters/rental_api`."""
+
+APIS = {
+    **RENTAL_APIS,
+    "kubernetes": Api(
+        lambda folder: FakeKubernetes(),
+        kubernetes_pods.guarded,
+        kubernetes_pods.HARDWARE,
+        {"path": f"{kubernetes_pods.NODES}$"},
+        [{"path": f"{kubernetes_pods.JOBS}$"}, {"path": f"{kubernetes_pods.PODS}$"}],
+        lambda pod_id: f"{kubernetes_pods.JOBS}/",
+        [{"path": "/api/v1/pods$"}],
+        {"method": "POST", "path": f"{kubernetes_pods.JOBS}$"},
+        has_one_list=False,
     ),
 }

@@ -1,8 +1,11 @@
-"""What a run does when a rental API fails it: each way in which a create call, a machine or the list can go wrong at every provider.
+"""What a run does when a provider's API fails it: each way in which a create call, a machine, the list or the account can go wrong at every
+provider.
 
 A run on machines of the provider's fake, in virtual time; its agents send heartbeats as long as their machines run.
 """
 
+import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,24 +14,24 @@ import pytest
 
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
-from tests.adapters.rental_apis.cases import APIS, Api, Life
+from tests.adapters.rental_apis.cases import APIS, Api
+from tests.adapters.rental_apis.lives import LIVES, Life, against
 from tests.adapters.rented_days import Days
+from tests.adapters.strikes import Strike, strikes
 from tests.exhaustive import some_of
-from tests.fakes.http import ALWAYS, TRUNCATED, Fault, LoseResponse, Response, Rewrite
+from tests.fakes.http import ALWAYS, TRUNCATED, Fault, LoseResponse, Refusal, Request, Response, Rewrite
 
-LIVES = {name: api.life for name, api in APIS.items() if api.life is not None}
 AnyDays = Days[Any, Any]
 
 
-@pytest.fixture(params=LIVES, name="api")
-def _api(request: pytest.FixtureRequest) -> Api:
-    return APIS[request.param]
+@pytest.fixture(name="api")
+def _api(name: str) -> Api:
+    return APIS[name]
 
 
 @pytest.fixture(name="life")
-def _life(api: Api) -> Life:
-    assert api.life is not None
-    return api.life
+def _life(name: str) -> Life:
+    return LIVES[name]
 
 
 @pytest.fixture(name="days")
@@ -43,13 +46,20 @@ def _training(days: AnyDays) -> AnyDays:
     return days
 
 
-def orders(days: AnyDays, api: Api) -> int:
-    return len(days.fake.requests_to("POST", api.create["path"].strip("^$")))
+def orders(days: AnyDays, api: Api) -> list[Request]:
+    method, path = api.create["method"], api.create["path"]
+    return [request for request in days.fake.requests if request.method == method and re.search(path, request.path)]
+
+
+def fail_lists(days: AnyDays, api: Api, fault: Fault) -> None:
+    for where in api.lists:
+        days.fake.fail(fault, times=ALWAYS, **{"method": "GET", **where})
 
 
 # ------------------------------------------------------------------------------------------------------------------- the create call
 
 
+@against(Strike.SILENCE)
 @pytest.mark.parametrize(
     "fault",
     some_of(
@@ -66,37 +76,38 @@ def orders(days: AnyDays, api: Api) -> int:
 def test_a_machine_whose_create_call_got_no_usable_answer_is_found_by_its_name(
     days: AnyDays, api: Api, life: Life, fault: Fault | str
 ) -> None:
-    for each in life.garbled if isinstance(fault, str) else [fault]:
-        days.fake.fail(each, **api.create)
+    days.fake.fail(life.garbled if isinstance(fault, str) else fault, **api.create)
     days.pass_by(900)
     assert days.is_training_alone()
-    assert orders(days, api) == 1
+    assert len(orders(days, api)) == 1
 
 
+@against(Strike.SILENCE)
 def test_a_create_call_that_never_arrived_is_made_again_and_rents_one(days: AnyDays, api: Api) -> None:
     days.fake.fail(Response(503), **api.create)
     days.pass_by(3600)
     assert days.is_training_alone()
-    assert orders(days, api) == 2
+    assert len(orders(days, api)) == 2
     assert days.run().attempts[0].cause is Cause.LAUNCH_LOST
 
 
+@against(Strike.TWICE)
 def test_of_two_machines_of_one_create_call_one_is_given_back(days: AnyDays, api: Api, life: Life) -> None:
     alive: list[int] = []
 
     def again(response: Response) -> Response:
-        path = api.create["path"].strip("^$")
-        request = next(request for request in days.fake.requests if (request.method, request.path) == ("POST", path))
-        life.again(days.fake, request)
+        with suppress(Refusal):
+            life.again(days.fake, orders(days, api)[0])
         alive.append(len(days.fake.alive))
         return response
 
     days.fake.fail(Rewrite(again), **api.create)
     days.pass_by(900)
-    assert alive == [2]
+    assert alive == [life.twins]
     assert days.is_training_alone()
 
 
+@pytest.mark.parametrize("name", LIVES)
 def test_the_accounts_limit_puts_no_offer_last(days: AnyDays, life: Life) -> None:
     life.limit(days.fake, False)
     days.pass_by(1800)
@@ -110,53 +121,102 @@ def test_the_accounts_limit_puts_no_offer_last(days: AnyDays, life: Life) -> Non
 # ---------------------------------------------------------------------------------------------------------------------- the machine
 
 
-@pytest.mark.parametrize(("api", "end"), [(name, end) for name, life in LIVES.items() for end in life.ends], indirect=["api"])
-def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training: AnyDays, end: Any) -> None:
+@strikes(Strike.TAKEN, *LIVES)
+@pytest.mark.parametrize(("name", "end"), [(name, end) for name, life in LIVES.items() for end in life.ends])
+def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training: AnyDays, life: Life, end: Any) -> None:
     first = training.pod
-    training.fake.end(first.id, end)
+    life.end(training.fake, first.id, end)
     training.pass_by(3600)
     assert training.is_training_alone()
     assert training.pod.id != first.id
-    assert training.run().attempt == 2
+    assert (training.run().attempt, training.most_alive) == (2, 1)
     assert not first.costs
 
 
-def test_a_machine_that_boots_for_ever_is_given_back_and_another_is_rented(days: AnyDays, api: Api) -> None:
-    days.fake.plan.boot_s = 10**6
+@against(Strike.NOTICE)
+def test_a_machine_that_is_taken_away_with_notice_is_left_first_and_replaced_by_one(training: AnyDays, life: Life) -> None:
+    first = training.pod
+    training.notified.add(first.id)
+    training.pass_by(60)
+    assert training.run().state is RunState.DRAINING
+    life.end(training.fake, first.id, life.ends[0])
+    training.pass_by(1800)
+    assert training.is_training_alone()
+    assert (training.run().attempt, training.run().attempts[0].cause, training.most_alive) == (2, Cause.PREEMPTED, 1)
+    assert not first.costs
+
+
+@against(Strike.STUCK)
+def test_a_machine_that_boots_for_ever_is_given_back_and_another_is_rented(days: AnyDays, api: Api, life: Life) -> None:
+    life.boot(days.fake, 10**6)
     days.pass_by(60)
-    days.fake.plan.boot_s = 0
+    life.boot(days.fake, 0)
     days.pass_by(3600)
-    assert days.run().attempts[0].cause is Cause.BOOT_TIMEOUT
+    assert days.run().attempts[0].cause in (Cause.BOOT_TIMEOUT, Cause.BOOT_FAILED)
     assert days.is_training_alone()
-    assert (orders(days, api), days.most_alive) == (2, 1)
+    assert (len(orders(days, api)), days.most_alive) == (2, 1)
 
 
-def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: AnyDays, api: Api) -> None:
-    training.pod.hidden = True
+@against(Strike.UNLISTED)
+def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: AnyDays, api: Api, life: Life) -> None:
+    life.hide(training.pod)
     training.pass_by(3600)
     assert training.is_training_alone()
-    assert (training.run().attempt, orders(training, api)) == (1, 1)
+    assert (training.run().attempt, len(orders(training, api))) == (1, 1)
 
 
+@against(Strike.UNLISTED)
 @pytest.mark.parametrize("is_silent", [False, True])
 def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training: AnyDays, life: Life, is_silent: bool) -> None:
-    training.pod.hidden = True
+    first = training.pod
+    life.hide(first)
     if is_silent:
-        training.fake.end(training.pod.id, life.broken)
+        life.end(training.fake, first.id, life.broken)
     training.cancel()
     training.pass_by(1800)
     assert training.run().state is RunState.CANCELLED
     assert not training.fake.alive
+    assert not first.costs
 
 
-# ------------------------------------------------------------------------------------------------------------ the list and the limits
+@against(Strike.REBORN, but=["kubernetes"])
+def test_a_machine_that_was_unknown_and_is_there_again_is_ended_and_trains_no_more(training: AnyDays, life: Life) -> None:
+    first = training.pod
+    life.end(training.fake, first.id, life.ends[0])
+    training.pass_by(1800)
+    assert training.is_training_alone()
+    second = training.pod.id
+    training.fake.revive(first.id)
+    assert len(training.fake.alive) == 2
+    training.pass_by(3600)
+    assert training.is_training_alone()
+    assert (training.pod.id, training.run().attempt, first.costs) == (second, 2, False)
 
 
+@against(Strike.REBORN, but=["kubernetes"])
+def test_a_machine_that_wakes_before_it_could_be_ended_is_ended_all_the_same(training: AnyDays, life: Life) -> None:
+    first = training.pod
+    training.fake.fail(Response(503), times=ALWAYS, **life.delete)
+    life.end(training.fake, first.id, life.broken)
+    training.pass_by(1800)
+    assert training.run().attempts[0].fenced_s is not None
+    training.fake.heal()
+    training.fake.revive(first.id)
+    training.pass_by(3600)
+    assert training.is_training_alone()
+    assert not first.costs
+
+
+# ------------------------------------------------------------------------------------------------- the list, the limits, the balance
+
+
+@against(Strike.CUT_LIST)
 @pytest.mark.parametrize(
     "fault",
     some_of(
         [
             "empty",
+            "cut",
             "nameless",
             TRUNCATED,
             Response(200, b"{}"),
@@ -165,26 +225,28 @@ def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training
             Response(404, b"<html>no route</html>"),
             Response(500),
         ],
-        one_in=7,
+        one_in=8,
     ),
 )
 def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(training: AnyDays, api: Api, life: Life, fault: Fault | str) -> None:
-    training.fake.fail(Rewrite(getattr(life, fault)) if isinstance(fault, str) else fault, times=ALWAYS, **api.list)
+    fail_lists(training, api, Rewrite(getattr(life, fault)) if isinstance(fault, str) else fault)
     training.pass_by(3600)
     assert training.is_training_alone()
-    assert (training.run().attempt, orders(training, api)) == (1, 1)
+    assert (training.run().attempt, len(orders(training, api))) == (1, 1)
 
 
+@against(Strike.CUT_LIST)
 @pytest.mark.parametrize(
     "answer", some_of([Response(404, b"<html>no route</html>"), Response(404, b'{"message": "no"}'), Response(301)], one_in=3)
 )
 def test_a_404_that_is_not_the_providers_own_proves_no_machine_gone(training: AnyDays, api: Api, life: Life, answer: Response) -> None:
     training.fake.fail(answer, path=api.one(training.pod.id), times=ALWAYS)
-    training.fake.fail(Rewrite(life.empty), times=ALWAYS, **api.list)
+    fail_lists(training, api, Rewrite(life.empty))
     training.pass_by(1800)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
 
 
+@against(Strike.TOO_MANY)
 @pytest.mark.parametrize("headers", some_of([{"Retry-After": "3600"}, {}, {"Retry-After": "soon"}], one_in=3))
 def test_a_429_to_everything_loses_nothing(training: AnyDays, life: Life, headers: dict[str, str]) -> None:
     first = training.pod
@@ -192,6 +254,17 @@ def test_a_429_to_everything_loses_nothing(training: AnyDays, life: Life, header
     training.pass_by(3600)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
     training.fake.heal()
-    training.fake.end(first.id, None)
+    life.end(training.fake, first.id, life.ends[0])
     training.pass_by(3600)
+    assert training.is_training_alone()
+
+
+@against(Strike.BROKE)
+def test_at_a_balance_of_0_the_run_waits_for_credit(training: AnyDays, api: Api, life: Life) -> None:
+    life.run_dry(training.fake, training.pod.id)
+    training.pass_by(3600)
+    assert (training.run().state, training.fake.alive) == (RunState.QUEUED, [])
+    assert len(orders(training, api)) == 1
+    training.fake.balance_usd = 100.0
+    training.pass_by(1800)
     assert training.is_training_alone()

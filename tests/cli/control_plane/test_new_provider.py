@@ -1,14 +1,16 @@
-"""A provider that prime-train does not have is added as one package and one row, and every command works with it."""
+"""A provider that prime-train does not have is added as one package and one row, and every command works with it. The contract of all
+providers is in `tests/contracts`."""
 
 import json
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_local import LocalPods
 from prime_train.configs.parsing import read_text
 from prime_train.configs.schema import schema_text
 from prime_train.control_plane.wiring.home import Home
@@ -16,11 +18,14 @@ from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.advice import Call, Operation, Option
 from prime_train.core.causes import Cause
+from prime_train.core.offers import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import Run, RunState
+from prime_train.core.spec import HardwareSpec
 from prime_train.operations.aws import doctor
 from tests import builders as b
 from tests.cli import new_provider
+from tests.cli.new_provider.server import API_KEY, Meadow
 from tests.cli.shell import CONFIG, Shell
 from tests.waiting import await_true
 
@@ -29,19 +34,35 @@ LONG = CONFIG.replace("--steps 20", "--steps 400 --step-seconds 0.02").replace("
 
 
 @pytest.fixture(name="meadow")
-def _meadow(tmp_path: Path) -> Path:
-    """Return the folder that stands for the provider."""
-    return tmp_path / "meadow"
+def _meadow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meadow]:
+    """Return the provider's server, whose machines find its package as the command does."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]))))
+    with Meadow(tmp_path / "meadow") as meadow:
+        yield meadow
+        for machine in meadow.alive:
+            meadow.end(machine.id)
+        assert meadow.violations == []
 
 
 @pytest.fixture
-def shell(tmp_path: Path, meadow: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+def shell(tmp_path: Path, meadow: Meadow, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Return the command with the provider's row, and with its key."""
     monkeypatch.setitem(PROVIDERS, new_provider.NAME, new_provider.ROW)
-    path = os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])))
-    for name, value in {"PYTHONPATH": path, new_provider.KEY: "let me in", new_provider.FOLDER: str(meadow)}.items():
+    for name, value in {new_provider.KEY: API_KEY, new_provider.URL: meadow.url}.items():
         monkeypatch.setenv(name, value)
     return replace(Shell(tmp_path), program=(sys.executable, "-m", "tests.cli.new_provider"))
+
+
+def test_it_is_one_package_of_at_most_300_lines_and_one_row() -> None:
+    package = Path(new_provider.__file__).parent
+    files = [file for file in package.iterdir() if file.name != "__pycache__"]
+    assert sum(len(file.read_text().splitlines()) for file in files) <= 300
+    assert new_provider.NAME not in PROVIDERS
+    module, _, name = new_provider.ROW.implementation.partition(":")
+    assert (module, getattr(new_provider, name)) == (new_provider.__name__, new_provider.MeadowProvider)
+    searched = ["git", "grep", "-il", new_provider.NAME, "--", "src", "agent", "lambdas"]
+    known = subprocess.run(searched, cwd=ROOT, capture_output=True, check=False)
+    assert known.stdout == b""
 
 
 def the_run(shell: Shell) -> Run:
@@ -55,7 +76,7 @@ def committed(shell: Shell) -> int:
     return record.lease.committed_step if record is not None else 0
 
 
-def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_away(shell: Shell, meadow: Path) -> None:
+def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_away(shell: Shell, meadow: Meadow) -> None:
     config = shell.config(LONG)
     with shell.started("serve", "--port", "0", "--interval", "0.2", until="renting from meadow"):
         shell.ok("run", config)
@@ -63,12 +84,13 @@ def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_
         taken = the_run(shell).attempts[-1]
         provider, _, pod_id = str(taken.pod_id).partition("/")
         assert (provider, taken.offer.offer_id) == (new_provider.NAME, "clover")
-        LocalPods(meadow).preempt(pod_id)
+        meadow.end(pod_id)
         await_true("the run is over", lambda: the_run(shell).is_over)
     run = the_run(shell)
     assert (run.state, run.spec.hardware.provider, len(run.attempts)) == (RunState.SUCCEEDED, new_provider.NAME, 2)
     assert run.attempts[1].resumed_step >= 10
-    assert LocalPods(meadow).list() == []
+    assert meadow.alive == []
+    assert meadow.host.list() == []
     assert Home.of(shell.env).local_pods().list() == []
 
 
@@ -81,7 +103,9 @@ def test_its_machines_are_found_and_a_dry_run_says_what_it_would_cost(shell: She
 
 def test_a_machine_that_failed_before_comes_last_everywhere_with_the_reason(shell: Shell) -> None:
     store = Home.of(shell.env).store()
-    failed = replace(b.new_attempt(1, RunState.FAILED), offer=new_provider.OFFERS[0], pod_id="meadow/1", cause=Cause.PREFLIGHT_FAILED)
+    dry = HardwareSpec(gpus=("H100_80GB",), disk_gib=1)
+    offer = rank(Home.of(shell.env).providers().pods.offers(dry), dry).best[0]
+    failed = replace(b.new_attempt(1, RunState.FAILED), offer=offer, pod_id="meadow/m-1", cause=Cause.PREFLIGHT_FAILED)
     now_s = store.now_s()
     store.create(
         Run("before", b.spec(), created_s=now_s, state=RunState.FAILED, attempts=(replace(failed, fenced_s=now_s - 3600),), attempt=1)
@@ -104,20 +128,20 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(shell: Shell, meadow: Path) -> None:
+def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(shell: Shell, meadow: Meadow) -> None:
     config = shell.config(CONFIG.replace("disk_gib: 1", "disk_gib: 1, provider: meadow"))
     lacks = shell.run("run", config, "--dry-run", **{new_provider.KEY: ""})
     assert (lacks.returncode, "provider meadow is not set up here; set MEADOW_KEY" in lacks.stderr) == (4, True), lacks.stderr
-    wrong = shell.run("run", config, "--dry-run", **{new_provider.KEY: "knock knock"})
+    wrong = shell.run("run", config, "--dry-run", **{new_provider.KEY: "knock-knock"})
     assert (wrong.returncode, "the meadow does not know this key" in wrong.stderr) == (4, True), wrong.stderr
-    assert not meadow.exists()
+    assert meadow.made == 0
 
 
-def test_its_wallet_is_the_one_that_is_watched(shell: Shell) -> None:
+def test_its_wallet_is_the_one_that_is_watched(shell: Shell, meadow: Meadow) -> None:
     (account,) = Home.of(shell.env).providers().accounts
     funds = account.funds()
     assert funds is not None
-    assert (account.provider, funds.balance_usd) == (new_provider.NAME, new_provider.BALANCE_USD)
+    assert (account.provider, funds.balance_usd) == (new_provider.NAME, meadow.balance_usd)
 
 
 def test_doctor_asks_for_its_key_where_it_is_chosen_and_runs_never_get_it(shell: Shell) -> None:

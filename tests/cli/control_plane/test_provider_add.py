@@ -26,6 +26,8 @@ from prime_train.operations.providers.health import health
 from prime_train.ports import TemporaryError
 from tests import builders as b
 from tests.cli import new_provider
+from tests.cli.new_provider.server import API_KEY as API_KEY_OF_MEADOW
+from tests.cli.new_provider.server import CLOVER, Meadow
 from tests.cli.shell import Shell
 from tests.cli.terminal import terminal
 from tests.fakes.lambda_cloud import API_KEY as LAMBDA_KEY
@@ -209,14 +211,16 @@ def test_a_key_is_not_removed_while_a_run_has_a_machine_that_needs_it(shell: She
 
 def test_a_provider_of_ones_own_is_added_by_its_row_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROVIDERS, new_provider.NAME, new_provider.ROW)
-    home = Home.of({"PRIME_TRAIN_HOME": str(tmp_path), new_provider.FOLDER: str(tmp_path / "meadow")})
-    stored_keys.keep(home.root, {new_provider.KEY: "let me in"})
-    again = Home.of(home.environment)
-    (found,) = health(again, home.environment, HardwareSpec(gpus=("H100_80GB",), disk_gib=1))
+    with Meadow(tmp_path / "meadow") as meadow:
+        home = Home.of({"PRIME_TRAIN_HOME": str(tmp_path), new_provider.URL: meadow.url})
+        stored_keys.keep(home.root, {new_provider.KEY: API_KEY_OF_MEADOW})
+        again = Home.of(home.environment)
+        (found,) = health(again, home.environment, HardwareSpec(gpus=("H100_80GB",), disk_gib=1))
     assert isinstance(found.found, looking.Look)
-    assert (found.found.fitting, found.found.cheapest) == (2, new_provider.OFFERS[0])
+    assert found.found.cheapest is not None
+    assert (found.found.fitting, found.found.cheapest.offer_id) == (2, CLOVER["id"])
     assert found.found.funds is not None
-    assert found.found.funds.balance_usd == new_provider.BALANCE_USD
+    assert found.found.funds.balance_usd == meadow.balance_usd
 
 
 def _github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarded: tuple[str, ...]) -> Path:

@@ -1,59 +1,159 @@
-"""A provider that prime-train does not have. Everything about it is in this package, and `ROW` is its row in the registry.
+"""A provider that prime-train does not have, behind a rental API. Everything about it is in this package, its server (`server`) included,
+and `ROW` is its row in the registry. Its machines get their agents by its API instead of SSH."""
 
-Its machines are real folders with real processes, in a folder that stands for the provider: whoever knows the key sees them, and they can
-be taken away. They offer a GPU only on paper.
-"""
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Unpack
 
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+from pydantic import Field
 
-from prime_train.adapters.pods_local import LocalPods
+from prime_train.adapters.http import Answer
+from prime_train.adapters.rental_api.account_check import AccountWords
+from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient
+from prime_train.adapters.rental_api.credentials import key_from, url_from
+from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd, believable_usd, items_in, parsed, readable, second
+from prime_train.adapters.rental_api.pods import Plane, RentalPods
+from prime_train.adapters.rental_api.provider import RentalProvider
+from prime_train.adapters.rental_api.reasons import Refusals, answered, short
+from prime_train.adapters.rental_api.ssh import ssh_address
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ProviderKind
-from prime_train.ports import Account, PermanentError, Provider, ProviderContext
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Ticket
+from prime_train.ports import NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
 
-NAME = "meadow"
-KEY, FOLDER = "MEADOW_KEY", "MEADOW_FOLDER"
-BALANCE_USD = 42.0
-AGENT = (sys.executable, "-m", "tests.cli.new_provider.agent")
-OFFERS = (
-    Offer(NAME, "clover", 0.40, spot=True, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200, machine="clover-7"),
-    Offer(NAME, "thistle", 0.90, spot=False, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=200),
-)
-
-
-class MeadowProvider(Provider):
-    def __init__(self, context: ProviderContext) -> None:
-        if context.environment.get(KEY) != "let me in":
-            raise PermanentError(f"the meadow does not know this key; look at {KEY}")
-        self._pods = LocalPods(Path(context.environment[FOLDER]), offers=OFFERS, agent_command=AGENT)
-
-    def pods(self) -> LocalPods:
-        return self._pods
-
-    def account(self) -> Account:
-        return MeadowAccount(self._pods)
+NAME, TITLE, KEY, URL = "meadow", "the meadow", "MEADOW_KEY", "MEADOW_URL"
+POD_ID, OFFER_ID = "m-[0-9]{1,9}", "[a-z]{1,20}"
+STATUSES = {"sown": PodStatus.PENDING, "grown": PodStatus.ACTIVE}
+REFUSALS = Refusals(TITLE, URL, {401: f"the meadow does not know this key; look at {KEY}"})
+MACHINES = "/v1/machines"
 
 
-class MeadowAccount:
-    provider = NAME
+class Kind(Part):
+    id: str = Field(pattern=f"^{OFFER_ID}$")
+    gpu: str = Field(pattern="^[A-Z0-9_]{1,20}$")
+    usd: Usd
+    spot: bool = False
+    gpu_gb: int = 0
+    disk_gib: int = 0
+    machine: str = Field("", pattern="^[a-z0-9-]{0,20}$")
+    free: int = 0
 
-    def __init__(self, pods: LocalPods) -> None:
-        self._pods = pods
+
+class Machine(Part):
+    id: str = Field(pattern=f"^{POD_ID}$")
+    name: TextOrNone = None
+    state: TextOrNone = None
+    usd: Figure = None
+    since: TextOrNone = None
+
+
+class Wallet(Part):
+    id: str = Field(min_length=1, max_length=64)
+    usd: Usd
+
+
+class MeadowClient(RentalClient[Machine]):
+    def kinds(self) -> list[Kind]:
+        return readable(Kind, items_in(self.get("/v1/kinds"), "kinds"), TITLE)
+
+    def wallet(self) -> Wallet:
+        answer = self.get("/v1/account")
+        return parsed(Wallet, answer.content(), answer.what)
+
+    def rent(self, name: str, kind: str) -> Machine:
+        answer = self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S)
+        if answer.status in (402, 409):
+            raise (NoFunds if answer.status == 402 else NoCapacity)(answered(answer, _error_in(answer)))
+        return parsed(Machine, self._succeeded(answer).content(), answer.what)
+
+    def pods(self) -> list[Machine]:
+        answer = self.get(MACHINES)
+        return [parsed(Machine, item, answer.what) for item in items_in(answer, "machines")]
+
+    def pod(self, pod_id: str) -> Machine | None:
+        answer = self._ask("GET", f"{MACHINES}/{pod_id}")
+        return parsed(Machine, answer.content(), answer.what) if self._is_known(answer) else None
+
+    def delete(self, pod_id: str) -> bool:
+        return self._is_known(self._ask("DELETE", f"{MACHINES}/{pod_id}"))
+
+    def start_agent(self, connection: SshAddress, ticket: Ticket) -> None:
+        self._succeeded(self._ask("PUT", f"{MACHINES}/{connection.pod_id}", body=ticket.model_dump(mode="json")))
+
+    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
+        return REFUSALS.error(answer, _error_in(answer), is_own=bool(_error_in(answer)))
+
+    def _is_unknown(self, answer: Answer) -> bool:
+        return answer.status == 404 and _error_in(answer) == "unknown"
+
+
+def _error_in(answer: Answer) -> str:
+    content = answer.content()
+    return short(str(content.get("error", ""))) if isinstance(content, dict) else ""
+
+
+class MeadowPods(RentalPods[Kind, Machine]):
+    example_id = "clover"
+    _client: MeadowClient
+
+    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Kind]:
+        return {kind.id: kind for kind in self._client.kinds() if kind.free > 0}
+
+    def _offer(self, offer_id: str, machine: Kind, hardware: HardwareSpec) -> Offer:
+        known = machine.model_dump(include={"spot", "gpu", "gpu_gb", "disk_gib", "machine"})
+        return Offer(NAME, offer_id, machine.usd, gpu_count=1, **known)
+
+    def _rent(self, name: str, machine: Kind, hardware: HardwareSpec, most_usd: float) -> Machine:
+        return self._client.rent(name, machine.id)
+
+    @staticmethod
+    def _pod_of(rented: Machine) -> Pod:
+        status = STATUSES.get(rented.state or "", PodStatus.UNKNOWN)
+        return Pod(rented.id, rented.name or "", status, second(rented.since), believable_usd(rented.usd))
+
+    @staticmethod
+    def _address_of(rented: Machine) -> SshAddress | None:
+        return ssh_address(rented.id, "shepherd", f"{rented.id}.meadow.example", 22)
+
+    @staticmethod
+    def _is_pod_id(text: str) -> bool:
+        return re.fullmatch(POD_ID, text) is not None
+
+    @staticmethod
+    def _is_offer_id(text: str) -> bool:
+        return re.fullmatch(OFFER_ID, text) is not None
+
+
+class MeadowProvider(RentalProvider[MeadowPods]):
+    name = provider = NAME
+    words = AccountWords(TITLE, "MEADOW_ACCOUNT")
+
+    def account(self) -> "MeadowProvider":
+        return self
 
     def funds(self) -> Funds | None:
-        return Funds(NAME, BALANCE_USD, sum(pod.usd_per_hour for pod in self._pods.list()))
+        return Funds(NAME, self._client.wallet().usd, self._pods.burn_usd_per_hour())
 
     def bills(self) -> Sequence[Bill]:
         return ()
 
+    @property
+    def _base_url(self) -> str:
+        return url_from(self._context.environment, URL, "https://meadow.example", TITLE, without="/v1")
 
-ROW = ProviderKind(
-    "tests.cli.new_provider:MeadowProvider",
-    "the meadow",
-    credentials=(KEY,),
-    advice=f"set {KEY}",
-    documentation="https://meadow.example",
-)
+    def _make(self, public_key: str, **plane: Unpack[Plane]) -> MeadowPods:
+        return MeadowPods(self._client, self._client.start_agent, **plane)
+
+    def _account_names(self) -> Iterable[str]:
+        yield self._client.wallet().id
+
+    @cached_property
+    def _client(self) -> MeadowClient:
+        return MeadowClient(TITLE, self._base_url, key_from(self._context.environment, KEY, TITLE))
+
+
+ROW = ProviderKind(f"{__name__}:MeadowProvider", TITLE, credentials=(KEY,), advice=f"set {KEY}", documentation="https://meadow.example")

@@ -1,8 +1,12 @@
-"""The command, with the new provider's row in the registry."""
+"""The command, and on the provider's machines the agent, with the new provider's row in the registry."""
 
-from prime_train.cli.main import main
+import sys
+
+import prime_agent.main
+import prime_train.cli.main
 from prime_train.core.registry.providers import PROVIDERS
 from tests.cli.new_provider import NAME, ROW
 
-PROVIDERS[NAME] = ROW
-main()
+if __name__ == "__main__":
+    PROVIDERS[NAME] = ROW
+    (prime_agent if "--ticket" in sys.argv else prime_train.cli).main.main()

@@ -34,8 +34,8 @@ class Started:
 
 @dataclass
 class Plan:
-    """How long things take: `boot_s` until a pod has a node, `end_s` until a pod that is deleted has ended. `makes_pods`: whether the
-    Job controller may make pods, which a quota can forbid."""
+    """How long things take: `boot_s` until a pod that is made from now on has a node, `end_s` until a pod that is deleted has ended.
+    `makes_pods`: whether the Job controller may make pods, which a quota can forbid."""
 
     boot_s: float = 0.0
     end_s: float = 0.0
@@ -240,11 +240,12 @@ class FakeKubernetes(DescribedFake):
             "spec": json.loads(json.dumps(template["spec"])),
             "status": {"phase": "Pending", "conditions": []},
             "_made_s": self.now_s(),
+            "_boot_s": self.plan.boot_s,
         }
 
     def _settle_pod(self, pod: Json, now_s: float) -> None:
         if "nodeName" not in pod["spec"]:
-            if now_s < pod["_made_s"] + self.plan.boot_s:
+            if now_s < pod["_made_s"] + pod["_boot_s"]:
                 return
             self._schedule(pod, now_s)
         if "nodeName" not in pod["spec"]:
@@ -288,7 +289,8 @@ class FakeKubernetes(DescribedFake):
     def _delete_pod(self, pod: Json) -> None:
         if "deletionTimestamp" not in pod["metadata"]:
             pod["metadata"]["deletionTimestamp"] = iso(self.now_s())
-            pod["_ending_s"] = self.now_s() + self.plan.end_s
+            # One that has no node yet has nothing to end.
+            pod["_ending_s"] = self.now_s() + (self.plan.end_s if "nodeName" in pod["spec"] else 0.0)
         if pod["status"]["phase"] in ENDED or (self.now_s() >= pod["_ending_s"] and pod["status"]["phase"] != "Unknown"):
             if pod["status"]["phase"] not in ENDED:
                 self._end(pod, 143, "Error")

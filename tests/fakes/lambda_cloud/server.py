@@ -115,6 +115,12 @@ class FakeLambdaCloud(DescribedFake):
             instance = self._instances[instance_id]
             instance.end, instance.deleted = seen_as, seen_as is None
 
+    def revive(self, instance_id: str) -> None:
+        """Let the instance be there again, as if it had never ended."""
+        with self.lock:
+            instance = self._instances[instance_id]
+            instance.end, instance.deleted = None, False
+
     # -------------------------------------------------------------------------------------------------------------- handling requests
 
     def handled(self, route: Route, request: Request) -> object:

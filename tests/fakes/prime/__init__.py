@@ -10,7 +10,7 @@ killed: each has a first process that ends everything (machine.py).
 from tests.fakes.prime.accounts import ALL, API_KEY, ApiKey, Team
 from tests.fakes.prime.machine import POD_VARIABLE
 from tests.fakes.prime.machines import needs_sshd, sshd_program
-from tests.fakes.prime.pods import NEVER_S, End, Plan, SshForm
+from tests.fakes.prime.pods import NEVER_S, End, Plan, Pod, SshForm
 from tests.fakes.prime.refusals import (
     BAD_GATEWAY,
     NO_FUNDS,
@@ -51,6 +51,7 @@ __all__ = [
     "GpuRow",
     "InvalidForm",
     "Plan",
+    "Pod",
     "Prices",
     "Spec",
     "SshForm",

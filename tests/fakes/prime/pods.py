@@ -66,7 +66,8 @@ class Plan:
 
 @dataclass
 class Pod:
-    """A pod. `machine` exists from when the pod is active until it ends; nothing that was reported is taken back before `ended_s`."""
+    """A pod. `machine` exists from when the pod is active until it ends; nothing that was reported is taken back before `ended_s`.
+    `hidden`: it is alive, but the list lacks it."""
 
     pod_id: str
     order: CreatePod
@@ -82,6 +83,7 @@ class Pod:
     ended_s: float = NEVER_S
     end: End | None = None
     ended_why: str = ""
+    hidden: bool = False
     address: str = f"root@{HOST} -p {DEAD_PORT}"
 
     @property
@@ -91,6 +93,14 @@ class Pod:
     @property
     def name(self) -> str | None:
         return self.order.pod.name
+
+    @property
+    def costs(self) -> bool:
+        """Return whether the pod is paid for, or stays on the list until it is deleted."""
+        return self.end in (None, End.ERROR)
+
+    def runs(self, now_s: float) -> bool:
+        return self.is_active(now_s) and now_s >= self.installed_s
 
     @property
     def active_s(self) -> float:

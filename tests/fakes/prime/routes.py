@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tests.fakes.clock import iso_ms
 from tests.fakes.http import Json, Request, Route
 from tests.fakes.prime.bodies import ChangeKey, CreateDisk, CreateKey, CreatePod, RenameDisk
-from tests.fakes.prime.queries import DiskPage, GpuPage, HistorySlice, LogQuery, PodSlice, Slice, StatusQuery, WalletSlice, read
+from tests.fakes.prime.queries import DiskPage, GpuPage, HistorySlice, LogQuery, PodSlice, Query, Slice, StatusQuery, WalletSlice, read
 from tests.fakes.prime.rows import summary
 from tests.fakes.prime.world import World
 
@@ -182,9 +182,11 @@ def teams(world: World, request: Request) -> Json:
 
 @dataclass(frozen=True)
 class PrimeRoute(Route):
-    """A route. `permission`: the permission that the key needs. Its handler gets the world and the request."""
+    """A route. `permission`: the permission that the key needs; `query`: what its query may have. Its handler gets the world and the
+    request."""
 
     permission: str
+    query: type[Query] = Query
 
     @property
     def deed(self) -> str:
@@ -192,31 +194,31 @@ class PrimeRoute(Route):
 
 
 ROUTES = (
-    PrimeRoute("GET", "/availability/gpus", gpus, "availability"),
-    PrimeRoute("GET", "/availability/multi-node", multi_node, "availability"),
-    PrimeRoute("GET", "/availability/disks", disk_offers, "availability"),
+    PrimeRoute("GET", "/availability/gpus", gpus, "availability", GpuPage),
+    PrimeRoute("GET", "/availability/multi-node", multi_node, "availability", GpuPage),
+    PrimeRoute("GET", "/availability/disks", disk_offers, "availability", DiskPage),
     PrimeRoute("GET", "/availability/gpu-summary", gpu_summary, "availability"),
     PrimeRoute("GET", "/availability/multi-node-summary", multi_node_summary, "availability"),
-    PrimeRoute("GET", "/pods/", list_pods, "instances"),
+    PrimeRoute("GET", "/pods/", list_pods, "instances", PodSlice),
     PrimeRoute("POST", "/pods/", create_pod, "instances"),
-    PrimeRoute("GET", "/pods/status", pod_statuses, "instances"),
-    PrimeRoute("GET", "/pods/history", pod_history, "instances"),
-    PrimeRoute("GET", "/pods/{pod_id}/log", pod_log, "instances"),
+    PrimeRoute("GET", "/pods/status", pod_statuses, "instances", StatusQuery),
+    PrimeRoute("GET", "/pods/history", pod_history, "instances", HistorySlice),
+    PrimeRoute("GET", "/pods/{pod_id}/log", pod_log, "instances", LogQuery),
     PrimeRoute("GET", "/pods/{pod_id}", get_pod, "instances"),
     PrimeRoute("DELETE", "/pods/{pod_id}", delete_pod, "instances"),
-    PrimeRoute("GET", "/ssh_keys/", list_keys, "ssh_keys"),
+    PrimeRoute("GET", "/ssh_keys/", list_keys, "ssh_keys", Slice),
     PrimeRoute("POST", "/ssh_keys/", create_key, "ssh_keys"),
     PrimeRoute("PATCH", "/ssh_keys/{key_id}", change_key, "ssh_keys"),
     PrimeRoute("DELETE", "/ssh_keys/{key_id}", delete_key, "ssh_keys"),
-    PrimeRoute("GET", "/disks/", list_disks, "disks"),
+    PrimeRoute("GET", "/disks/", list_disks, "disks", Slice),
     PrimeRoute("POST", "/disks/", create_disk, "disks"),
     PrimeRoute("GET", "/disks/{disk_id}", get_disk, "disks"),
     PrimeRoute("PATCH", "/disks/{disk_id}", rename_disk, "disks"),
     PrimeRoute("DELETE", "/disks/{disk_id}", delete_disk, "disks"),
-    PrimeRoute("GET", "/billing/wallet", wallet, "billing"),
+    PrimeRoute("GET", "/billing/wallet", wallet, "billing", WalletSlice),
     PrimeRoute("GET", "/user/whoami", whoami, "user"),
     PrimeRoute("GET", "/teams/{team_id}/members", team_members, "user"),
-    PrimeRoute("GET", "/user/teams", teams, "user"),
+    PrimeRoute("GET", "/user/teams", teams, "user", Slice),
 )
 
 

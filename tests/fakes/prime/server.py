@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tests.fakes.clock import Clock
 from tests.fakes.http import Fault, HttpFake, Request, Response, json_response
 from tests.fakes.prime.accounts import API_KEY, Team, Wallet
+from tests.fakes.prime.bodies import CreatePod
 from tests.fakes.prime.pods import End, Plan, Pod
 from tests.fakes.prime.refusals import Refused, detail, invalid
 from tests.fakes.prime.routes import ROUTES, canonical
@@ -28,12 +29,15 @@ class FakePrime(HttpFake):
     active pods are processes that answer SSH, which needs sshd (`needs_sshd`)."""
 
     prefix = "/api/v1"
+    is_checked = True
+    """Whether `violations` are recorded; a test that damages what a client repeats sets it to False."""
     routes = ROUTES
 
     def __init__(self, home: Path, *, running: bool = False, machines: bool = True) -> None:
         super().__init__()
         self._clock = Clock(running=running)
         self._world = World(home, self._clock, with_machines=machines)
+        self._violations: list[str] = []
         self._stopping = threading.Event()
         self._ticker = threading.Thread(target=self._tick, name="prime-clock", daemon=True) if running else None
 
@@ -66,6 +70,12 @@ class FakePrime(HttpFake):
         with self.lock:
             self._world.settle()
             return self._world
+
+    @property
+    def violations(self) -> list[str]:
+        """Return the requests that Prime's description does not allow: an unknown or redirected path, or an invalid body or query."""
+        with self.lock:
+            return list(self._violations)
 
     @property
     def rows(self) -> list[GpuRow]:
@@ -128,6 +138,9 @@ class FakePrime(HttpFake):
         machine = self.pod(pod_id).machine
         return None if machine is None else machine.disk
 
+    def now_s(self) -> float:
+        return self._clock.now_s()
+
     # ------------------------------------------------------------------------------------------------------------ what happens
 
     def advance(self, seconds: float) -> None:
@@ -139,6 +152,16 @@ class FakePrime(HttpFake):
         """Preempt the pod; when this returns its processes are dead and its folder is deleted."""
         with self.lock:
             self._world.end_pod(self.pod(pod_id), seen_as, "preempted")
+
+    def order_again(self, request: Request) -> None:
+        """Carry the order of a request out once more."""
+        with self.lock:
+            self._world.create_pod(CreatePod.model_validate_json(request.body))
+
+    def revive(self, pod_id: str) -> None:
+        """Let the pod be there again, as if it had never ended."""
+        with self.lock:
+            self._world.revive(self.pod(pod_id))
 
     def cut_ssh(self, *, after_bytes: int, times: int = 1, then: Callable[[int], object] = lambda port: None) -> None:
         """Reset the next `times` connections, to whatever pod, after this many bytes, in both directions together. Before that `then` is
@@ -166,22 +189,32 @@ class FakePrime(HttpFake):
             raise Refused(terms.bad_key_status, "Could not validate credentials")
         if not key.may(route.permission, route.deed):
             raise Refused(terms.no_scope_status, f"API key lacks the permission {route.permission}:{route.deed}")
+        unknown = request.query_lists.keys() - route.query.model_fields.keys()
+        if unknown:
+            self._violate(request, f"the query has {sorted(unknown)}")
         try:
             return route.handler(self._world, request)
         except ValidationError as error:
+            self._violate(request, str(error))
             return json_response(invalid(error, terms.invalid_form), 422)
 
     def no_route(self, request: Request) -> Response:
+        self._violate(request, "there is no such method")
         return detail(405, "Method Not Allowed")
+
+    def _violate(self, request: Request, why: str) -> None:
+        if self.is_checked:
+            self._violations.append(f"{request.method} {request.path}: {why}")
 
     def _redirect(self, request: Request) -> Response | None:
         """Return a redirect to the canonical path, or a refusal if there is none; None if the path is right."""
         at = urlsplit(request.target)
         path = canonical(request.path) if at.path.startswith(self.prefix) else None
-        if path is None:
-            return detail(404, "Not Found")
         if path == request.path:
             return None
+        self._violate(request, "there is no such path")
+        if path is None:
+            return detail(404, "Not Found")
         location = f"http://{request.headers.get('host', '')}{self.prefix}{path}" + (f"?{at.query}" if at.query else "")
         return Response(307, headers={"Location": location})
 

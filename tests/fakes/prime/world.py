@@ -13,7 +13,7 @@ from tests.fakes.prime.accounts import API_KEY, ApiKey, SshKeys, Team, Wallet
 from tests.fakes.prime.bodies import CreateDisk, CreatePod
 from tests.fakes.prime.disks import Disk, row_for
 from tests.fakes.prime.machines import Machine
-from tests.fakes.prime.pods import HOST, End, Plan, Pod
+from tests.fakes.prime.pods import HOST, NEVER_S, End, Plan, Pod
 from tests.fakes.prime.refusals import Refused
 from tests.fakes.prime.rows import EXAMPLES, DiskRow, GpuRow
 from tests.fakes.prime.ssh_wire import Cuts
@@ -86,7 +86,7 @@ class World:
 
     def listed(self) -> Sequence[Pod]:
         at_s = self.listed_s()
-        return [pod for pod in self.pods.values() if at_s >= pod.created_s and pod.is_listed(at_s)]
+        return [pod for pod in self.pods.values() if at_s >= pod.created_s and pod.is_listed(at_s) and not pod.hidden]
 
     def ended(self) -> Sequence[Pod]:
         return [pod for pod in self.pods.values() if pod.end is not None and pod.end.is_over]
@@ -107,6 +107,10 @@ class World:
         for disk in self.disks.values():
             if pod.pod_id in disk.pods:
                 disk.pods.remove(pod.pod_id)
+
+    def revive(self, pod: Pod) -> None:
+        """Let a pod that has ended live again, as if it had only been out of sight."""
+        pod.ended_s, pod.end, pod.ended_why = NEVER_S, None, ""
 
     def disk(self, disk_id: str) -> Disk:
         if disk_id not in self.disks:

@@ -114,6 +114,12 @@ class FakeRunPod(DescribedFake):
             pod.end, pod.deleted = seen_as, seen_as is None
             self._switch_off(pod)
 
+    def revive(self, pod_id: str) -> None:
+        """Let the pod be there again, as if it had never ended."""
+        with self.lock:
+            pod = self._pods[pod_id]
+            pod.end, pod.deleted = None, False
+
     def _switch_off(self, pod: Pod) -> None:
         if pod.machine is not None:
             pod.machine.destroy()

@@ -151,6 +151,12 @@ class FakeVast(DescribedFake):
             instance = self.instance(instance_id)
             instance.is_paused = instance.is_paused and instance.deleted
 
+    def revive(self, instance_id: str | int) -> None:
+        """Let the instance be there again, as if it had never ended."""
+        with self.lock:
+            instance = self.instance(instance_id)
+            instance.end, instance.deleted, instance.is_paused = None, False, False
+
     # -------------------------------------------------------------------------------------------------------------- handling requests
 
     def handle(self, request: Request) -> Response | None:

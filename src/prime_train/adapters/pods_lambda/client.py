@@ -11,13 +11,12 @@ from prime_train.adapters.pods_lambda.models import Launched, Rented, SshKey, is
 from prime_train.adapters.pods_lambda.pace import LAUNCH_S, REQUEST_S, Pace
 from prime_train.adapters.pods_lambda.settings import API, TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import parsed
+from prime_train.adapters.rental_api.parsing import items_in, parsed
 from prime_train.adapters.rental_api.rate_limit import TOO_MANY
 from prime_train.ports import PermanentError, TemporaryError
 
 LAUNCH = "/instance-operations/launch"
 TERMINATE = "/instance-operations/terminate"
-ITEMS_MAX = 10_000
 
 
 class LambdaClient(RentalClient[Rented]):
@@ -50,24 +49,18 @@ class LambdaClient(RentalClient[Rented]):
 
     def pods(self) -> list[Rented]:
         answer = self.get("/instances")  # without pages
-        return [parsed(Rented, item, answer.what) for item in _items(answer)]
+        return [parsed(Rented, item, answer.what) for item in items_in(answer, "data")]
 
     def pod(self, pod_id: str) -> Rented | None:
-        """Return the instance, or None if Lambda Cloud does not know the id. Raises TemporaryError if the answer is about another one."""
         answer = self._ask("GET", f"/instances/{pod_id}")
-        if not self._is_known(answer):
-            return None
-        rented = parsed(Rented, _data(answer), answer.what)
-        if rented.id != pod_id:
-            raise TemporaryError(f"{answer.what}: the answer is about another instance")
-        return rented
+        return parsed(Rented, _data(answer), answer.what) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("POST", TERMINATE, body={"instance_ids": [pod_id]}))
 
     def ssh_keys(self) -> list[SshKey]:
         answer = self.get("/ssh-keys")
-        return [parsed(SshKey, item, answer.what) for item in _items(answer)]
+        return [parsed(SshKey, item, answer.what) for item in items_in(answer, "data")]
 
     def add_ssh_key(self, name: str, public_key: str) -> SshKey:
         answer = self._succeeded(self._ask("POST", "/ssh-keys", body={"name": name, "public_key": public_key}))
@@ -94,13 +87,6 @@ class LambdaClient(RentalClient[Rented]):
 def _data(answer: Answer) -> object:
     content = answer.content()
     return content.get("data") if isinstance(content, dict) else None
-
-
-def _items(answer: Answer) -> list[object]:
-    items = _data(answer)
-    if not isinstance(items, list) or len(items) > ITEMS_MAX:
-        raise _unreadable(answer, "list")
-    return items
 
 
 def _unreadable(answer: Answer, what: str) -> TemporaryError:

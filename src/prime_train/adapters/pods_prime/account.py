@@ -12,6 +12,7 @@ from prime_train.adapters.pods_prime.models import Wallet
 from prime_train.adapters.pods_prime.offers import PROVIDER
 from prime_train.adapters.rental_api.parsing import second
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.funds import Bill, Funds
 from prime_train.ports import ExternalError, TemporaryError
 
@@ -57,7 +58,7 @@ class PrimeAccount:
         except ExternalError as error:
             return error
         usd = wallet.currency.upper() == "USD"
-        return wallet if usd else TemporaryError(f"the wallet is in {wallet.currency[:8]}, but only USD is supported")
+        return wallet if usd else TemporaryError(f"the wallet is in {short(wallet.currency[:8])}, but only USD is supported")
 
     def bills(self) -> Sequence[Bill]:
         now_s = self._clock()

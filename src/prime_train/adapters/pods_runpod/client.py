@@ -13,13 +13,12 @@ from prime_train.adapters.pods_runpod import errors, spot
 from prime_train.adapters.pods_runpod.models import POD_ID, Myself, Rented
 from prime_train.adapters.pods_runpod.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import parsed
+from prime_train.adapters.rental_api.parsing import items_in, parsed
 from prime_train.adapters.rental_api.reasons import answered, short
 from prime_train.ports import PermanentError, TemporaryError
 
 API = "/v2"
 GRAPHQL = "/graphql"
-PODS_MAX = 10_000
 ENDED_STATUS = frozenset({404, 410})
 CUDA_MIN = "12.8"
 """The CUDA version that a machine's driver must support: that of the image, which an older driver does not start."""
@@ -45,7 +44,7 @@ class RunPodClient(RentalClient[Rented]):
     def gpus(self, cloud: str, count: int) -> list[object]:
         """Return the rows of the catalogue, with what is free in that cloud for pods with this many GPUs."""
         asked: Parameters = {"include": "AVAILABILITY", "product": "POD", "count": count, "cloud": cloud, "minCudaVersion": CUDA_MIN}
-        return _list(self.get(f"{API}/catalog/gpus", asked), "gpus")
+        return items_in(self.get(f"{API}/catalog/gpus", asked), "gpus")
 
     def create(self, body: dict[str, object]) -> Rented:
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity, NoFunds and PermanentError guarantee that
@@ -70,20 +69,11 @@ class RunPodClient(RentalClient[Rented]):
 
     def pods(self) -> list[Rented]:
         answer = self.get(f"{API}/pods")  # without pages
-        items = _list(answer, "pods")
-        if len(items) > PODS_MAX:
-            raise TemporaryError(f"{answer.what}: the answer has more than {PODS_MAX} pods")
-        return [parsed(Rented, item, answer.what) for item in items]
+        return [parsed(Rented, item, answer.what) for item in items_in(answer, "pods")]
 
     def pod(self, pod_id: str) -> Rented | None:
-        """Return the pod, or None if RunPod does not know the id. Raises TemporaryError if the answer is about another pod."""
         answer = self._ask("GET", f"{API}/pods/{pod_id}")
-        if not self._is_known(answer):
-            return None
-        rented = parsed(Rented, answer.content(), answer.what)
-        if rented.id != pod_id:
-            raise TemporaryError(f"{answer.what}: the answer is about another pod")
-        return rented
+        return parsed(Rented, answer.content(), answer.what) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("DELETE", f"{API}/pods/{pod_id}"))
@@ -130,11 +120,3 @@ def spent_s(header: str) -> float:
         if int(figures.get("r", "1")) == 0:
             found = max(found, int(figures.get("t", "0")))
     return float(found)
-
-
-def _list(answer: Answer, name: str) -> list[object]:
-    content = answer.content()
-    items = content.get(name) if isinstance(content, dict) else None
-    if not isinstance(items, list):
-        raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no list of {name}")
-    return items

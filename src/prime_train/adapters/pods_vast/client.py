@@ -15,7 +15,7 @@ from prime_train.adapters.pods_vast.models import Charge, Counts, Created, Rente
 from prime_train.adapters.pods_vast.pace import Kind, Pace
 from prime_train.adapters.pods_vast.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import parsed
+from prime_train.adapters.rental_api.parsing import items_in, parsed
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -42,7 +42,7 @@ class VastClient(RentalClient[Rented]):
     def search(self, query: dict[str, object]) -> list[object]:
         """Return the rows of offers that the query finds. Raises QuotaUsedUp if the account may search no more today."""
         answer = self._succeeded(self._ask("POST", SEARCH, body=query))
-        return _items(answer, "offers")
+        return items_in(answer, "offers")
 
     def create(self, ask_id: int, body: dict[str, object]) -> str:
         """Rent a machine and return the id of its instance, without retries, because the route has no idempotency key. NoCapacity, NoFunds
@@ -65,7 +65,7 @@ class VastClient(RentalClient[Rented]):
         return found
 
     def pod(self, pod_id: str) -> Rented | None:
-        """Return the instance, or None if Vast.ai does not know the id. Raises TemporaryError if the answer is about another one.
+        """Return the instance, or None if Vast.ai does not know the id.
 
         Where there is no instance, Vast.ai answers null. That is too little to give up a machine for, so the list has to lack it as well.
         """
@@ -77,12 +77,9 @@ class VastClient(RentalClient[Rented]):
                 listed = self._listed({"id": {"eq": int(pod_id)}})
                 return next((rented for rented in listed if rented.pod_id == pod_id), None)
             case {"instances": content}:
-                rented = parsed(Rented, content, answer.what)
+                return parsed(Rented, content, answer.what)
             case _:
                 raise _unreadable(answer, "instance")
-        if rented.pod_id != pod_id:
-            raise TemporaryError(f"{answer.what}: the answer is about another instance")
-        return rented
 
     def delete(self, pod_id: str) -> bool:
         answer = self._ask("DELETE", f"{INSTANCES}{pod_id}/")
@@ -114,7 +111,7 @@ class VastClient(RentalClient[Rented]):
         filters = {"day": {"gte": first_s, "lte": last_s}, "type": {"in": ["instance"]}}
         parameters: Parameters = {"select_filters": json.dumps(filters), "limit": CHARGES_ROWS}
         pages = self._pages(CHARGES, parameters)
-        return [parsed(Charge, item, answer.what) for answer in pages for item in _items(answer, "results")]
+        return [parsed(Charge, item, answer.what) for answer in pages for item in items_in(answer, "results")]
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
@@ -124,7 +121,7 @@ class VastClient(RentalClient[Rented]):
         found: dict[str, Rented] = {}
         total = 0
         for answer in self._pages(LIST, parameters):
-            items, counts = _items(answer, "instances"), parsed(Counts, answer.content(), answer.what)
+            items, counts = items_in(answer, "instances"), parsed(Counts, answer.content(), answer.what)
             if len(items) != counts.instances_found:
                 raise _incomplete(len(items), counts.instances_found)
             for item in items:
@@ -172,14 +169,6 @@ def _kind(method: str, path: str) -> Kind:
     if path.endswith("/ssh/"):
         return Kind.SSH_KEY
     return {"PUT": Kind.CREATE, "DELETE": Kind.DESTROY}.get(method, Kind.GET)
-
-
-def _items(answer: Answer, name: str) -> list[object]:
-    content = answer.content()
-    items = content.get(name) if isinstance(content, dict) else None
-    if not isinstance(items, list):
-        raise _unreadable(answer, f"list of {name}")
-    return items
 
 
 def _next_token(answer: Answer) -> str:

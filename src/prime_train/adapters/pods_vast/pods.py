@@ -98,7 +98,7 @@ class VastPods(RentalPods[Machine, Rented]):
     def _created(self, instance_id: str, name: str) -> Rented:
         """Return the instance of a create call. Raises TemporaryError unless it is known to be ours; if it is, the list has it."""
         try:
-            rented = self._client.pod(instance_id)
+            rented = self._asked(instance_id)
         except ExternalError as error:
             raise TemporaryError(f"instance {instance_id} was rented, but cannot be read: {error}") from error
         if rented is None or rented.label != name:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
 from prime_train.ports import PermanentError, Store, TemporaryError
 
@@ -99,7 +100,8 @@ class Owner:
         once, because a key's account does not change."""
         with self._lock:
             if self._known is None:
-                self._known = tuple(self._queried())
+                # What a provider wrote is shown to users and kept in a file.
+                self._known = tuple(short(name) for name in self._queried())
             return self._known
 
 

@@ -11,9 +11,11 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
+from prime_train.adapters.http import Answer
 from prime_train.ports import TemporaryError
 
 COMPLAINT_CHARS_MAX = 200
+ITEMS_MAX = 10_000
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,15 @@ def parsed(kind: type[P], content: object, what: str) -> P:
         return kind.model_validate(content)
     except ValidationError as error:
         raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
+
+
+def items_in(answer: Answer, name: str) -> list[object]:
+    """Return the response's list of this name. Raises TemporaryError if it has none, or one that is too long to be believed."""
+    content = answer.content()
+    items = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(items, list) or len(items) > ITEMS_MAX:
+        raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no list of {name}")
+    return items
 
 
 def readable(kind: type[P], items: Sequence[object], title: str) -> list[P]:

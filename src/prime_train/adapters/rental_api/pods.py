@@ -126,7 +126,7 @@ class RentalPods(ABC, Generic[Machine, Rented]):
 
     def connection(self, pod_id: str) -> SshAddress | None:
         """Return the pod's SSH address, or None if it is gone or has none yet."""
-        rented = self._client.pod(pod_id) if self._is_pod_id(pod_id) else None
+        rented = self._asked(pod_id)
         return self._address_of(rented) if rented is not None else None
 
     def burn_usd_per_hour(self) -> float:
@@ -160,11 +160,6 @@ class RentalPods(ABC, Generic[Machine, Rented]):
 
     @staticmethod
     @abstractmethod
-    def _condition(rented: Rented) -> str:
-        """Return the provider's own words for the pod's status."""
-
-    @staticmethod
-    @abstractmethod
     def _is_pod_id(text: str) -> bool:
         """Return whether `text` can be a pod's id; anything else must not become a part of a URL."""
 
@@ -172,6 +167,10 @@ class RentalPods(ABC, Generic[Machine, Rented]):
     @abstractmethod
     def _is_offer_id(text: str) -> bool:
         """Return whether `text` has the form of an offer's id."""
+
+    def _condition(self, rented: Rented) -> str:
+        """Return the words for the pod's status: the provider's own, if it has any."""
+        return self._pod_of(rented).status.value
 
     def _has_ended(self, rented: Rented) -> bool:
         """Return whether the pod has ended, but is to be terminated nevertheless, because it may still be billed."""
@@ -198,9 +197,17 @@ class RentalPods(ABC, Generic[Machine, Rented]):
     def _found(self, pod_id: str) -> Rented | None:
         """Return the pod, or None if the provider does not know its id. Before None is returned, the key's account is checked, because
         under another account's key every pod would be unknown."""
-        rented = self._client.pod(pod_id) if self._is_pod_id(pod_id) else None
+        rented = self._asked(pod_id)
         if rented is None:
             self._owner()
+        return rented
+
+    def _asked(self, pod_id: str) -> Rented | None:
+        """Return what the provider answers about the pod; None if it does not know the id. Raises TemporaryError if the answer is about
+        another pod."""
+        rented = self._client.pod(pod_id) if self._is_pod_id(pod_id) else None
+        if rented is not None and self._pod_of(rented).pod_id != pod_id:
+            raise TemporaryError(f"the answer about pod {pod_id} is about another one")
         return rented
 
     def _ended(self, pod: Pod) -> Pod:
