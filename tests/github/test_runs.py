@@ -14,6 +14,7 @@ from prime_train.core.run import Change, RunState
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.http import ALWAYS
+from tests.fakes.kubernetes import TOKEN, FakeKubernetes
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
 from tests.github.act import Ran, Step, needs_act
 from tests.github.workplace import REPO, Workplace
@@ -29,6 +30,26 @@ trainer:
 checkpoints: {folder: out, sentinel: COMPLETE, every_steps: 5}
 hardware: {open_files_min: 256, disk_gib: 1, usd_per_hour_max: 2}
 budget: {usd: 5, hours: 2}
+"""
+
+SETTINGS = """\
+usd_per_hour: 0.5
+kubeconfig:
+  current-context: here
+  contexts: [{{name: here, context: {{cluster: it, user: me, namespace: training}}}}]
+  clusters: [{{name: it, cluster: {{server: "{url}"}}}}]
+  users:
+  - name: me
+    user:
+      token: {token}
+"""
+MACHINES = """\
+machines:
+  - name: box
+    address: 192.0.2.7
+    disk_gib: 100
+    usd_per_hour: 1.5
+    host_keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDh3cgZ0Hx8n0kM5oTFNEBd9sS0Kk4wbq3o2p2kZqjJ6]
 """
 
 
@@ -95,6 +116,20 @@ def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Work
     assert refused.outputs["did"] == "nothing"
     stopped = did(commanded(here, "ann", "/prime-train stop"), "stop", "stop")
     assert (stopped.outputs["run"], stopped.outputs["did"]) == (run_id, "stop")
+
+
+@pytest.mark.exhaustive
+def test_a_job_looks_at_a_cluster_and_at_machines_of_ones_own_and_shows_no_credential(here: Workplace) -> None:
+    with FakeKubernetes(running=True) as cluster:
+        here.secrets |= {"PRIME_TRAIN_KUBERNETES": SETTINGS.format(url=cluster.url, token=TOKEN), "PRIME_TRAIN_SSH_HOSTS": MACHINES}
+        for provider, expected in (("kubernetes", "kubernetes"), ("ssh", "box")):
+            here.push({f"configs/{provider}.yaml": SMALL.replace("hardware: {", f"hardware: {{provider: {provider}, ")})
+            inputs = {"config": f"configs/{provider}.yaml", "dry-run": "true", "again": "false"}
+            ran = here.run("launch.yml", "workflow_dispatch", {"inputs": inputs})
+            step = did(ran, f"launch configs/{provider}.yaml", "launch")
+            assert expected in step.text + step.summary
+            assert TOKEN not in ran.reported
+        assert cluster.violations == []
 
 
 HOUR_S = 3600
