@@ -6,15 +6,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
+from prime_train.adapters.ssh import derived_public_key
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.core.run import Change, RunState
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.http import ALWAYS
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes
+from tests.fakes.prime import needs_sshd
+from tests.fakes.prime.machines import Machine
+from tests.fakes.prime.ssh_wire import Cuts
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
 from tests.github.act import Ran, Step, needs_act
 from tests.github.workplace import REPO, Workplace
@@ -46,10 +51,10 @@ kubeconfig:
 MACHINES = """\
 machines:
   - name: box
-    address: 192.0.2.7
+    address: {user}@127.0.0.1:{port}
     disk_gib: 100
     usd_per_hour: 1.5
-    host_keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDh3cgZ0Hx8n0kM5oTFNEBd9sS0Kk4wbq3o2p2kZqjJ6]
+    host_keys: ["{host_key}"]
 """
 
 
@@ -118,18 +123,38 @@ def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Work
     assert (stopped.outputs["run"], stopped.outputs["did"]) == (run_id, "stop")
 
 
+def shown(here: Workplace, provider: str) -> tuple[str, str]:
+    """Return what a dry run at this provider shows, and everything that others could read of its job."""
+    here.push({f"configs/{provider}.yaml": SMALL.replace("hardware: {", f"hardware: {{provider: {provider}, ")})
+    inputs = {"config": f"configs/{provider}.yaml", "dry-run": "true", "again": "false"}
+    ran = here.run("launch.yml", "workflow_dispatch", {"inputs": inputs})
+    step = did(ran, f"launch configs/{provider}.yaml", "launch")
+    return step.text + step.summary, ran.reported
+
+
 @pytest.mark.exhaustive
-def test_a_job_looks_at_a_cluster_and_at_machines_of_ones_own_and_shows_no_credential(here: Workplace) -> None:
+def test_a_job_looks_into_a_cluster_and_shows_no_credential(here: Workplace) -> None:
     with FakeKubernetes(running=True) as cluster:
-        here.secrets |= {"PRIME_TRAIN_KUBERNETES": SETTINGS.format(url=cluster.url, token=TOKEN), "PRIME_TRAIN_SSH_HOSTS": MACHINES}
-        for provider, expected in (("kubernetes", "kubernetes"), ("ssh", "box")):
-            here.push({f"configs/{provider}.yaml": SMALL.replace("hardware: {", f"hardware: {{provider: {provider}, ")})
-            inputs = {"config": f"configs/{provider}.yaml", "dry-run": "true", "again": "false"}
-            ran = here.run("launch.yml", "workflow_dispatch", {"inputs": inputs})
-            step = did(ran, f"launch configs/{provider}.yaml", "launch")
-            assert expected in step.text + step.summary
-            assert TOKEN not in ran.reported
+        here.secrets["PRIME_TRAIN_KUBERNETES"] = SETTINGS.format(url=cluster.url, token=TOKEN)
+        found, reported = shown(here, "kubernetes")
+        assert "kubernetes" in found
+        assert TOKEN not in reported
         assert cluster.violations == []
+
+
+@needs_sshd
+@pytest.mark.exhaustive
+def test_a_job_logs_in_to_machines_of_ones_own_with_the_control_planes_key(here: Workplace, tmp_path: Path) -> None:
+    key = derived_public_key(bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
+    machine = Machine(tmp_path / "machine", f"box-{token_hex(8)}", key, Cuts())
+    try:
+        host_key = machine.host_key().strip()
+        here.secrets["PRIME_TRAIN_SSH_HOSTS"] = MACHINES.format(user=machine.user, port=machine.port, host_key=host_key)
+        found, reported = shown(here, "ssh")
+        assert "box" in found
+        assert f"address: {machine.user}@127.0.0.1:{machine.port}" not in reported
+    finally:
+        machine.destroy()
 
 
 HOUR_S = 3600
