@@ -21,6 +21,8 @@ WORKFLOW = ROOT / ".github" / "workflows" / "deploy.yml"
 ISSUER = "token.actions.githubusercontent.com"
 ACCOUNT, OWNER, REPOSITORY = "123456789012", ("acme", "1001"), ("models", "2002")
 TODAY = f"repo:{OWNER[0]}/{REPOSITORY[0]}"
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDh3cgZ0Hx8n0kM5oTFNEBd9sS0Kk4wbq3o2p2kZqjJ6"
+MACHINES = f"machines:\n  - {{name: box, address: 8.8.8.8, disk_gib: 1, host_keys: [{HOST_KEY}]}}\n"
 RENEWED = f"repo:{OWNER[0]}@{OWNER[1]}/{REPOSITORY[0]}@{REPOSITORY[1]}"
 
 
@@ -102,11 +104,12 @@ def cloud(tmp_path: Path) -> Iterator[Aws]:
 
 def deployed(act: Act, cloud: Aws, repository: Path, installed: Path, inputs: Mapping[str, str]) -> Step:
     variables = {"PRIME_TRAIN_DEPLOY_ROLE": f"arn:aws:iam::{ACCOUNT}:role/deploys", "AWS_REGION": cloud.env["AWS_REGION"]}
-    secrets = {"PRIME_API_KEY": "pk-secret-value"}
+    secrets = {"PRIME_API_KEY": "pk-secret-value", "PRIME_TRAIN_SSH_HOSTS": MACHINES}
     env = {**cloud.env, scratch.WARM: str(installed)}
     ran = act.run(repository, WORKFLOW.name, "workflow_dispatch", {"inputs": dict(inputs)}, variables=variables, secrets=secrets, env=env)
     assert ran.jobs == {"deploy": "success"}, ran.reported
     assert "pk-secret-value" not in ran.reported
+    assert "8.8.8.8" not in ran.reported
     (step,) = (step for step in ran.steps if "$" not in step.place and step.text.startswith("account "))
     return step
 
@@ -122,7 +125,7 @@ def test_it_deploys_and_shows_the_address_and_the_second_time_that_nothing_chang
     (stack,) = cloud.client("cloudformation").describe_stacks(StackName="training")["Stacks"]
     url = next(one["OutputValue"] for one in stack["Outputs"] if one["OutputKey"] == "Url")
     assert f"PRIME_TRAIN_STORE={url.rstrip('/')}\n" in first.summary
-    assert "the secret has new values of PRIME_API_KEY" in first.summary
+    assert "the secret has new values of PRIME_API_KEY, PRIME_TRAIN_SSH_HOSTS" in first.summary
     again = deployed(act, cloud, repository, installed, {"stack": "training", "dry-run": "true"})
     assert "nothing changes" in again.summary
 

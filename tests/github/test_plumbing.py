@@ -190,6 +190,16 @@ def test_the_schedule_hands_the_key_of_wandb_to_the_step_that_asks_it_and_to_no_
     assert "WANDB_API_KEY" not in str(parsed(ROOT / ".github" / "workflows" / "watch.yml")["jobs"]["watch"]["env"])
 
 
+def test_the_settings_of_a_cluster_and_the_list_of_machines_reach_one_step_alone(runs: Runs) -> None:
+    secrets = {"PRIME_TRAIN_KUBERNETES": "kubeconfig:\n  token: of-the-cluster\n", "PRIME_TRAIN_SSH_HOSTS": '{"machines":[]}'}
+    ran = runs.run("watch.yml", "schedule", {}, variables={"PRIME_TRAIN_URL": "https://plane.example.com"}, secrets=secrets)
+    given = reported(ran, "watch", "watch")
+    assert set(secrets) <= set(given)
+    for path in ("watch.yml", "launch.yml", "stop.yml"):
+        (job,) = (job for job in parsed(ROOT / ".github" / "workflows" / path)["jobs"].values() if "environment" in job)
+        assert not {"PRIME_TRAIN_KUBERNETES", "PRIME_TRAIN_SSH_HOSTS"} & set(job.get("env", {})), path
+
+
 def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:
     given = reported(runs.run("validate.yml", "pull_request", pull("opened")), "validate", "validate")
     assert given["PRIME_TRAIN_INPUT_PATHS"] == ""

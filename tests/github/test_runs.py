@@ -6,14 +6,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
+from prime_train.adapters.ssh import derived_public_key
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.core.run import Change, RunState
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.http import ALWAYS
+from tests.fakes.kubernetes import TOKEN, FakeKubernetes
+from tests.fakes.prime import needs_sshd
+from tests.fakes.prime.machines import Machine
+from tests.fakes.prime.ssh_wire import Cuts
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
 from tests.github.act import Ran, Step, needs_act
 from tests.github.workplace import REPO, Workplace
@@ -29,6 +35,26 @@ trainer:
 checkpoints: {folder: out, sentinel: COMPLETE, every_steps: 5}
 hardware: {open_files_min: 256, disk_gib: 1, usd_per_hour_max: 2}
 budget: {usd: 5, hours: 2}
+"""
+
+SETTINGS = """\
+usd_per_hour: 0.5
+kubeconfig:
+  current-context: here
+  contexts: [{{name: here, context: {{cluster: it, user: me, namespace: training}}}}]
+  clusters: [{{name: it, cluster: {{server: "{url}"}}}}]
+  users:
+  - name: me
+    user:
+      token: {token}
+"""
+MACHINES = """\
+machines:
+  - name: box
+    address: {user}@127.0.0.1:{port}
+    disk_gib: 100
+    usd_per_hour: 1.5
+    host_keys: ["{host_key}"]
 """
 
 
@@ -95,6 +121,40 @@ def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Work
     assert refused.outputs["did"] == "nothing"
     stopped = did(commanded(here, "ann", "/prime-train stop"), "stop", "stop")
     assert (stopped.outputs["run"], stopped.outputs["did"]) == (run_id, "stop")
+
+
+def shown(here: Workplace, provider: str) -> tuple[str, str]:
+    """Return what a dry run at this provider shows, and everything that others could read of its job."""
+    here.push({f"configs/{provider}.yaml": SMALL.replace("hardware: {", f"hardware: {{provider: {provider}, ")})
+    inputs = {"config": f"configs/{provider}.yaml", "dry-run": "true", "again": "false"}
+    ran = here.run("launch.yml", "workflow_dispatch", {"inputs": inputs})
+    step = did(ran, f"launch configs/{provider}.yaml", "launch")
+    return step.text + step.summary, ran.reported
+
+
+@pytest.mark.exhaustive
+def test_a_job_looks_into_a_cluster_and_shows_no_credential(here: Workplace) -> None:
+    with FakeKubernetes(running=True) as cluster:
+        here.secrets["PRIME_TRAIN_KUBERNETES"] = SETTINGS.format(url=cluster.url, token=TOKEN)
+        found, reported = shown(here, "kubernetes")
+        assert "kubernetes" in found
+        assert TOKEN not in reported
+        assert cluster.violations == []
+
+
+@needs_sshd
+@pytest.mark.exhaustive
+def test_a_job_logs_in_to_machines_of_ones_own_with_the_control_planes_key(here: Workplace, tmp_path: Path) -> None:
+    key = derived_public_key(bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
+    machine = Machine(tmp_path / "machine", f"box-{token_hex(8)}", key, Cuts())
+    try:
+        host_key = machine.host_key().strip()
+        here.secrets["PRIME_TRAIN_SSH_HOSTS"] = MACHINES.format(user=machine.user, port=machine.port, host_key=host_key)
+        found, reported = shown(here, "ssh")
+        assert "box" in found
+        assert f"address: {machine.user}@127.0.0.1:{machine.port}" not in reported
+    finally:
+        machine.destroy()
 
 
 HOUR_S = 3600

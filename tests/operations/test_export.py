@@ -352,7 +352,8 @@ def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(limit: st
     assert killed["paid_s"] > killed["useful_s"] > 0
 
     left = {"hours": f"usd: 100000, hours: {(killed['useful_s'] + 6) / 3600}", "usd": f"usd: {(killed['usd'] + 20) / 0.95}"}[limit]
-    short, said = exported(shell, "skypilot", long.replace("usd: 5", left), *price, "--output", "short", PRIME_TRAIN_BUCKET=url)
+    said = exported(shell, "skypilot", long.replace("usd: 5", left), *price, "--output", "short", PRIME_TRAIN_BUCKET=url)[1]
+    short = shell.here / "short"
     assert f"task {task}\n" in said, "with another budget it is the same training"
     third = machines.start(short, "three")
     assert third.wait(HANG_S) == 1, machines.log("three").read_text()

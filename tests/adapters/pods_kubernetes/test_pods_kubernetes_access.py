@@ -15,7 +15,9 @@ import yaml
 
 from prime_train.adapters.pods_kubernetes import KubernetesClient, Settings, read_settings
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
-from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, find_cluster, tls_of
+from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, embedded, find_cluster, tls_of
+from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
+from prime_train.control_plane.wiring.providers import reading_context
 from prime_train.ports import PermanentError, TemporaryError
 from tests.adapters.rental_apis.shared import raised
 from tests.fakes.certificates import Certificate, make_certificate
@@ -268,3 +270,48 @@ def test_certificates_that_are_none_are_refused() -> None:
         with pytest.raises(PermanentError, match="not valid PEM"):
             tls_of(authority, login)
     assert tls_of("", Login("t")) is None
+
+
+# ------------------------------------------------------------------------------------------------------- for another machine
+
+
+def test_settings_for_another_machine_are_one_line_with_everything_that_is_in_files_here(tmp_path: Path) -> None:
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        (tmp_path / name).write_text(name)
+    user = {"client-certificate": "cert.pem", "client-key": "key.pem"}
+    content = kubeconfig(user, {"certificate-authority": "ca.pem"}, namespace="training")
+    content["users"].append({"name": "other", "user": {"token": "of-another-context"}})
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    (tmp_path / "settings.yaml").write_text(
+        f"kubeconfig: {tmp_path / 'config'}\ncpus: 0.5\npools: [{{name: a, node_selector: {{x: y}}}}]\n"
+    )
+    here = {"PRIME_TRAIN_KUBERNETES": str(tmp_path / "settings.yaml")}
+    made = KubernetesProvider(reading_context(here)).portable()
+    (text,) = made.values.values()
+    assert "\n" not in text
+    assert "of-another-context" not in text
+    before, after = read_settings(here), read_settings({"PRIME_TRAIN_KUBERNETES": text})
+    assert after == before.model_copy(update={"kubeconfig": after.kubeconfig})
+    there = find_cluster(after, {})
+    assert (there.url, there.namespace, there.authority, there.login(False)) == (
+        SERVER,
+        "training",
+        "ca.pem",
+        Login("", "cert.pem", "key.pem"),
+    )
+    assert (made.hosts, made.logs_in) == (("10.0.0.1",), False)
+
+
+@pytest.mark.parametrize("user", [{"exec": {**EXEC, "command": "gke-gcloud-auth-plugin"}}, {"tokenFile": "token"}])
+def test_a_credential_that_only_this_machine_has_is_for_no_other_one(user: dict[str, Any]) -> None:
+    text = json.dumps({"kubeconfig": kubeconfig(user)})
+    error = raised(KubernetesProvider(reading_context({"PRIME_TRAIN_KUBERNETES": text})).portable)
+    assert isinstance(error, PermanentError)
+    assert "which is only on this machine; for a control plane elsewhere, give a kubeconfig with the token" in str(error)
+
+
+def test_the_token_of_a_pods_service_account_is_for_no_other_machine(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("one")
+    error = raised(lambda: embedded(Settings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account=tmp_path))
+    assert isinstance(error, PermanentError)
+    assert "is replaced about every hour" in str(error)

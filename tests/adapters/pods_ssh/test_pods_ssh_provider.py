@@ -16,12 +16,13 @@ from prime_train.adapters.pods_ssh import Host, Kind, read_hosts
 from prime_train.adapters.pods_ssh.provider import SshProvider
 from prime_train.adapters.provisioning import AgentPusher, Recipe
 from prime_train.adapters.ssh import login_key
+from prime_train.control_plane.wiring.providers import reading_context
 from prime_train.core.offers import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import PodStatus
 from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import PermanentError, ProviderContext, SshAddress, TemporaryError
+from prime_train.ports import PermanentError, Portable, ProviderContext, SshAddress, TemporaryError
 from tests.adapters.rental_apis.shared import raised
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
@@ -91,6 +92,41 @@ def test_a_list_that_cannot_be_used_says_where_and_why(tmp_path: Path, text: str
 def test_a_list_that_is_not_there_says_which_variable_names_it(tmp_path: Path) -> None:
     for environment in ({}, {"PRIME_TRAIN_SSH_HOSTS": str(tmp_path / "none.yaml")}):
         assert "PRIME_TRAIN_SSH_HOSTS" in str(raised(lambda: read_hosts(environment)))  # noqa: B023
+
+
+def test_a_list_may_be_the_text_itself_and_what_is_wrong_with_it_is_told_without_it(tmp_path: Path) -> None:
+    text = "machines:\n  - {name: a, address: h, disk_gib: 1}\n"
+    assert read_hosts({"PRIME_TRAIN_SSH_HOSTS": text, "HOME": str(tmp_path)}) == read_hosts(listed(tmp_path, text))
+    error = raised(lambda: read_hosts({"PRIME_TRAIN_SSH_HOSTS": "machines:\n  - {name: a, address: hidden-word\n"}))
+    assert isinstance(error, PermanentError)
+    assert "PRIME_TRAIN_SSH_HOSTS, line 2, is not YAML" in str(error)
+    assert "hidden-word" not in str(error)
+
+
+def test_a_list_for_another_machine_is_one_line_with_the_host_keys_that_are_known_here(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "known_hosts").write_text(f"[192.0.2.9]:2222 {KEY}\n192.0.2.8 {KEY}\n")
+    text = """
+machines:
+  - {name: pair, addresses: [192.0.2.8, "me@192.0.2.9:2222"], disk_gib: 100, usd_per_hour: 1.5, gpu: H100_80GB, count: 8}
+  - {name: six, address: "me@[2001:db8::1]:22", disk_gib: 100, host_keys: [KEY]}
+""".replace("KEY", KEY)
+    here = listed(tmp_path, text)
+    found = portable_of(here)
+    elsewhere = dict(found.values)
+    assert "\n" not in elsewhere["PRIME_TRAIN_SSH_HOSTS"]
+    assert read_hosts({**elsewhere, "HOME": "/nowhere"}) == read_hosts(here)
+    assert (found.hosts, found.logs_in) == (("192.0.2.8", "192.0.2.9", "2001:db8::1"), True)
+
+
+def test_a_machine_whose_host_key_is_not_known_here_is_in_no_list_for_another_machine(tmp_path: Path) -> None:
+    error = raised(lambda: portable_of(listed(tmp_path, "machines: [{name: a, address: h, disk_gib: 1}]")))
+    assert isinstance(error, PermanentError)
+    assert "the host key of a is not known here" in str(error)
+
+
+def portable_of(environment: dict[str, str]) -> Portable:
+    return SshProvider(reading_context(environment)).portable()
 
 
 # ------------------------------------------------------------------------------------------------------------- with a real sshd

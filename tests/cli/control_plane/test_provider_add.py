@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.pods_runpod.provider import RunPodProvider
+from prime_train.adapters.pods_ssh import read_hosts
 from prime_train.control_plane.wiring import stored_keys
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import default_providers
@@ -23,6 +24,7 @@ from prime_train.operations.providers import look as looking
 from prime_train.operations.providers.add import checked_value
 from prime_train.operations.providers.github_secrets import InGitHub
 from prime_train.operations.providers.health import health
+from prime_train.operations.providers.portable import is_private
 from prime_train.ports import TemporaryError
 from tests import builders as b
 from tests.cli import new_provider
@@ -35,6 +37,7 @@ from tests.fakes.runpod import API_KEY, FakeRunPod
 
 ROOT = Path(__file__).resolve().parents[3]
 ANY = HardwareSpec(disk_gib=1)
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDh3cgZ0Hx8n0kM5oTFNEBd9sS0Kk4wbq3o2p2kZqjJ6"
 
 
 @pytest.fixture(name="runpod")
@@ -248,3 +251,37 @@ def test_a_repository_without_rules_gets_no_key(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(UsageError, match="neither of the environments"):
         InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})
     assert API_KEY not in told.read_text()
+
+
+def test_github_gets_the_list_of_machines_as_one_line_and_not_as_a_path(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = _github(tmp_path, monkeypatch, ("gpu",))
+    machines = f"machines: [{{name: box, address: 192.0.2.7, disk_gib: 1, host_keys: [{HOST_KEY}]}}]\n"
+    path = shell.write("machines.yaml", machines)
+    done = shell.run("provider", "add", "ssh", "--to", "github", PRIME_TRAIN_SSH_HOSTS=str(path), PATH=os.environ["PATH"])
+    assert done.returncode == 0, done.stderr
+    (secret,) = (line for line in map(json.loads, told.read_text().splitlines()) if line["noun"] == "secret")
+    assert (secret["name"], secret["body"].count("\n")) == ("PRIME_TRAIN_SSH_HOSTS", 0)
+    assert read_hosts({"PRIME_TRAIN_SSH_HOSTS": secret["body"]}) == read_hosts({"PRIME_TRAIN_SSH_HOSTS": machines})
+
+
+def test_a_credential_that_github_would_not_take_is_refused_before_anything_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = _github(tmp_path, monkeypatch, ("gpu", "gpu-watch"))
+    before = told.read_text()
+    with pytest.raises(UsageError, match="RUNPOD_API_KEY has more than 48 KiB, GitHub's limit for a secret; nothing was stored"):
+        InGitHub({}).keep({"RUNPOD_API_KEY": "k" * 49_200})
+    assert told.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        *((host, True) for host in ("10.0.0.1", "100.64.1.1", "127.0.0.1", "fd00::1", "node", "a.internal")),
+        *((host, False) for host in ("8.8.8.8", "2606:4700::1", "cluster.example.org")),
+    ],
+)
+def test_hosts_that_the_internet_does_not_reach_are_known_by_their_address(host: str, expected: bool) -> None:
+    assert is_private(host) is expected

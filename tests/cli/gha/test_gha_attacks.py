@@ -30,6 +30,16 @@ SECRETS = """
     PRIME_TRAIN_GITHUB_TOKEN PRIME_TRAIN_GITHUB_APP_KEY PRIME_API_KEY WANDB_API_KEY HF_TOKEN NEPTUNE_API_TOKEN JUDGE_KEY
     AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN R2_SECRET_ACCESS_KEY B2_APPLICATION_KEY PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY
 """
+KUBECONFIG = """\
+{
+kubeconfig:
+  users:
+  -
+    name: me
+    user:
+      token: TOKEN
+      client-key-data: "KEYKEYKEY="
+"""
 COMMAND = re.compile(r"::(error|warning|notice|add-mask)( [^:]*)?::")
 OUTPUTS = {"valid", "findings", "errors", "warnings", "configs", "sarif", "comment-url"}
 NAMES = (
@@ -369,6 +379,15 @@ def test_every_line_of_a_secret_is_hidden_and_none_is_a_command(capfd: pytest.Ca
     ]
     hide({"PRIME_TRAIN_GITHUB_APP_KEY": pem})
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("text", ['{"users":[{"user":{"token":"TOKEN","client-key-data":"KEYKEYKEY="}}]}', KUBECONFIG])
+def test_a_credential_inside_of_settings_is_hidden_too(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    token = "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"
+    hide({"GITHUB_ACTIONS": "true", "PRIME_TRAIN_KUBERNETES": text.replace("TOKEN", token)})
+    hidden = capfd.readouterr().out.splitlines()
+    assert {f"::add-mask::{token}", "::add-mask::KEYKEYKEY="} <= set(hidden)
+    assert not {"::add-mask::{", "::add-mask::-"} & set(hidden), "half of the log would be hidden"
 
 
 def test_every_secret_that_a_step_may_be_given_is_redacted_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:

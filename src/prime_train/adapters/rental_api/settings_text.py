@@ -9,7 +9,7 @@ NOWHERE = Path("/nonexistent")
 
 def is_text(given: str) -> bool:
     """Return whether this is the text itself, and not the path of a file."""
-    return "\n" in given or given.startswith("{")
+    return "\n" in given or ": " in given or given.startswith("{")
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:

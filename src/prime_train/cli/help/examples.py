@@ -90,6 +90,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "export": (
         ("as a task of SkyPilot", "prime-train export configs/demo.yaml --format skypilot"),
         ("as a Job with an image of your own", "prime-train export configs/demo.yaml --format kubernetes --image registry.example/demo:1"),
+        ("with a price, so that its dollars are limited", "prime-train export configs/demo.yaml --format dstack --usd-per-hour 12"),
     ),
     "schema": (("write the schema for an editor", "prime-train schema --out configs/schema.json"),),
     "config save": (
