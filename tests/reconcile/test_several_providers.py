@@ -1,9 +1,11 @@
 """A run that several providers may carry: which one is asked, what happens if it cannot, and what one says about the pods of others."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.pods_memory import MemoryPods
+from prime_train.control_plane.reconcile import sweep
 from prime_train.control_plane.reconcile.observe import see
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.breaker import State
@@ -19,12 +21,16 @@ from tests.reconcile.ports import Outside
 
 
 class Market(MemoryPods):
-    """One provider of several. `error` is raised by its create call, `down` by its other calls, `unlisted` by its list. `asked`: how
-    often it was asked for offers."""
+    """One provider of several. `error` is raised by its create call, `down` by its other calls, `unlisted` by its list, `unasked` by its
+    answers about single machines. `deaf`: it ignores terminate calls. `hangs`: called before `down` is raised. `asked`: how often it was
+    asked for offers."""
 
     error: Exception | None = None
     down: Exception | None = None
     unlisted: Exception | None = None
+    unasked: Exception | None = None
+    deaf = False
+    hangs: Callable[[], object] | None = None
     asked = 0
 
     def offers(self, hardware: HardwareSpec) -> list[Offer]:
@@ -44,11 +50,19 @@ class Market(MemoryPods):
         return list_of(super().list())
 
     def get(self, pod_id: str) -> Pod | None:
+        if self.unasked is not None:
+            raise self.unasked
         self._fail()
         return super().get(pod_id)
 
+    def terminate(self, pod_id: str) -> None:
+        if not self.deaf:
+            super().terminate(pod_id)
+
     def _fail(self) -> None:
         if self.down is not None:
+            if self.hangs is not None:
+                self.hangs()
             raise self.down
 
 
@@ -159,6 +173,47 @@ def test_a_run_whose_last_provider_fails_before_its_machine_is_seen_gone_trains_
     prime.down = None
     w.sweeps(60)
     assert w.run().attempts[0].ended_s is not None
+
+
+def moved_away_from_a_deaf_provider() -> tuple[Outside, Market, Market]:
+    """Return a run on a machine of other that boots, while its old machine at prime lives, because prime ignores terminate calls."""
+    w, prime, other = two_markets()
+    w.trains()
+    prime.deaf = True
+    prime.set_stock("p-1", 0)
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    assert [attempt.offer.provider for attempt in w.run().attempts] == ["prime", "other"]
+    return w, prime, other
+
+
+def test_an_old_machine_goes_also_while_the_provider_of_the_current_one_does_not_answer() -> None:
+    w, prime, other = moved_away_from_a_deaf_provider()
+    other.down = TemporaryError("503")
+    prime.deaf = False
+    w.sweeps(60)
+    assert (prime.list(), w.run().attempts[0].ended_s is not None) == ([], True)
+    assert (len(other._rented), w.run().attempt, w.run().state) == (1, 2, RunState.BOOTING), "its machine may well be alive"
+
+
+def test_an_old_machine_goes_also_while_the_current_one_cannot_be_queried() -> None:
+    w, prime, other = moved_away_from_a_deaf_provider()
+    other.unasked = TemporaryError("503")
+    prime.deaf = False
+    w.sweeps(60)
+    assert (prime.list(), w.run().attempts[0].ended_s is not None) == ([], True)
+    assert (w.run().attempt, w.run().state) == (2, RunState.BOOTING)
+
+
+def test_a_lost_machine_is_replaced_while_the_provider_of_an_old_one_takes_minutes_not_to_answer() -> None:
+    w, prime, other = moved_away_from_a_deaf_provider()
+    w.trains()
+    prime.down, prime.hangs = TemporaryError("no answer within 30 s, thrice"), lambda: w.after(90)
+    for pod in other.list():
+        other.preempt(pod.pod_id)
+    for _ in range(10):
+        sweep(w.world, clock=lambda: w.after(15).now_s)
+    assert w.run().attempts[1].cause is Cause.PREEMPTED
 
 
 def test_a_machine_whose_final_price_is_above_the_highest_one_is_given_back_before_it_trains() -> None:

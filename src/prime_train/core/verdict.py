@@ -61,9 +61,11 @@ class PodsObserved:
 
 @dataclass(frozen=True)
 class PodsUnknown:
-    """The provider could not be read."""
+    """The provider of the current pod could not be read."""
 
     why: str
+    others: PodsObserved | None = None
+    """What is known of the run's other pods all the same; None: nothing."""
 
 
 PodsView = PodsObserved | PodsUnknown

@@ -134,21 +134,21 @@ def _receiving(record: RunRecord, hearing: Hearing, now_s: int) -> tuple[str | N
 def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) -> PodsView:
     if isinstance(snapshot.listed, str):
         return PodsUnknown(snapshot.listed)
-    unseen = _unseen(context, record.run, snapshot)
-    if unseen:
-        return PodsUnknown(unseen)
+    why, unlisted = _unseen(context, record.run, snapshot), _unlisted(context, record.run, snapshot)
     known = {pod.pod_id: pod for pod in snapshot.pods_by_run.get(record.run.run_id, ())}
     gone = {pod_id for pod_id, pod in known.items() if pod.status is PodStatus.GONE}
     mine = _mine(record.run)
     for pod_id in _doubtful(record, known, now_s):
+        if pod_id.partition("/")[0] in unlisted:  # it may take minutes not to answer, and would hold up what does not depend on it
+            continue
         try:
             pod = context.pods.get(pod_id)
         except ExternalError as error:
             if pod_id == mine:
-                return PodsUnknown(f"the provider could not be queried about {pod_id}: {error}")
+                why = f"the provider could not be queried about {pod_id}: {error}"
             # For an old pod this proves nothing, and must not prevent a verdict on the current one. A pod once reported gone stays gone
             # until it is seen.
-            if any(a.pod_id == pod_id and a.ended_s is not None for a in record.run.attempts):
+            elif any(a.pod_id == pod_id and a.ended_s is not None for a in record.run.attempts):
                 known.pop(pod_id, None)
             continue
         if pod is None and pod_id == mine and _may_be_unknown_yet(record, now_s):
@@ -157,7 +157,8 @@ def _pods_of(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int
             gone.add(pod_id)
         if pod is not None:
             known[pod_id] = pod
-    return PodsObserved(tuple(known.values()), frozenset(gone), snapshot.listed_s, frozenset(snapshot.unlisted))
+    observed = PodsObserved(tuple(known.values()), frozenset(gone), snapshot.listed_s, unlisted)
+    return PodsUnknown(why, observed) if why else observed
 
 
 def _may_be_unknown_yet(record: RunRecord, now_s: int) -> bool:
@@ -170,8 +171,8 @@ def _may_be_unknown_yet(record: RunRecord, now_s: int) -> bool:
 
 
 def _unseen(context: Context, run: Run, snapshot: Snapshot) -> str:
-    """Return why the list proves nothing about the run; empty if it may be used. The provider of an old machine may fail for hours, and
-    must not prevent a verdict on the current one, nor the next launch elsewhere."""
+    """Return why the list proves nothing about the current pod; empty if it may be used. The provider of an old machine may fail for hours,
+    and must not prevent a verdict on the current one, nor the next launch elsewhere."""
     for attempt in (a for a in run.attempts if a.ended_s is None):
         name = attempt.offer.provider
         if context.providers is not None and name not in context.providers:
@@ -179,6 +180,12 @@ def _unseen(context: Context, run: Run, snapshot: Snapshot) -> str:
         if name in snapshot.unlisted and attempt.number == d.current_attempt(run):
             return f"the provider's list failed: {name}: {snapshot.unlisted[name]}"
     return ""
+
+
+def _unlisted(context: Context, run: Run, snapshot: Snapshot) -> frozenset[str]:
+    """Return the providers whose pods the list lacks: it could not be read, or this control plane has no access to them."""
+    names = {attempt.offer.provider for attempt in run.attempts if attempt.ended_s is None}
+    return frozenset(snapshot.unlisted).union(names.difference(context.providers) if context.providers is not None else ())
 
 
 def _mine(run: Run) -> str | None:

@@ -10,7 +10,7 @@ Theory of operation
    lost create responses, machines that outlive their fence, doubled launches and runs that have ended.
 3. The fence closes the lease, in the same write as the change of state. From then on the old attempt can neither heartbeat nor commit. What
    the next attempt restores is chosen once, after that.
-4. On Unknown nothing is terminated or deleted.
+4. On Unknown nothing is deleted, and no machine terminated, but for orphans at providers that can be read.
 
 Money is checked in every state that costs money, before anything else about the attempt.
 """

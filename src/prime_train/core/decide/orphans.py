@@ -10,9 +10,10 @@ ORPHAN_RETRY_S = 30
 
 
 def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
-    """Return the action required by orphan pods or ended attempts, or None; it takes precedence in every state of the run."""
+    """Return the action required by orphan pods or ended attempts, or None; it takes precedence in every state of the run, and does not
+    wait until the provider of the current pod can be read, because orphans at others are paid for meanwhile."""
     if isinstance(pods, PodsUnknown):
-        return None
+        return housekeeping(run, pods.others, now_s) if pods.others is not None else None
     requested = {orphan.pod_id: orphan.requested_s for orphan in run.orphans}
     due = tuple(p for p in orphan_pods(run, pods) if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s)
     if due:
