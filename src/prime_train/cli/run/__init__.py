@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from prime_train.cli.arguments import Quiet
-from prime_train.cli.run.launching import LaunchOptions, launched, settings_in
+from prime_train.cli.run.launching import AsJson, DryRun, Environment, Follow, LaunchOptions, Settings, launched, settings_in
 from prime_train.configs.parsing.settings import Setting
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
@@ -39,19 +39,11 @@ def run(
     config: Annotated[
         Path | None, typer.Argument(help="The run's config, such as configs/demo.yaml; or no config, but -- COMMAND.", show_default=False)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")] = False,
+    dry_run: DryRun = False,
     name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
     usd: Annotated[float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
-    ] = None,
-    environment: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
-        ),
-    ] = None,
+    settings: Settings = None,
+    environment: Environment = None,
     start_from: Annotated[
         str | None,
         typer.Option(
@@ -62,11 +54,9 @@ def run(
         ),
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launched config to this file.", show_default=False)] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Follow the run until it ends; if no control plane is running, act as one.")
-    ] = False,
+    follow: Follow = False,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")] = False,
+    as_json: AsJson = False,
 ) -> Exit:
     """Launch a training run.
 

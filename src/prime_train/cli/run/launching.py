@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -25,6 +26,20 @@ from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.checks import why_not_rented
 from prime_train.operations.launching.launch_config import Checked, InvalidConfig, launch_checked, save_config
 from prime_train.operations.status import status
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
+]
+Environment = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
+    ),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Follow the run until it ends; if no control plane is running, act as one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.arguments import Quiet
-from prime_train.cli.run.launching import LaunchOptions, launched, settings_in
+from prime_train.cli.run.launching import AsJson, DryRun, Environment, Follow, LaunchOptions, Settings, launched, settings_in
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.launching.launch_config import checked
@@ -19,22 +19,12 @@ def probe(
     steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = STEPS,
     seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = SECONDS,
     usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost.")] = USD,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
-    ] = None,
-    environment: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Follow the probe until it ends; if no control plane is running, act as one.")
-    ] = False,
+    settings: Settings = None,
+    environment: Environment = None,
+    dry_run: DryRun = False,
+    follow: Follow = False,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")] = False,
+    as_json: AsJson = False,
 ) -> Exit:
     """Measure a config's steps and GPU memory in a short run.
 
