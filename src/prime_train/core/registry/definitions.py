@@ -101,6 +101,8 @@ class ProviderKind:
     """Whether its machines are rented; otherwise they are the control plane's own."""
     credentials: tuple[str, ...] = ()
     """The environment variables with its credentials. The provider is set up if all of them are set, or if it is chosen by name."""
+    are_settings: bool = False
+    """Whether its credentials are a YAML text, or the path of a file with it, that may name further files of the user's machine."""
     advice: str = ""
     """Advice for the user if the provider is not set up."""
     documentation: str = ""

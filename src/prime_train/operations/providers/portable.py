@@ -70,5 +70,6 @@ def is_private(host: str) -> bool:
 
 
 def _given(values: Mapping[str, str]) -> Sequence[str]:
-    rows = ((name, row.credentials) for name, row in PROVIDERS.items() if row.credentials)
+    """Return the providers whose settings are among the values. Others are not loaded, because their packages may not be installed."""
+    rows = ((name, row.credentials) for name, row in PROVIDERS.items() if row.are_settings)
     return [name for name, variables in rows if all(has_value(one, values) for one in variables)]
