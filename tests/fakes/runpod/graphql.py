@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from tests.fakes.runpod.server import FakeRunPod
 
 PATH = "/graphql"
-SPOT_FIELDS = frozenset(
-    {
-        "name",
-        "imageName",
-        "templateId",
-        "gpuTypeId",
-        "gpuCount",
-        "bidPerGpu",
-        "cloudType",
-        "containerDiskInGb",
-        "volumeInGb",
-        "ports",
-        "startSsh",
-        "env",
-        "allowedCudaVersions",
-    }
-)
-"""Those fields of PodRentInterruptableInput that a caller may be expected to send; from public clients, November 2026."""
+QUERY_CHARS_SHOWN = 200
+SPOT_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "imageName": str,
+    "templateId": str,
+    "gpuTypeId": str,
+    "gpuCount": int,
+    "bidPerGpu": (int, float),
+    "cloudType": str,
+    "containerDiskInGb": int,
+    "volumeInGb": int,
+    "ports": str,
+    "startSsh": bool,
+    "env": list,
+    "allowedCudaVersions": list,
+}
+"""Those fields of PodRentInterruptableInput that a caller may be expected to send, and what each takes; from public clients, November
+2026."""
 Json = dict[str, Any]
 
 
@@ -60,6 +60,8 @@ def answer(fake: "FakeRunPod", query: str, owner: str, variables: Json | None = 
         return {"data": {"gpuTypes": [{"id": kind.id, "displayName": kind.name, "memoryInGb": kind.memory} for kind in kinds]}}
     if "myself" in query:
         return {"data": {"myself": _myself(fake, owner)}}
+    if "podRentInterruptable" not in query and not bids:
+        fake.violate(f"GraphQL has no such query: {query[:QUERY_CHARS_SHOWN]}")
     return _error("Cannot query this field")
 
 
@@ -69,10 +71,12 @@ def _with_bid(fake: "FakeRunPod", kind: Kind, count: int, cloud: str) -> Json:
 
 
 def _rent(fake: "FakeRunPod", order: Json) -> Json:
-    """Rent a pod for the bid, which must reach the lowest one. A field that the input type does not have is refused, as GraphQL does."""
-    unknown = sorted(order.keys() - SPOT_FIELDS)
-    if unknown:
-        return _error(f'Field "{unknown[0]}" is not defined by type "PodRentInterruptableInput".')
+    """Rent a pod for the bid, which must reach the lowest one. A field that the input type does not have, or has with another type, is
+    refused, as GraphQL does."""
+    wrong = sorted(name for name, value in order.items() if not isinstance(value, SPOT_FIELDS.get(name, ())))
+    if wrong:
+        fake.violate(f"GraphQL takes no {wrong[0]} of {order[wrong[0]]!r}")
+        return _error(f'Field "{wrong[0]}" is not defined by type "PodRentInterruptableInput".')
     kind = next((kind for kind in fake.kinds if kind.id == order["gpuTypeId"]), None)
     lowest = _with_bid(fake, kind, order["gpuCount"], order["cloudType"])["lowestPrice"]["minimumBidPrice"] if kind is not None else None
     if lowest is None or order["bidPerGpu"] < lowest or fake.terms.spot_sold_out:
