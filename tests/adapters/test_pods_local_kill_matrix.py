@@ -21,7 +21,7 @@ from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.adapters.strikes import Strike, strikes
 
 AGENT = (sys.executable, "-c", "import signal; signal.pause()")
-OFFERS = (Offer("local", "a100", 0.5, spot=True, gpu="A100_80GB", gpu_count=1, disk_gib=1000),)
+OFFERS = (Offer("local", "a100", 0.5, spot=True, gpu="A100", gpu_count=1, gpu_gb=80, disk_gib=1000),)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tests.adapters.strikes import IMPOSSIBLE, Strike
 HERE = Path(__file__).parent
 
 
-def tested() -> Iterator[tuple[str, Strike]]:
+def struck_in_tests() -> Iterator[tuple[str, Strike]]:
     """Yield what the tests of the kill matrices strike."""
     for file in HERE.rglob("test_*kill_matrix.py"):
         names = [node.name for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)]
@@ -26,7 +26,7 @@ def tested() -> Iterator[tuple[str, Strike]]:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_each_provider_is_struck_by_everything_that_can_happen_there(provider: str) -> None:
-    struck = set(tested())
+    struck = set(struck_in_tests())
     for strike in Strike:
         is_tested, reason = (provider, strike) in struck, IMPOSSIBLE.get((provider, strike), "")
         assert is_tested or reason, f"{provider} has no test in which {strike}, and no reason why that cannot happen"
@@ -34,4 +34,4 @@ def test_each_provider_is_struck_by_everything_that_can_happen_there(provider: s
 
 
 def test_the_table_and_the_marks_name_no_other_providers() -> None:
-    assert {provider for provider, _ in (*IMPOSSIBLE, *tested())} <= PROVIDERS.keys()
+    assert {provider for provider, _ in (*IMPOSSIBLE, *struck_in_tests())} <= PROVIDERS.keys()

@@ -115,7 +115,7 @@ def draw(rng: random.Random, watchers: int) -> Faults:
         return rng.uniform(low, high) if rng.random() < chance else 0.0
 
     def spans(chance: float, most: int, low_s: int, high_s: int) -> Windows:
-        return _windows(rng, quiet_s, rng.randint(1, most) if rng.random() < chance else 0, low_s, high_s)
+        return windows(rng, quiet_s, rng.randint(1, most) if rng.random() < chance else 0, low_s, high_s)
 
     return Faults(
         quiet_s=quiet_s,
@@ -163,7 +163,8 @@ def draw(rng: random.Random, watchers: int) -> Faults:
     )
 
 
-def _windows(rng: random.Random, quiet_s: float, count: int, low_s: int, high_s: int) -> Windows:
+def windows(rng: random.Random, quiet_s: float, count: int, low_s: float, high_s: float) -> Windows:
+    """Draw windows of these lengths that open while there are faults."""
     starts = [rng.uniform(START_S, quiet_s) for _ in range(count)]
     return tuple(Window(at_s, at_s + rng.uniform(low_s, high_s)) for at_s in starts)
 

@@ -16,8 +16,8 @@ from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError, TemporaryError
-from tests.simulation.faults import Faults, Luck, Window, Windows, within
-from tests.simulation.loop import START_S, Loop
+from tests.simulation.faults import Faults, Luck, Window, Windows, windows, within
+from tests.simulation.loop import Loop
 from tests.simulation.provider import OFFERS, Machine, VirtualPods
 
 NAMES = ("alder", "birch", "cedar", "doum")
@@ -360,8 +360,8 @@ Drawn = tuple[dict[str, float | Windows], dict[str, float | Windows]]
 
 
 def _windows(rng: random.Random, quiet_s: float, low_s: float, high_s: float, most: int = 2) -> Windows:
-    starts = [rng.uniform(START_S, quiet_s) for _ in range(rng.randint(1, most))]
-    return tuple(Window(at_s, min(quiet_s, at_s + rng.uniform(low_s, high_s))) for at_s in starts)
+    drawn = windows(rng, quiet_s, rng.randint(1, most), low_s, high_s)
+    return tuple(replace(window, end_s=min(quiet_s, window.end_s)) for window in drawn)
 
 
 KINDS: Mapping[str, Callable[[random.Random, float], Drawn]] = {

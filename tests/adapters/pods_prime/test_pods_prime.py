@@ -29,6 +29,7 @@ from tests.fakes.prime import FakePrime, Plan
 def _fake(tmp_path: Path) -> Iterator[FakePrime]:
     with FakePrime(tmp_path, machines=False) as fake:
         yield fake
+        assert fake.violations == []
 
 
 def first(pods: PrimePods, hardware: HardwareSpec = HARDWARE) -> Offer:
@@ -185,6 +186,7 @@ def test_an_empty_wallet_is_refused_with_what_to_do(fake: FakePrime) -> None:
 
 @pytest.mark.parametrize("form", list(fakes.InvalidForm))
 def test_an_order_that_is_not_understood_names_the_field(fake: FakePrime, form: fakes.InvalidForm) -> None:
+    fake.is_checked = False
     fake.terms.invalid_form = form
     fake.rows = [fakes.SPOT.model_copy(update={"socket": "SXM9"})]
     error = raised(lambda: rent(pods_of(fake)))

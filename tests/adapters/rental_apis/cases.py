@@ -9,7 +9,7 @@ from typing import Any
 
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
-from prime_train.ports import Account, Pods
+from prime_train.ports import Account
 from tests.adapters.pods_kubernetes import kubernetes_pods
 from tests.adapters.pods_lambda import lambda_pods
 from tests.adapters.pods_prime import prime_pods
@@ -37,7 +37,7 @@ class Api:
     fake by the number of a case, before the machines for rent are listed and between that and the create call."""
 
     fake: Callable[[Path], AbstractContextManager[Any]]
-    pods: Callable[..., Pods]
+    pods: Callable[..., Any]
     hardware: HardwareSpec
     catalogue: Where
     lists: Sequence[Where]

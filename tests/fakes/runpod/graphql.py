@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.fakes.runpod.server import FakeRunPod
 
 PATH = "/graphql"
+QUERY_CHARS_SHOWN = 200
 Json = dict[str, Any]
 
 
@@ -38,6 +39,8 @@ def answer(fake: "FakeRunPod", query: str, owner: str, variables: Json | None = 
         return _kinds(fake, query)
     if "myself" in query:
         return {"data": {"myself": _myself(fake, owner)}}
+    if "podRentInterruptable" not in query:
+        fake.violate(f"GraphQL has no such query: {query[:QUERY_CHARS_SHOWN]}")
     return _error("Cannot query this field")
 
 
@@ -88,9 +91,11 @@ def _bid(fake: "FakeRunPod", kind: Kind, count: int, cloud: str) -> float | None
 
 
 def _rent(fake: "FakeRunPod", order: Json) -> Json:
-    """Rent a pod for the bid, which must reach the lowest one."""
+    """Rent a pod for the bid, which must reach the lowest one. A field that the input type does not have, or has with another type, is
+    refused, as GraphQL does."""
     fault = orders.fault(order, "PodRentInterruptableInput")
     if fault:
+        fake.violate(fault)
         return _error(fault)
     kind = next((kind for kind in fake.kinds if kind.id == order["gpuTypeId"]), None)
     lowest = _bid(fake, kind, order["gpuCount"], order["cloudType"]) if kind is not None else None

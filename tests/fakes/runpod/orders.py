@@ -6,17 +6,34 @@ from typing import Any
 import yaml
 
 Json = dict[str, Any]
-BOTH = frozenset(
-    {"name", "imageName", "templateId", "gpuTypeId", "gpuCount", "cloudType", "containerDiskInGb", "volumeInGb"}
-    | {"ports", "startSsh", "env", "allowedCudaVersions"}
-)
-FIELDS = {
-    "PodRentInterruptableInput": BOTH | {"bidPerGpu"},
-    "PodFindAndDeployOnDemandInput": BOTH
-    | {"supportPublicIp", "minVcpuCount", "minMemoryInGb", "dataCenterId", "dockerArgs", "countryCode", "volumeMountPath"}
-    | {"networkVolumeId", "minDownload", "minUpload"},
+Types = dict[str, type | tuple[type, ...]]
+BOTH: Types = {
+    "name": str,
+    "imageName": str,
+    "templateId": str,
+    "gpuTypeId": str,
+    "gpuCount": int,
+    "cloudType": str,
+    "containerDiskInGb": int,
+    "volumeInGb": int,
+    "ports": str,
+    "startSsh": bool,
+    "env": list,
+    "allowedCudaVersions": list,
 }
-"""Those fields of the input types that a caller may be expected to send; from public clients, November 2026."""
+ON_DEMAND: Types = {
+    "supportPublicIp": bool,
+    "minVcpuCount": int,
+    "minMemoryInGb": int,
+    "minDownload": int,
+    "minUpload": int,
+    **dict.fromkeys(("dataCenterId", "dockerArgs", "countryCode", "volumeMountPath", "networkVolumeId"), str),
+}
+FIELDS: dict[str, Types] = {
+    "PodRentInterruptableInput": {**BOTH, "bidPerGpu": (int, float)},
+    "PodFindAndDeployOnDemandInput": {**BOTH, **ON_DEMAND},
+}
+"""Those fields of the input types that a caller may be expected to send, and what each takes; from public clients, November 2026."""
 
 
 def read(query: str) -> Json:
@@ -27,9 +44,12 @@ def read(query: str) -> Json:
 
 
 def fault(order: Json, kind: str) -> str:
-    """Return why GraphQL refuses the order: a field that the input type does not have. Empty if it does not."""
+    """Return why GraphQL refuses the order: a field that the input type does not have, or a value of another type. Empty if it does not."""
     unknown = sorted(order.keys() - FIELDS[kind])
-    return f'Field "{unknown[0]}" is not defined by type "{kind}".' if unknown else ""
+    if unknown:
+        return f'Field "{unknown[0]}" is not defined by type "{kind}".'
+    wrong = sorted(name for name, value in order.items() if not isinstance(value, FIELDS[kind][name]))
+    return f'Variable "$input" got invalid value {order[wrong[0]]!r} at "input.{wrong[0]}".' if wrong else ""
 
 
 def in_v2(order: Json, cloud: str) -> Json:

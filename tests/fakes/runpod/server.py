@@ -114,6 +114,11 @@ class FakeRunPod(DescribedFake):
             pod.end, pod.deleted = seen_as, seen_as is None
             self._switch_off(pod)
 
+    def violate(self, why: str) -> None:
+        """Take note of a request that is outside of what is known of GraphQL, which has no description."""
+        if self.is_checked:
+            self._violations.append(why)
+
     def revive(self, pod_id: str) -> None:
         """Let the pod be there again, as if it had never ended."""
         with self.lock:

@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, TypedDict, TypeVar, Unpack
 
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.client import RentalClient, Rented
+from prime_train.adapters.rental_api.hindrances import PRICE_HINDRANCE
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.prices import ceiling_usd
 from prime_train.adapters.rental_api.reasons import short
@@ -62,7 +63,7 @@ class RentalPods(ABC, Generic[Machine, Rented]):
         if self._closed:
             raise PermanentError(self._closed)
         self._machines = dict(self._for_rent(hardware))
-        return [self._offer(offer_id, machine, hardware) for offer_id, machine in self._machines.items()]
+        return [self._priced(offer_id, machine, hardware) for offer_id, machine in self._machines.items()]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         """Rent the machine at its listed price, whatever price `offer` has. Raises NoCapacity also if the machine now costs more than the
@@ -232,9 +233,14 @@ class RentalPods(ABC, Generic[Machine, Rented]):
             raise NoCapacity(f"{offer_id} is no longer for rent")
         raise PermanentError(f"there is no offer {offer_id!r}; ids look like {self.example_id}")
 
+    def _priced(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> Offer:
+        """Return the offer; one that costs nothing is not rented, because its price is only unknown."""
+        found = self._offer(offer_id, machine, hardware)
+        return found if found.hindrance or found.usd_per_hour > 0 else replace(found, hindrance=PRICE_HINDRANCE)
+
     def _ceiling_usd(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> float:
         """Return the highest price per hour at which the machine is kept. Raises PermanentError or NoCapacity if it is not to be rented."""
-        found, most_usd = self._offer(offer_id, machine, hardware), hardware.usd_per_hour_max
+        found, most_usd = self._priced(offer_id, machine, hardware), hardware.usd_per_hour_max
         if found.hindrance:
             raise PermanentError(f"{offer_id} {found.hindrance}")
         if most_usd is not None and found.usd_per_hour > most_usd:
