@@ -268,6 +268,15 @@ MUTANTS = (
         market=True,
     ),
     _mutant(
+        "an old machine stays until the provider of the current one answers",
+        (ORPHANS, "return housekeeping(run, pods.others, now_s) if pods.others is not None else None", "return None"),
+        market=True,
+    ),
+    _mutant(
+        "a provider whose list fails is asked about each old machine",
+        (OBSERVE, """        if pod_id.partition("/")[0] in unlisted:""", "        if False:"),
+    ),
+    _mutant(
         "a provider whose list fails has no machine",
         (OBSERVE, "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):", "if False:"),
         market=True,
