@@ -1,6 +1,7 @@
 """Answers of rental APIs with one or more fields damaged, for tests that no damage raises an error of its own, ends a machine or rents a
 second one."""
 
+import copy
 import json
 import random
 from collections.abc import Iterator
@@ -60,7 +61,8 @@ def mutated(body: bytes, chance: random.Random) -> bytes:
         if chance.random() < 0.2:
             del parent[last]
         else:
-            parent[last] = chance.choice(HOSTILE)
+            # A copy, because the next damage may be inside of it.
+            parent[last] = copy.deepcopy(chance.choice(HOSTILE))
     return json.dumps(content).encode()
 
 
