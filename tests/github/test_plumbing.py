@@ -139,7 +139,9 @@ def test_a_pull_request_launches_only_as_the_repository_says(
 def test_what_is_proposed_is_measured_and_what_is_labelled_or_merged_is_launched(
     runs: Runs, payload: dict[str, Any], variables: dict[str, str], probe: tuple[str, str]
 ) -> None:
-    given = reported(runs.run("launch.yml", "pull_request", payload, variables=variables), "launch configs/changed.yaml", "launch")
+    ran = runs.run("launch.yml", "pull_request", payload, variables=variables)
+    assert reported(ran, "validate", "validate")["PRIME_TRAIN_INPUT_LAUNCHES"] == "true"
+    given = reported(ran, "launch configs/changed.yaml", "launch")
     assert (given["PRIME_TRAIN_INPUT_PROBE"], given["PRIME_TRAIN_INPUT_PROBE_USD"]) == probe
 
 

@@ -23,6 +23,7 @@ from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
 from prime_train.operations.github.earlier_runs import EarlierRuns, earlier_runs
+from prime_train.operations.github.launch_request import launches
 from prime_train.operations.github.requirements import ConfigCheck, config_checks
 from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
@@ -46,6 +47,12 @@ def validate(
     comment: Annotated[
         bool, typer.Option("--comment/--no-comment", envvar="PRIME_TRAIN_INPUT_COMMENT", help="Comment the findings on the pull request.")
     ] = True,
+    launched: Annotated[
+        bool,
+        typer.Option(
+            "--launches/--no-launches", envvar="PRIME_TRAIN_INPUT_LAUNCHES", help="Whether a later job launches the configs."
+        ),
+    ] = False,
     sarif: Annotated[
         str, typer.Option(envvar="PRIME_TRAIN_INPUT_SARIF", help="File to write the findings to as SARIF; by default none.")
     ] = "",
@@ -59,7 +66,8 @@ def validate(
     github = client(os.environ)(job.repository) if job.token else None
     read = configs_of(trigger, github, os.environ, paths=paths, folder=configs)
     found, _ = check_configs(read, debug=is_debugging(os.environ))
-    checks = config_checks(trigger, github, reviewable(read, found), job.notice)
+    launched = launched or launches(trigger)
+    checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []
     lines, bugs = _report(job, trigger.event, github, read, found, checks)
     found = (*found, *_unmet(checks), *bugs)
     print_command(annotations(found))
@@ -69,7 +77,7 @@ def validate(
     if sarif:
         _write_sarif(sarif, found)
     valid = passes(found, fail_on)
-    _answer(job, launched_configs(trigger, read), len(read), found, valid=valid, sarif=sarif, url=url)
+    _answer(job, launched_configs(trigger, read, launched=launched), len(read), found, valid=valid, sarif=sarif, url=url)
     return exit_for(found, valid=valid)
 
 

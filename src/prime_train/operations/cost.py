@@ -34,7 +34,7 @@ class CostRequest:
     `usd_per_hour`: the price of the machine in US dollars per hour; None: the highest that the config allows. `spot`: whether the machine
     of that price can be preempted. `offers`: request prices from the provider instead. `step_s`: seconds per step; None: as in an earlier
     run of the config, or estimated from published speeds. `steps`: steps of the run. `tokens`: tokens per step. `model`: an id such as
-    `Qwen/Qwen3-8B`, or a size such as `8B`.
+    `Qwen/Qwen3-8B`, or a size such as `8B`. With either of them, the time of a step is estimated also if it was measured.
     """
 
     config: Path
@@ -66,6 +66,8 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
         raise UsageError(message, fix="give the config of a run that names this file")
     known = StepTime(Between(request.step_s, request.step_s), Known.GIVEN) if request.step_s else None
     market = market_for(whole, forecast_of([subject for _, subject in loaded.judged]), seen_here(home))
+    if request.model or request.tokens is not None:  # what was measured is about another model or batch
+        market = replace(market, work=replace(market.work, step_times={}))
     offered = _offered(home, whole) if request.offers else ()
     reports = []
     for number, (variant, subject) in enumerate(loaded.judged):

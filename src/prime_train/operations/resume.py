@@ -61,6 +61,10 @@ def resume(
 def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
     """Check the config as for a launch and upload its code. The code is stored under a key of its own, so that nothing changes for the run
     until it is resumed. Raises Unfit if the config has errors."""
+    if run.probe is not None:
+        # It would get the budget, the outputs and the steps after training of an ordinary run.
+        fix = Advice("launch another probe: ", Call(Operation.PROBE, str(config)))
+        raise UsageError(f"{run.run_id} is a probe, which measures only the config that it was launched with", fix=fix)
     read = read_config(config)
     if read.spec is None:
         raise Unfit(check_run_config(read)[0])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prime_train.adapters.store_remote import RemoteStore
+from prime_train.core.run import Change, Probe, RunState
 from tests.cli.gha.job import GOOD, Did, Job
 
 
@@ -66,6 +67,16 @@ def test_status_shows_the_run_anew(job: Job, plane: dict[str, str], run_id: str)
     did = output(job, plane, "ann", "/prime-train status")
     assert (did.outputs["did"], did.outputs["state"]) == ("status", "queued")
     assert run_id in did.summary
+
+
+def test_a_probe_that_has_succeeded_is_not_what_a_command_to_resume_means(job: Job, plane: dict[str, str], run_id: str) -> None:
+    record = store(plane).load(run_id)
+    assert record is not None
+    probe = replace(record.run, run_id=f"probe-{run_id}", version=1, state=RunState.SUCCEEDED, probe=Probe("small", 10, 60.0))
+    assert store(plane).create(probe)
+    assert store(plane).save(Change(replace(record.run, state=RunState.FAILED, version=record.run.version + 1)))
+    did = output(job, plane, "ann", "/prime-train resume")
+    assert (did.code, did.outputs.get("run"), did.outputs.get("state")) == (0, run_id, "queued"), did.log
 
 
 def test_a_run_that_is_being_stopped_is_not_resumed_yet(job: Job, plane: dict[str, str], run_id: str) -> None:

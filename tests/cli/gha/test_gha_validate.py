@@ -45,9 +45,12 @@ def test_only_what_would_launch_too_many_runs_is_refused(job: Job) -> None:
     for more in ({"action": "labeled", "label": {"name": "documentation"}}, {"action": "closed"}):
         did = job.run("validate", "pull_request", event | more)
         assert (did.code, len(json.loads(did.outputs["configs"]))) == (0, 5), did.log
-    did = job.run("validate", "pull_request", event | {"action": "labeled", "label": {"name": "train"}})
-    assert did.code == 2
-    assert "this pull request affects 5 configs, but at most 4 can be launched at once" in did.log
+    # New commits launch probes, but only where the workflow says that it launches what it validates.
+    probes = {"PRIME_TRAIN_INPUT_LAUNCHES": "true"}
+    for action, env in (({"action": "labeled", "label": {"name": "train"}}, {}), ({"action": "synchronize"}, probes)):
+        did = job.run("validate", "pull_request", event | action, **env)
+        assert did.code == 2
+        assert "this pull request affects 5 configs, but at most 4 can be launched at once" in did.log
 
 
 def test_what_changes_against_the_base_branch_is_reported_with_its_meaning(job: Job) -> None:

@@ -82,6 +82,7 @@ def test_a_dry_run_of_a_probe_says_what_the_probe_costs_and_leaves_nothing(shell
         (("--usd", "0"), "usd is 0"),
         (("--seconds", "-1"), "seconds is -1"),
         (("--set", "trainer.steps=0"), "trainer.steps"),
+        (("--set", "trainer.steps=5"), "trainer.steps is 5: too few steps to measure"),
     ],
 )
 def test_a_probe_with_a_wrong_value_is_refused_and_nothing_is_launched(
@@ -99,3 +100,31 @@ def test_a_probe_whose_trainer_fails_says_why(shell: Shell, config: str) -> None
     assert output.returncode == 1
     assert "import error" in output.stdout
     assert "flash_attn" in output.stdout
+
+
+def test_a_probe_of_a_short_config_measures_the_steps_that_it_has(shell: Shell, config: str) -> None:
+    shell.write("tree/train.py", TRAINER.replace("100_000", "9"))
+    output = shell.ok("probe", config, "--set", "trainer.steps=8", "--follow")
+    assert "it ends once 7 steps were measured" in output
+    run_id = output.split(" ", 1)[0]
+    assert json.loads(shell.ok("status", run_id, "--json"))["probe"]["steps"] == 7
+
+
+def test_a_probe_takes_no_other_config_because_it_would_get_that_ones_budget(shell: Shell, config: str) -> None:
+    shell.write("tree/train.py", "raise ModuleNotFoundError(\"No module named 'flash_attn'\")\n")
+    run_id = shell.run("probe", config, "--follow").stdout.split(" ", 1)[0]
+    for more in ((), ("--name", "pace-probe")):
+        done = shell.run("resume", run_id, "--config", config, *more)
+        assert done.returncode == 2
+        assert f"{run_id} is a probe" in done.stderr
+        assert f"prime-train probe {config}" in done.stderr
+    found = json.loads(shell.ok("status", run_id, "--json"))
+    assert (found["state"], found["budget_usd"]) == ("failed", 2.0)
+
+
+def test_the_cost_of_another_model_is_estimated_although_this_one_was_measured(shell: Shell, config: str) -> None:
+    shell.ok("probe", config, "--steps", "20", "--seconds", "1", "--follow")
+    assert cost(shell, config)["machines"][0]["step"]["known"] == "measured in an earlier run"
+    other = shell.run("cost", config, "--usd-per-hour", "2", "--model", "70B")
+    assert "the time of a step on" in other.stderr
+    assert "is unknown" in other.stderr

@@ -30,8 +30,8 @@ def while_training(market: Market, run: Run, lease: Lease) -> Market:
 def work_of(run: Run, seen: Observations, now_s: int) -> Work:
     """Return the work that the run's next machine has before it."""
     spec, forecast, flush_s = run.spec, run.forecast, flush_from_s(run)
-    steps, hours = _last_step(run), spec.budget.hours
     done = run.resume.step if run.resume is not None else 0
+    steps, hours = _last_step(run, done), spec.budget.hours
     every_steps = spec.checkpoints.every_steps or forecast.every_steps
     return Work(
         config=run.config,
@@ -48,10 +48,10 @@ def work_of(run: Run, seen: Observations, now_s: int) -> Work:
     )
 
 
-def _last_step(run: Run) -> int | None:
-    """Return the last step that the run makes; None if that is not known."""
+def _last_step(run: Run, done: int) -> int | None:
+    """Return the last step that the run makes, `done` of which are in the checkpoint that it resumes from; None if that is not known."""
     steps = run.spec.trainer.steps
     if run.probe is None:
         return steps
-    enough = run.probe.steps + 1
+    enough = done + run.probe.steps + 1  # each attempt measures anew
     return enough if steps is None else min(steps, enough)

@@ -211,7 +211,7 @@ class _Turn:
 
     @property
     def config(self) -> str:
-        return self.run.spec.name
+        return self.run.config
 
     @property
     def image(self) -> str | None:

@@ -15,6 +15,8 @@ STEPS_MIN = 5
 """Minimum number of steps for a reliable mean."""
 SAME = 1.01
 """The factor up to which two estimates count as equal."""
+STEP_S_MIN, STEP_S_MAX = 1e-6, 1e7
+"""Seconds that a step can take. Other times are ignored: what a machine or another server reports must not make costs infinite."""
 
 Kind = tuple[str, int]
 """A kind of machine: its kind of GPU and their number."""
@@ -88,27 +90,42 @@ def step_times(
     middle = {one.kind: one.middle_s for one in estimates if one.low_s > 0}
     known = {**(similar or {}), **measured}
     found = {kind: time for kind, one in known.items() if (time := _measured(one, middle.get(kind), is_same=kind in measured))}
-    factors = [(math.log(time.seconds / middle[kind]), time.basis) for kind, time in found.items() if kind in middle]
+    factors = [(factor, one) for kind, one in known.items() if (factor := _log_factor(one, middle.get(kind))) is not None]
     if found and not factors:
         return found
     if not factors:
         return {kind: StepTime(seconds, Source.ESTIMATED) for kind, seconds in middle.items()}
     factor, basis = math.exp(sum(one for one, _ in factors) / len(factors)), factors[0][1]
-    return {kind: StepTime(seconds * factor, Source.SCALED, basis) for kind, seconds in middle.items()} | found
+    scaled = {kind: StepTime(seconds * factor, Source.SCALED, basis) for kind, seconds in middle.items() if _is_possible(seconds * factor)}
+    return scaled | found
 
 
 def _measured(one: Measurement, estimate_s: float | None, *, is_same: bool) -> StepTime | None:
-    """Return the measured time, corrected by how much the estimate has changed since; None if that cannot be known, but must be."""
-    if estimate_s is None or not one.estimate_s:
-        return StepTime(one.seconds, Source.MEASURED, one) if is_same else None
-    ratio = estimate_s / one.estimate_s
-    is_same = is_same and 1 / SAME < ratio < SAME
-    return StepTime(one.seconds if is_same else one.seconds * ratio, Source.MEASURED if is_same else Source.SIMILAR, one)
+    """Return the measured time, corrected by how much the estimate has changed since; None if that cannot be known, but must be, or cannot
+    be true."""
+    ratio = estimate_s / one.estimate_s if estimate_s is not None and one.estimate_s else None
+    if not _is_possible(one.seconds) or (ratio is None and not is_same):
+        return None
+    if ratio is None or (is_same and 1 / SAME < ratio < SAME):
+        return StepTime(one.seconds, Source.MEASURED, one)
+    return StepTime(one.seconds * ratio, Source.SIMILAR, one) if _is_possible(one.seconds * ratio) else None
+
+
+def _log_factor(one: Measurement, estimate_s: float | None) -> float | None:
+    """Return the logarithm of the factor by which the measured time differs from what was estimated of it, at the launch or, if nothing was,
+    now; None if it is not known. A kind for which there is no estimate now, because the config does not allow it, tells the factor, too."""
+    estimate_s = one.estimate_s or estimate_s or 0.0
+    return math.log(one.seconds / estimate_s) if _is_possible(one.seconds) and _is_possible(estimate_s) else None
+
+
+def _is_possible(seconds: float) -> bool:
+    """Return whether a step can take that long."""
+    return STEP_S_MIN <= seconds <= STEP_S_MAX
 
 
 def training_key(spec: "RunSpec") -> str:
-    """Return a digest of what is trained: two configs with the same digest make the same steps on the same machine."""
-    parts = [spec.trainer.model_dump_json(), *(variant.model_dump_json() for variant in spec.hardware.variants)]
+    """Return a digest of what is trained: two configs with the same digest make the same steps on the same machine, however many."""
+    parts = [spec.trainer.model_dump_json(exclude={"steps"}), *(variant.model_dump_json() for variant in spec.hardware.variants)]
     return sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -122,11 +139,11 @@ def measured_in(run: "Run", attempts: "Iterable[Attempt]") -> dict[Kind, Measure
     found = {}
     for kind, alike in by_kind.items():
         timed = [_timed(attempt) for attempt in alike]
-        steps = sum(steps for steps, _ in timed)
-        if steps >= STEPS_MIN:
+        steps, seconds = sum(steps for steps, _ in timed), sum(seconds for _, seconds in timed)
+        if steps >= STEPS_MIN and _is_possible(seconds / steps):
             fullest = max(alike, key=lambda attempt: attempt.gpu_peak_mib or 0.0)
             found[kind] = Measurement(
-                sum(seconds for _, seconds in timed) / steps,
+                seconds / steps,
                 steps,
                 run.run_id,
                 estimates.get(kind, 0.0),

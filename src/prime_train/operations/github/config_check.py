@@ -12,7 +12,6 @@ from prime_train.core.offers import Ranking
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
 from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named, runs_among
 from prime_train.operations.github.earlier_runs import REASON_CHARS_MAX, EarlierRuns
-from prime_train.operations.github.launch_request import launches
 from prime_train.operations.github.runs import check_launches
 from prime_train.reports.markdown import one_line
 
@@ -56,10 +55,11 @@ def review_for(
     return review(loaded, ranking, earlier.seen, before=before, after=loaded.sources)
 
 
-def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig]) -> list[str]:
-    """Return the paths of the configs that define a run. Raises UsageError if the job's event would launch too many."""
+def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig], *, launched: bool) -> list[str]:
+    """Return the paths of the configs that define a run. `launched`: whether they are launched next; then UsageError is raised if the pull
+    request affects too many."""
     runs = runs_among(read)
-    if launches(trigger):
+    if launched and isinstance(trigger.event, PullRequest):
         check_launches(runs)
     return runs
 

@@ -9,7 +9,6 @@ from prime_train.configs.loaded import LoadedConfig
 from prime_train.core.config_tree import SourcePosition, place_of
 from prime_train.core.finding import Finding
 from prime_train.core.results.requirements import Met
-from prime_train.operations.github.launch_request import launches
 from prime_train.ports import ExternalError
 from prime_train.reports.comparison import Check
 
@@ -49,10 +48,10 @@ def config_checks(
     trigger: Trigger, github: GitHub | None, configs: Sequence[LoadedConfig], note: Callable[[str], None]
 ) -> list[ConfigCheck]:
     """Return the checks of the configs that require something. If no run of the commit has set a check yet, it is set to pending, so that
-    the pull request does not seem to pass. `note` is called if GitHub refuses. Empty outside pull requests, and for events that launch a
-    run: what an earlier run resulted in does not prevent another one."""
+    the pull request does not seem to pass. `note` is called if GitHub refuses. Empty outside pull requests. A job that launches the configs
+    must not ask: what an earlier run resulted in does not prevent another one."""
     event = trigger.event
-    if github is None or not isinstance(event, PullRequest) or launches(trigger):
+    if github is None or not isinstance(event, PullRequest):
         return []
     wanted = [one for one in configs if one.subject is not None and one.subject.spec is not None and one.subject.spec.require]
     return [ConfigCheck(one, _check(trigger, github, event, one.file, note)) for one in wanted]

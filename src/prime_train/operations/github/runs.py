@@ -7,7 +7,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.change import requested, resumed
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.run import DesiredState, HistoryEvent, Origin, Run
+from prime_train.core.run import DesiredState, HistoryEvent, Origin, Run, RunState
 from prime_train.operations.launching.launch import launch_as
 from prime_train.operations.launching.launch_config import Checked
 from prime_train.operations.run_lookup import find
@@ -104,13 +104,17 @@ def run_of_pull(store: Store, repository: str, pull: int, name: str, operation: 
             raise UsageError(f"{record.run.run_id} was not launched from {repository}", code=Exit.EXTERNAL_REFUSED)
         return record
     of_pull = [run for run in runs if run.origin is not None and run.origin.pull == pull]
-    possible = [run for run in of_pull if run.is_over == (operation == "resume")] or of_pull[:1]
+    possible = [run for run in of_pull if (_can_resume(run) if operation == "resume" else not run.is_over)] or of_pull[:1]
     if not possible:
         raise UsageError("this pull request has no run")
     if len(possible) > 1:
         ids = ", ".join(run.run_id for run in possible[:6])
         raise UsageError(f"{len(possible)} runs of this pull request are possible: {ids}", fix="name one of them after the command")
     return find(store, possible[0].run_id)
+
+
+def _can_resume(run: Run) -> bool:
+    return run.is_over and run.state is not RunState.SUCCEEDED
 
 
 def run_id_of(name: str, key: str) -> str:

@@ -86,7 +86,7 @@ def checked(
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     forecast = config_forecast(read, spec)
     launched = spec if probe is None else probe_spec(spec, probe)
-    measures = probe.probe(spec) if probe is not None else None
+    measures = probe.probe(spec, done=start.manifest.step if start is not None else 0) if probe is not None else None
     return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures)
 
 

@@ -7,6 +7,7 @@ before. Its trainer section is the config's own, so what it measures counts for 
 from dataclasses import dataclass
 
 from prime_train.core.advice import Setting
+from prime_train.core.errors import UsageError
 from prime_train.core.market.step_times import STEPS_MIN
 from prime_train.core.run import Probe
 from prime_train.core.spec import RunSpec
@@ -34,8 +35,16 @@ class ProbeLimits:
         check_range(Setting.SECONDS, self.seconds, 0, SECONDS_MAX)
         check_range(Setting.USD, self.usd, USD_MIN, USD_MAX)
 
-    def probe(self, spec: RunSpec) -> Probe:
-        return Probe(spec.name, self.steps, self.seconds)
+    def probe(self, spec: RunSpec, *, done: int = 0) -> Probe:
+        """Return what a probe of the config measures, in its steps after step `done`: at most all of them. Raises UsageError if these are
+        too few."""
+        steps = self.steps if spec.trainer.steps is None else min(self.steps, spec.trainer.steps - done - 1)
+        if steps < STEPS_MIN:
+            raise UsageError(
+                f"trainer.steps is {spec.trainer.steps}: too few steps to measure",
+                fix=f"set at least {done + STEPS_MIN + 1}: {STEPS_MIN} of them are measured after the first one",
+            )
+        return Probe(spec.name, steps, self.seconds)
 
 
 def probe_spec(spec: RunSpec, limits: ProbeLimits) -> RunSpec:
