@@ -98,7 +98,9 @@ def test_a_changed_trainers_file_scales_what_was_measured_by_the_estimates() -> 
 
 
 def test_runs_of_the_same_model_and_trainer_correct_the_estimates_of_another_config() -> None:
-    other = replace(trained(H100, 12), forecast=forecast(8.0, "qwen"), spec=b.spec(trainer={**SPEC.trainer.model_dump(), "command": "python other.py"}))
+    other = replace(
+        trained(H100, 12), forecast=forecast(8.0, "qwen"), spec=b.spec(trainer={**SPEC.trainer.model_dump(), "command": "python other.py"})
+    )
     seen, ours = observations([other], 10_000), forecast(16.0, "qwen")
     found = step_times(seen.steps_of(SPEC), ours.steps, seen.similar_to(ours))
     assert_time(found["H100", 1], 24.0, Source.SIMILAR)
