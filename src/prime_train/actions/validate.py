@@ -49,9 +49,7 @@ def validate(
     ] = True,
     launched: Annotated[
         bool,
-        typer.Option(
-            "--launches/--no-launches", envvar="PRIME_TRAIN_INPUT_LAUNCHES", help="Whether a later job launches the configs."
-        ),
+        typer.Option("--launches/--no-launches", envvar="PRIME_TRAIN_INPUT_LAUNCHES", help="Whether a later job launches the configs."),
     ] = False,
     sarif: Annotated[
         str, typer.Option(envvar="PRIME_TRAIN_INPUT_SARIF", help="File to write the findings to as SARIF; by default none.")

@@ -18,7 +18,7 @@ def probe(
     config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.")],
     steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = STEPS,
     seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = SECONDS,
-    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost.")] = USD,
+    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = USD,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
@@ -38,8 +38,8 @@ def probe(
 ) -> Exit:
     """Measure a config's steps and GPU memory in a short run.
 
-    The config is launched on the cheapest machine that fits, and ended once enough steps were made; nothing is saved. From then on, cost,
-    find, run --dry-run and pull requests use what was measured instead of estimates.
+    The config is launched on the cheapest machine that fits, and ended once enough steps were made, without a last save. From then on,
+    cost, find, run --dry-run and pull requests use what was measured instead of estimates.
     """
     home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json)
     limits, given = ProbeLimits(steps, seconds, usd), settings_in(None, settings or (), environment or ())

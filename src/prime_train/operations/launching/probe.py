@@ -1,7 +1,7 @@
 """Probes: short runs that measure how long a step of a config takes, and how much GPU memory it needs, on the cheapest machine that fits.
 
-A probe trains as its config says, set-up and smoke test included. The control plane ends it once enough steps were made; nothing is saved
-before. Its trainer section is the config's own, so what it measures counts for every later run of the config.
+A probe trains as its config says, set-up and smoke test included. The control plane ends it once enough steps were made, without a
+last save. Its trainer section is the config's own, so what it measures counts for every later run of the config.
 """
 
 from dataclasses import dataclass

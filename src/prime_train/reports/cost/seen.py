@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prime_train.core.market import priors
 from prime_train.core.market.observations import Times
 from prime_train.core.market.quotes import Market
-from prime_train.core.market.step_times import SPREADS, Measurement, Source
+from prime_train.core.market.step_times import Measurement, Source
 from prime_train.core.market.step_times import StepTime as MarketStepTime
 from prime_train.core.offers import Offer
 from prime_train.estimate.cost.bill import NOTHING_SEEN, SEEN_SPREAD, Known, Seen, StepTime
@@ -25,8 +25,7 @@ def measured(market: Market | None, machine: Machine) -> StepTime | None:
     found = _found(market.work.step_times, machine) if market is not None else None
     if found is None or found.source is Source.ESTIMATED:
         return None
-    spread = SPREADS[found.source]
-    return StepTime(Between(found.seconds / spread, found.seconds * spread), _KNOWN[found.source], described(found.basis))
+    return StepTime(Between(found.seconds / found.spread, found.seconds * found.spread), _KNOWN[found.source], described(found.basis))
 
 
 def _found(times: Mapping[tuple[str, int], MarketStepTime], machine: Machine) -> MarketStepTime | None:
