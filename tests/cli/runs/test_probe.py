@@ -53,6 +53,9 @@ def test_a_probe_ends_by_itself_and_makes_the_cost_of_its_config_known(shell: Sh
     assert probe["step_s"] >= 0.05
     assert probe["hours"] == pytest.approx(720000 * probe["step_s"] / 3600)
 
+    diagnosed = shell.ok("diagnose", run_id)
+    assert "measured: " in diagnosed
+    assert "interrupted" not in diagnosed
     after = cost(shell, config)
     (machine,), (measured,) = after["machines"], after["measured"]
     assert machine["step"]["known"] == "measured in an earlier run"
