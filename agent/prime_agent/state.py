@@ -13,7 +13,7 @@ from prime_agent.health import HealthProblem
 from prime_agent.heartbeat_channel import HeartbeatChannel
 from prime_agent.outputs.schedule import OutputUploads
 from prime_agent.trainer.services import Services
-from prime_agent.trainer.steps import Steps, slow_s, timed_s
+from prime_agent.trainer.steps import Steps, slow_s, timed_s, timed_spread_s
 from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
@@ -189,6 +189,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         step_slow_s=slow_s(steps),
         timed_steps=steps.rises,
         timed_s=timed_s(steps),
+        timed_spread_s=timed_spread_s(steps),
         saving=(state.transfers.saving or state.evaluations.running) and state.running,
         preempting=state.preempting,
         sick=health_problem.cause if health_problem is not None else None,

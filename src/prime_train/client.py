@@ -323,7 +323,7 @@ class Client:
         overrides: Mapping[str, object] | None = None,
     ) -> "Run":
         """Launch the config on the cheapest machine that fits, only to measure `steps` steps after the first one, for `seconds` or more. It
-        ends by itself, saves nothing, and costs `usd` at most; `status().probe` of the run has what was measured, and later estimates
+        ends by itself, without a last save, and costs `usd` at most; `status().probe` of the run has what was measured, and later estimates
         use it. `overrides`: as for `launch`. Raises what `launch` raises, and UsageError for a value out of range; no run is queued then.
         """
         limits, settings = ProbeLimits(steps, seconds, usd), settings_of(overrides or {}, "overrides")

@@ -970,6 +970,18 @@ def test_a_heartbeat_says_in_how_many_seconds_the_steps_after_the_first_one_were
     assert (history.heartbeats[-1].step, history.heartbeats[-1].timed_steps, history.heartbeats[-1].timed_s) == (4, 3, 21)
 
 
+def test_a_heartbeat_says_how_much_steps_differ_also_if_several_are_seen_at_a_time() -> None:
+    even = History().begin().train(1).train(2, 3, 4, each_s=7)
+    uneven = History().begin().train(1).train(2, each_s=4).train(3, each_s=10).train(4, each_s=7)
+    jumps = History().begin().train(100).train(200, each_s=300).train(300, each_s=320)
+    found = []
+    for history in (even, uneven, jumps):
+        history.wait(40)
+        found.append(history.heartbeats[-1].timed_spread_s)
+    # Sums of a hundred steps differ ten times as much as single steps do: 14.14 s, the deviation of 300 and 320 s.
+    assert found == [0, pytest.approx(3), pytest.approx(1.414, abs=1e-3)]
+
+
 def test_before_a_second_step_nothing_is_timed() -> None:
     history = History().begin().train(1)
     history.wait(40)

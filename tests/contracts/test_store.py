@@ -195,6 +195,7 @@ def full_run() -> Run:
         best_step_before=5,
         timed_steps=7,
         timed_s=35.5,
+        timed_spread_s=0.5,
         gpu_peak_mib=62_000.5,
         gpu_mib=81_559.0,
         evidence_requested_s=T0_S + 400,

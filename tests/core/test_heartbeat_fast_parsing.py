@@ -26,6 +26,7 @@ SAID: dict[str, st.SearchStrategy[Any]] = {
     "step_slow_s": st.none() | st.floats(0, 1e7),
     "timed_steps": WHOLE,
     "timed_s": st.none() | st.floats(0, 1e9),
+    "timed_spread_s": st.none() | st.floats(0, 1e9),
     "saving": st.booleans(),
     "preempting": st.booleans(),
     "sick": st.none() | st.sampled_from(Cause),

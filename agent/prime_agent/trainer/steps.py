@@ -22,6 +22,10 @@ class Steps:
     rises: int = 0
     first_s: float | None = None
     """When the first step of this attempt was seen; `rises` steps were made since."""
+    readings: int = 0
+    """How often `step` rose since, each time by one or more."""
+    squares_s2: float = 0.0
+    """The sum over these readings of the squared seconds since the previous one, divided by the steps made in them."""
     durations_s: tuple[float, ...] = ()
     """Durations of single steps, newest last, without the first `LEFT_OUT`."""
     zeros: int = 0
@@ -60,6 +64,15 @@ def timed_s(steps: Steps) -> float | None:
     return round(steps.rose_s - steps.first_s, 3)
 
 
+def timed_spread_s(steps: Steps) -> float | None:
+    """Return the standard deviation of the steps after the first one in seconds, also if several were seen at a time; None before they were
+    seen twice."""
+    total_s = timed_s(steps)
+    if total_s is None or steps.readings < 2:
+        return None
+    return round(math.sqrt(max(0.0, steps.squares_s2 - total_s**2 / steps.rises) / (steps.readings - 1)), 3)
+
+
 def _risen(steps: Steps, step: int, now_s: float) -> Steps:
     """Record a new step. The time until an attempt's first step is no step duration, because it includes the trainer's start."""
     if steps.step == 0 or steps.rose_s is None:
@@ -68,6 +81,7 @@ def _risen(steps: Steps, step: int, now_s: float) -> Steps:
     counted = max(0, min(steps.rises + made - LEFT_OUT, made, DURATIONS_MAX))
     each_s = (now_s - steps.rose_s) / made
     durations_s = (*steps.durations_s, *([each_s] * counted))[-DURATIONS_MAX:]
+    steps = replace(steps, readings=steps.readings + 1, squares_s2=steps.squares_s2 + made * each_s**2)
     return replace(steps, step=step, rose_s=now_s, rises=steps.rises + made, durations_s=durations_s)
 
 

@@ -18,7 +18,7 @@ from prime_train.reports.memory.report import MemoryReport
 
 CHANGES_MAX = 40
 NO_PRICE = "No price is known: give the workflow an API key that may read offers, or set `hardware.usd_per_hour_max`."
-PROBE = "To measure it in a short run, for cents, put the label `probe` on this pull request, or run `prime-train probe`."
+PROBE = "To measure it in a short run, put the label `probe` on this pull request, or run `prime-train probe`."
 _FITS = {Fit.YES: "fits", Fit.TIGHT: "barely: the upper end of the estimate does not fit", Fit.NO: "**does not fit**"}
 _STEP_FROM = {
     Known.GIVEN: "as given",

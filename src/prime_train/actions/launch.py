@@ -20,7 +20,6 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Origin
-from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import usd
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.job_home import job_home
@@ -29,7 +28,7 @@ from prime_train.operations.github.launch_request import LaunchRequest, requeste
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.launch import Unfit
 from prime_train.operations.launching.launch_config import Checked, checked
-from prime_train.operations.launching.probe import USD, ProbeLimits
+from prime_train.operations.launching.probe import USD, ProbeLimits, TooFewSteps
 from prime_train.output import print_command
 from prime_train.ports import RunRecord
 from prime_train.reports.findings.annotations import annotations
@@ -80,11 +79,15 @@ def launch(
         what = checked(home, request.config, name=name or None, start_from=start_from or None, probe=limits)
         if request.by_itself and (known := measured_here(home, what)):
             return _not_launched(
-                job, what.spec, f"Its steps were measured before: {plain(known)}. To measure again, use the label `probe`."
+                job, what.spec.name, f"Its steps were measured before: {plain(known)}. To measure again, use the label `probe`."
             )
         if dry_run:
             return _dry_run(job, home, what)
         return _launch(job, home, github, request, what, again=again)
+    except TooFewSteps as error:
+        if not request.by_itself:
+            raise
+        return _not_launched(job, str(request.config), f"{plain(str(error))}.")
     except Unfit as error:
         return _unfit(job, error)
 
@@ -120,21 +123,21 @@ def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:
 
 
 def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
-    spec = what.spec
+    spec, name = what.spec, what.spec.name
     ranked = offers_from_here(home, what)
     if ranked is None:
         reason = f"The offers of {' or '.join(allowed_providers(spec.hardware))} cannot be queried from here: give the step its API key."
-        return _not_launched(job, spec, reason)
+        return _not_launched(job, name, reason)
     print_rows(dry_run.rows(what, ranked))
     best = ranked.best[0] if ranked.best else None
     reason = "No suitable machine is for rent now."
     if best is not None:
         reason = f"A launch would request {code(best.offer_id)} from {best.provider} at {usd(best.usd_per_hour)} an hour."
-    return _not_launched(job, spec, reason)
+    return _not_launched(job, name, reason)
 
 
-def _not_launched(job: Job, spec: RunSpec, reason: str) -> Exit:
-    job.summary(f"### {code(spec.name)}: nothing was launched\n\n{reason}")
+def _not_launched(job: Job, name: str, reason: str) -> Exit:
+    job.summary(f"### {code(name)}: nothing was launched\n\n{reason}")
     job.output(run="", state="", created=False, url="", deployment="")
     return Exit.OK
 

@@ -165,6 +165,8 @@ class Attempt:
     """Number of steps after its first one, as its agent reported it; 0: none, or not reported."""
     timed_s: float = 0.0
     """Seconds in which these were made, saves included."""
+    timed_spread_s: float = 0.0
+    """Standard deviation of these steps in seconds; 0: not known."""
     gpu_peak_mib: float | None = None
     """The most memory in MiB that was in use on one of its GPUs; None: not known."""
     gpu_mib: float | None = None
@@ -490,7 +492,8 @@ def _measured(attempt: Attempt, heartbeat: Heartbeat | None) -> Attempt:
     if heartbeat is None:
         return attempt
     if heartbeat.timed_s is not None:
-        attempt = replace(attempt, timed_steps=heartbeat.timed_steps, timed_s=heartbeat.timed_s)
+        spread_s = heartbeat.timed_spread_s or 0.0
+        attempt = replace(attempt, timed_steps=heartbeat.timed_steps, timed_s=heartbeat.timed_s, timed_spread_s=spread_s)
     if heartbeat.gpus is None or heartbeat.gpus.memory_peak_mib is None:
         return attempt
     return replace(attempt, gpu_peak_mib=heartbeat.gpus.memory_peak_mib, gpu_mib=heartbeat.gpus.memory_mib)

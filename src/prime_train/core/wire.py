@@ -191,6 +191,8 @@ class Heartbeat(Wire):
     """Number of steps that this attempt has made after its first one."""
     timed_s: float | None = Field(default=None, ge=0, le=1e9)
     """Seconds from the end of its first step to the end of its newest one, saves included; None: no step after the first one yet."""
+    timed_spread_s: float | None = Field(default=None, ge=0, le=1e9)
+    """Standard deviation of these steps in seconds; None: too few to tell."""
     saving: bool = False
     """A checkpoint or an evaluation is being made, for which the step deadline has an allowance."""
     preempting: bool = False

@@ -147,6 +147,16 @@ def test_proposed_commits_launch_probes_only_where_the_job_says_so_and_once(job:
     assert [run.spec.name for run in runs(job, plane)] == ["small-probe"]
 
 
+def test_a_config_of_too_few_steps_is_no_failure_of_a_pull_request_that_nobody_asked_to_measure(job: Job, plane: dict[str, str]) -> None:
+    job.commit({"configs/small.yaml": GOOD.replace("steps: 20", "steps: 3")}, "change")
+    job.fake.add_pull(job.repo, "change", author="ann")
+    did = proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true")
+    assert did.code == 0, did.log
+    assert "is 3: too few steps to measure" in did.summary
+    asked = dispatched(job, plane, PRIME_TRAIN_INPUT_PROBE="true")
+    assert (asked.code, runs(job, plane)) == (2, [])
+
+
 def test_what_was_measured_before_is_not_measured_again_by_itself(job: Job, plane: dict[str, str]) -> None:
     job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
     job.fake.add_pull(job.repo, "change", author="ann")

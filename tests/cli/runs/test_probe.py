@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from prime_train.core.text.formatting import span
 from tests.cli.shell import Shell
 
 TRAINER = """\
@@ -51,8 +52,14 @@ def test_a_probe_ends_by_itself_and_makes_the_cost_of_its_config_known(shell: Sh
     assert probe["config"] == "pace"
     assert probe["steps"] >= 20
     assert probe["step_s"] >= 0.05
+    assert 0 <= probe["spread_s"] < probe["step_s"]
+    words = f"there, all 720,000 steps of pace take {span(probe['hours'] * 3600)} and cost"
+    assert words in shell.ok("status", run_id)
     assert probe["hours"] == pytest.approx(720000 * probe["step_s"] / 3600)
 
+    diagnosed = shell.ok("diagnose", run_id)
+    assert "measured: " in diagnosed
+    assert "interrupted" not in diagnosed
     after = cost(shell, config)
     (machine,), (measured,) = after["machines"], after["measured"]
     assert machine["step"]["known"] == "measured in an earlier run"

@@ -29,7 +29,12 @@ SEEN = Observations(
     setup={CONFIG: Times(1.0, 400.0), "other": Times(2.0, 500.0)},
     resume={CONFIG: Times(1.0, 90.0)},
     detection=Times(3.0, 450.0),
-    steps={"a" * 64: {("H100_80GB", 8): Measurement(1.25, 99, "", 1.5, 62_000.0, 81_559.0), ("L40S_48GB", 1): Measurement(9.0, 8)}},
+    steps={
+        "a" * 64: {
+            ("H100_80GB", 8): Measurement(1.25, 99, "", 1.5, 62_000.0, 81_559.0, spread_s=0.25),
+            ("L40S_48GB", 1): Measurement(9.0, 8),
+        }
+    },
     similar={"b" * 64: {("H100_80GB", 8): Measurement(1.25, 99, is_probe=True)}},
     machines=7,
     reputation=Reputation(

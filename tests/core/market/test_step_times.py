@@ -26,6 +26,9 @@ def trained(offer: Offer, step_s: int, *, steps: int = 101) -> Run:
 SPEC = trained(H100, 1).spec
 
 
+OTHER = b.spec(trainer={**SPEC.trainer.model_dump(), "command": "python other.py"})
+
+
 def measured(*runs: Run) -> dict[tuple[str, int], Measurement]:
     return dict(observations(runs, 10_000).steps_of(SPEC))
 
@@ -39,7 +42,7 @@ def test_nothing_is_known_without_runs_and_estimates() -> None:
 
 
 def test_the_newest_run_of_the_same_training_counts() -> None:
-    other = replace(trained(H100, 30), spec=b.spec(trainer={**SPEC.trainer.model_dump(), "command": "python other.py"}))
+    other = replace(trained(H100, 30), spec=OTHER)
     assert seconds(measured(other, trained(H100, 12), trained(H100, 20))) == {("H100", 1): 12.0}
 
 
@@ -98,9 +101,7 @@ def test_a_changed_trainers_file_scales_what_was_measured_by_the_estimates() -> 
 
 
 def test_runs_of_the_same_model_and_trainer_correct_the_estimates_of_another_config() -> None:
-    other = replace(
-        trained(H100, 12), forecast=forecast(8.0, "qwen"), spec=b.spec(trainer={**SPEC.trainer.model_dump(), "command": "python other.py"})
-    )
+    other = replace(trained(H100, 12), forecast=forecast(8.0, "qwen"), spec=OTHER)
     seen, ours = observations([other], 10_000), forecast(16.0, "qwen")
     found = step_times(seen.steps_of(SPEC), ours.steps, seen.similar_to(ours))
     assert_time(found["H100", 1], 24.0, Source.SIMILAR)

@@ -46,7 +46,7 @@ _STATUS = {
     "archived": "whether it is archived and left out of lists",
     "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that one was, and so on",
     "started_from[].step": "step of that checkpoint",
-    "probe.**": "what it has measured, if it is a probe: seconds of a step, steps, GPU memory, hours and dollars of the whole run",
+    "probe.**": "what a probe has measured: seconds of a step and how they vary, steps, GPU memory; hours and dollars of all steps",
     "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a preemption would lose now",
     "saving.durable_after_s": "seconds from a save until it is durable",
     "saving.interval_s": "seconds between saves",
@@ -373,7 +373,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "machines[].smoke.**": "the same for the smoke test",
         "machines[].budget": "whether the budget is enough",
         "left_out[]": "machines that were left out, and why",
-        "measured[].**": "what earlier runs measured on each kind of machine: seconds of a step, number of steps, GPU memory, the run",
+        "measured[].**": "what earlier runs measured on each kind of machine: seconds of a step, how they vary, steps, memory, run",
     },
     "find": {
         "model.**": "the model, and whether its architecture was estimated from its size",

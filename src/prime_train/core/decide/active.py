@@ -123,7 +123,7 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
 
 
 def _measured(run: Run, verdict: Healthy) -> Finish | None:
-    """Return the end of a run that was launched only to measure its steps, once it has made enough of them. Nothing is saved before."""
+    """Return the end of a run that was launched only to measure its steps, once it has made enough of them, without a last save."""
     probe = run.probe
     if probe is None or run.state is not RunState.TRAINING or verdict.timed_steps < probe.steps or verdict.timed_s < probe.seconds:
         return None

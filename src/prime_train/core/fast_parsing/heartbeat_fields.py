@@ -89,6 +89,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "step_slow_s": (("number", 0, 10000000.0), None),
         "timed_steps": (("integer", 0, 9007199254740992), 0),
         "timed_s": (("number", 0, 1000000000.0), None),
+        "timed_spread_s": (("number", 0, 1000000000.0), None),
         "saving": (("flag",), False),
         "preempting": (("flag",), False),
         "sick": (("word", *CAUSES), None),

@@ -32,7 +32,9 @@ class Source(StrEnum):
 
 
 SPREADS: Mapping[Source, float] = {Source.MEASURED: 1.15, Source.SIMILAR: 1.35, Source.SCALED: 1.5}
-"""The factors by which a time of each source may be too high or too low: assumptions. An estimate has a range of its own."""
+"""The factors by which a time of each source may be too high or too low at least: assumptions. An estimate has a range of its own."""
+DEVIATIONS = 2.0
+"""How many standard deviations of the mean a measured time may be wrong by."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class StepEstimate:
 class Measurement:
     """What a run's attempts on one kind of machine showed. `seconds`: the mean of a step, saves included; `steps`: the number of steps;
     `estimate_s`: what was estimated of such a step at the launch, 0: nothing. `gpu_peak_mib`: the most memory in MiB that was in use on one
-    GPU, of `gpu_mib` in all; None: not known. `is_probe`: whether the run was launched to measure this."""
+    GPU, of `gpu_mib` in all; None: not known. `is_probe`: whether the run was launched to measure this. `spread_s`: the standard deviation
+    of a step, 0: not known."""
 
     seconds: float
     steps: int
@@ -66,6 +69,7 @@ class Measurement:
     gpu_peak_mib: float | None = None
     gpu_mib: float | None = None
     is_probe: bool = False
+    spread_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,14 @@ class StepTime:
     seconds: float
     source: Source
     basis: Measurement | None = None
+
+    @property
+    def spread(self) -> float:
+        """Return the factor by which a time that is not only estimated may be too high or too low. If steps differ much from each other,
+        a few of them tell less."""
+        one = self.basis
+        few = DEVIATIONS * one.spread_s / (one.seconds * math.sqrt(one.steps)) if one is not None and one.steps else 0.0
+        return max(SPREADS[self.source], 1 + few)
 
 
 def step_times(
@@ -113,8 +125,12 @@ def _measured(one: Measurement, estimate_s: float | None, *, is_same: bool) -> S
 
 def _log_factor(one: Measurement, estimate_s: float | None) -> float | None:
     """Return the logarithm of the factor by which the measured time differs from what was estimated of it, at the launch or, if nothing
+<<<<<<< HEAD
     was, now; None if it is not known. A kind for which there is no estimate now, because the config does not allow it, tells the factor,
     too."""
+=======
+    was, now; None if it is not known. A kind that the config does not allow, so that it has no estimate now, tells the factor, too."""
+>>>>>>> part-f
     estimate_s = one.estimate_s or estimate_s or 0.0
     return math.log(one.seconds / estimate_s) if _is_possible(one.seconds) and _is_possible(estimate_s) else None
 
@@ -151,8 +167,16 @@ def measured_in(run: "Run", attempts: "Iterable[Attempt]") -> dict[Kind, Measure
                 fullest.gpu_peak_mib,
                 fullest.gpu_mib,
                 run.probe is not None,
+                _spread_s(alike),
             )
     return found
+
+
+def _spread_s(attempts: "Sequence[Attempt]") -> float:
+    """Return the standard deviation of the steps of these attempts; 0: not known."""
+    known = [one for one in attempts if one.timed_steps and one.timed_spread_s]
+    steps = sum(one.timed_steps for one in known)
+    return math.sqrt(sum(one.timed_steps * one.timed_spread_s**2 for one in known) / steps) if steps else 0.0
 
 
 def _timed(attempt: "Attempt") -> tuple[int, float]:

@@ -1,7 +1,7 @@
 """Probes: short runs that measure how long a step of a config takes, and how much GPU memory it needs, on the cheapest machine that fits.
 
-A probe trains as its config says, set-up and smoke test included. The control plane ends it once enough steps were made; nothing is saved
-before. Its trainer section is the config's own, so what it measures counts for every later run of the config.
+A probe trains as its config says, set-up and smoke test included. The control plane ends it once enough steps were made, without a
+last save. Its trainer section is the config's own, so what it measures counts for every later run of the config.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,10 @@ SUFFIX = "-probe"
 NAME_CHARS_MAX = 32
 
 
+class TooFewSteps(UsageError):
+    """A config makes fewer steps than it takes to measure them."""
+
+
 @dataclass(frozen=True)
 class ProbeLimits:
     """What a probe measures at least, `steps` steps after the first one in `seconds` or more, and the most that it may cost. Raises
@@ -36,11 +40,11 @@ class ProbeLimits:
         check_range(Setting.USD, self.usd, USD_MIN, USD_MAX)
 
     def probe(self, spec: RunSpec, *, done: int = 0) -> Probe:
-        """Return what a probe of the config measures, in its steps after step `done`: at most all of them. Raises UsageError if these are
-        too few."""
+        """Return what a probe of the config measures, in its steps after step `done`: at most all of them. Raises TooFewSteps if
+        these are too few."""
         steps = self.steps if spec.trainer.steps is None else min(self.steps, spec.trainer.steps - done - 1)
         if steps < STEPS_MIN:
-            raise UsageError(
+            raise TooFewSteps(
                 f"trainer.steps is {spec.trainer.steps}: too few steps to measure",
                 fix=f"set at least {done + STEPS_MIN + 1}: {STEPS_MIN} of them are measured after the first one",
             )

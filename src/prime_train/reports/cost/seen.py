@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prime_train.core.market import priors
 from prime_train.core.market.observations import Times
 from prime_train.core.market.quotes import Market
-from prime_train.core.market.step_times import SPREADS, Measurement, Source
+from prime_train.core.market.step_times import Measurement, Source
 from prime_train.core.market.step_times import StepTime as MarketStepTime
 from prime_train.core.offers import Offer
 from prime_train.estimate.cost.bill import NOTHING_SEEN, SEEN_SPREAD, Known, Seen, StepTime
@@ -25,8 +25,7 @@ def measured(market: Market | None, machine: Machine) -> StepTime | None:
     found = _found(market.work.step_times, machine) if market is not None else None
     if found is None or found.source is Source.ESTIMATED:
         return None
-    spread = SPREADS[found.source]
-    return StepTime(Between(found.seconds / spread, found.seconds * spread), _KNOWN[found.source], described(found.basis))
+    return StepTime(Between(found.seconds / found.spread, found.seconds * found.spread), _KNOWN[found.source], described(found.basis))
 
 
 def _found(times: Mapping[tuple[str, int], MarketStepTime], machine: Machine) -> MarketStepTime | None:
@@ -55,8 +54,8 @@ class MeasuredKind:
 
     @property
     def text(self) -> str:
-        """Return the measurement in words: 1x H100_80GB: 3.2 s a step, at most 61.2 of 79.6 GiB in use on one GPU (probe qwen-x7k2m, 12
-        steps)"""
+        """Return the measurement in words: 1x H100_80GB: 3.2 s a step, varying by 8%, at most 61.2 of 79.6 GiB in use on one GPU (probe
+        qwen-x7k2m, 12 steps)"""
         return f"{self.figures} ({described(self.measurement)})"
 
     @property
@@ -66,7 +65,8 @@ class MeasuredKind:
         name = f"{self.gpu_count}x {self.gpu}" if self.gpu else "a machine without a GPU"
         of = f" of {one.gpu_mib / MIB_PER_GIB:.1f}" if one.gpu_mib else ""
         memory = f", at most {one.gpu_peak_mib / MIB_PER_GIB:.1f}{of} GiB in use on one GPU" if one.gpu_peak_mib else ""
-        return f"{name}: {one.seconds:.3g} s a step{memory}"
+        varies = f", varying by {one.spread_s / one.seconds:.0%}" if one.spread_s else ""
+        return f"{name}: {one.seconds:.3g} s a step{varies}{memory}"
 
 
 def measured_kinds(market: Market | None) -> tuple[MeasuredKind, ...]:

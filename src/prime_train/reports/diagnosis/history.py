@@ -15,6 +15,8 @@ ZERO_STEPS_MIN = 5
 SAME_MIN = 2
 MACHINES = frozenset({Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT})
 """Causes that are not the code's fault; what they cost depends on how often the run saves."""
+AS_MEANT = frozenset({Cause.FINISHED, Cause.PROBED})
+"""Causes of an end that was reached; what was not saved then is no loss."""
 
 _SAVE = "Save more often if that is too much: after a machine is lost, only checkpoints in the bucket remain."
 
@@ -31,7 +33,7 @@ def ended_before(facts: Facts) -> Iterator[Diagnosis]:
                 DiagnosisKind.INTERRUPTED, f"between two checkpoints: {_steps(facts.step - kept)} would be repeated", because, _SAVE
             )
         return
-    ended = [attempt for attempt in run.attempts if attempt.fenced_s is not None and attempt.cause is not Cause.FINISHED]
+    ended = [attempt for attempt in run.attempts if attempt.fenced_s is not None and attempt.cause not in AS_MEANT]
     if ended:
         yield from _ended(facts, ended[-1])
 
@@ -63,7 +65,7 @@ def _tense(facts: Facts, lost: Attempt, count: int) -> str:
 
 def repeated(run: Run) -> Iterator[Diagnosis]:
     """Yield a diagnosis if the newest attempts ended by the same cause, with what else they share."""
-    ended = [attempt for attempt in run.attempts if attempt.cause not in (None, Cause.FINISHED)]
+    ended = [attempt for attempt in run.attempts if attempt.cause is not None and attempt.cause not in AS_MEANT]
     if not ended or ended[-1].cause is None:
         return
     cause = ended[-1].cause
