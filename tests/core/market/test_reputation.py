@@ -89,14 +89,8 @@ def test_a_probe_that_goes_well_clears_its_config_like_any_run() -> None:
     offers = [replace(BAD, offer_id=f"o-{n}", machine=f"m-{n}", host=f"h-{n}", data_center=f"dc-{n}") for n in range(3)]
     crashes = run_of("crashes", *(attempt(n, offer, Cause.PREFLIGHT_FAILED) for n, offer in enumerate(offers, 1)))
     probe = run_of("crashes-probe", attempt(9, replace(GOOD, machine="m-9"), None, trained=True))
-<<<<<<< HEAD
-    assert named(reputation([crashes, replace(probe, probe=Probe("crashes", 10, 60.0))], NOW_S)) == {
-        f"machine m-{n} of vast" for n in range(3)
-    }
-=======
     runs = [crashes, replace(probe, probe=Probe("crashes", 10, 60.0))]
     assert named(reputation(runs, NOW_S)) == {f"machine m-{n} of vast" for n in range(3)}
->>>>>>> part-f
 
 
 def test_a_config_that_hangs_every_machine_after_its_first_step_excludes_nothing() -> None:

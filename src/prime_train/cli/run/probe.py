@@ -18,29 +18,11 @@ def probe(
     config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.")],
     steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = STEPS,
     seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = SECONDS,
-<<<<<<< HEAD
-    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost.")] = USD,
+    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = USD,
     settings: Settings = None,
     environment: Environment = None,
     dry_run: DryRun = False,
     follow: Follow = False,
-=======
-    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = USD,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
-    ] = None,
-    environment: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Follow the probe until it ends; if no control plane is running, act as one.")
-    ] = False,
->>>>>>> part-f
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> Exit:

@@ -125,12 +125,7 @@ def _measured(one: Measurement, estimate_s: float | None, *, is_same: bool) -> S
 
 def _log_factor(one: Measurement, estimate_s: float | None) -> float | None:
     """Return the logarithm of the factor by which the measured time differs from what was estimated of it, at the launch or, if nothing
-<<<<<<< HEAD
-    was, now; None if it is not known. A kind for which there is no estimate now, because the config does not allow it, tells the factor,
-    too."""
-=======
     was, now; None if it is not known. A kind that the config does not allow, so that it has no estimate now, tells the factor, too."""
->>>>>>> part-f
     estimate_s = one.estimate_s or estimate_s or 0.0
     return math.log(one.seconds / estimate_s) if _is_possible(one.seconds) and _is_possible(estimate_s) else None
 
