@@ -58,6 +58,8 @@ def probe_spec(spec: RunSpec, limits: ProbeLimits) -> RunSpec:
         "name": spec.name[: NAME_CHARS_MAX - len(SUFFIX)].rstrip("-") + SUFFIX,
         "budget": budget,
         "hardware": spec.hardware.model_copy(update={"migrate": Migrate.NEVER}),
+        # Of what its trainer saves nothing is needed, but for a probe that loses its machine.
+        "checkpoints": spec.checkpoints.model_copy(update={"keep": 1, "keep_every_steps": None, "keep_best": 0}),
         "outputs": (),
         "success": None,
         "after": (),
