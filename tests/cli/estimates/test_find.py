@@ -103,12 +103,12 @@ def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -
         (["8x", "H100", "640", "(80)", "19.92"], ["yes", "eu-iceland1-a", "high"]),
         (["1x", "B200", "180", "(180)", "4.90"], ["yes", "US-KS-2", "mid"]),
     ]
-    assert "take 8x H100 spot in FIN-01 at $9.20/h: 39-66 min and $6.0-10" in find.words
+    assert "take 8x H100 spot in FIN-01 at $9.20/h from prime: 39-66 min and $6.0-10" in find.words
     assert "expected $7.71 to the end: 37 min of training (estimated) at $9.20/h, 0.1 losses expected, 24 min each" in find.words
     assert "based on losses and start times are assumptions, because no machine of this account was seen yet" in find.words
     assert "why the least expected total of 3 that fit even at the upper end of the estimated need" in find.words
     assert "28-41 of the 80 GB of each GPU" in find.words
-    assert "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h: 38-64 min and $13-21" in find.words
+    assert "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h from prime: 38-64 min and $13-21" in find.words
     assert "2.1 times the money, but never preempted" in find.words
     assert "hardware {provider: prime, gpus: [H100_80GB], count: 8, spot: only, disk_gib: 220}" in find.words
     assert "left out 7: 3 with too little GPU memory, 1 " in find.words
@@ -310,7 +310,7 @@ def test_the_table_has_a_column_of_variants_and_the_advice_names_that_of_the_bes
     find(sizes, "--model", "Qwen/Qwen3-8B")
     assert max(map(len, find.out.splitlines())) <= 80
     assert "variant" in next(line for line in find.out.splitlines() if line.startswith("machine")).split()
-    assert "take 8x H100 spot in FIN-01 at $9.20/h, with variant 2 (8 GPUs of 80 GB or more):" in find.words
+    assert "take 8x H100 spot in FIN-01 at $9.20/h from prime, with variant 2 (8 GPUs of 80 GB or more):" in find.words
     assert "variants variant 1 (1 GPU of 160 GB or more), variant 2 (8 GPUs of 80 GB or more)" in find.words
     assert "hardware {provider" not in find.words
 

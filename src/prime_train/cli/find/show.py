@@ -52,6 +52,7 @@ def table(rows: Sequence[Candidate]) -> RenderableType:
     return Fitting(
         (
             Column("machine", _texts(machine(offer) for offer in offers)),
+            *([Column("from", _texts(offer.provider for offer in offers))] if len({offer.provider for offer in offers}) > 1 else []),
             Column("VRAM GB", _texts(f"{offer.gpu_count * offer.gpu_gb} ({offer.gpu_gb})" for offer in offers), 1),
             Column("$/h", _texts(f"{offer.usd_per_hour:.2f}" for offer in offers)),
             Column("spot", _texts("yes" if offer.spot else "no" for offer in offers)),

@@ -144,7 +144,7 @@ def _grouped(placement: Placement) -> str:
 def _named(one: Candidate) -> str:
     offer = one.offer
     sold = "spot" if offer.spot else "on-demand"
-    return f"{machine(offer)} {sold} in {offer.region or 'an unknown region'} at ${offer.usd_per_hour:.2f}/h"
+    return f"{machine(offer)} {sold} in {offer.region or 'an unknown region'} at ${offer.usd_per_hour:.2f}/h from {offer.provider}"
 
 
 def _outcome(one: Candidate) -> str:
