@@ -15,6 +15,7 @@ from tests.cli.inside import Inside
 from tests.cli.shell import Shell
 from tests.fakes.http import ALWAYS
 from tests.fakes.prime import UNAVAILABLE, FakePrime, GpuRow, Prices, Spec
+from tests.fakes.runpod import FakeRunPod
 
 OFFERED = ("provider", "offer_id", "usd_per_hour", "spot", "gpu", "gpu_count", "disk_gib")
 INCLUDED = Spec(minCount=50, defaultCount=100, maxCount=4000, defaultIncludedInPrice=True)
@@ -89,6 +90,16 @@ def _find(tmp_path: Path, fake: FakePrime) -> Find:
 
 
 # ------------------------------------------------------------------------------------------------------------------- what is shown
+
+
+def test_machines_of_several_providers_are_one_table_that_says_where_each_is_from(find: Find) -> None:
+    with FakeRunPod() as other:
+        find("--model", "Qwen/Qwen3-8B", RUNPOD_API_KEY=other.api_key, RUNPOD_API_BASE_URL=other.url)
+    assert find.code == 0, find.err
+    assert max(map(len, find.out.splitlines())) <= 80
+    head, *rows = [line.split() for line in find.out.splitlines() if line.startswith(("machine", "1x", "2x", "4x", "8x"))]
+    assert head[:2] == ["machine", "from"]
+    assert {name for row in rows for name in ("prime", "runpod") if name in row} == {"prime", "runpod"}
 
 
 def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -> None:
