@@ -186,8 +186,9 @@ class Watch:
     received_s: int | None = None
     """The last second at which heartbeats are known to have reached the webhook."""
     unheard: tuple[int, int] | None = None
-    """The last failure of the inbound path that was too brief to open its breaker for long: from the last second at which the path is known
-    to have worked, to the second at which it worked again. Silence in between proves nothing."""
+    """The last failure of the inbound path that was too brief to open its breaker for long, or at all because heartbeats outweighed the
+    canary: from the last second at which the path is known to have worked, to the second at which it worked again. Silence in between
+    proves nothing."""
     inbound: Breaker = Breaker()
     answers: Breaker = Breaker()
     provider: Breaker = Breaker()
@@ -320,6 +321,8 @@ def _after_paths(watch: Watch, *, canary: bool, provider: bool, silent: Collecti
     unheard = watch.unheard
     if watch.inbound.state is State.OPEN and inbound.state is State.CLOSED and watch.received_s is not None and received_s is not None:
         unheard = (watch.received_s, received_s)
+    elif canary and (overruled := _overruled(watch, active.values(), now_s)) is not None:
+        unheard = overruled
     return replace(
         watch,
         last_sweep_s=now_s,
@@ -345,6 +348,15 @@ def _arrives(failing_heartbeat_s: int | None, heartbeats_s: Collection[int], now
     that are not silent."""
     since_s = max((failing_heartbeat_s or 0) + ON_THE_WAY_S, now_s - ARRIVING_S - 1)
     return sum(heartbeat_s > since_s for heartbeat_s in heartbeats_s) >= max(1, min(ARRIVING_RUNS, len(heartbeats_s)))
+
+
+def _overruled(watch: Watch, heartbeats_s: Iterable[int], now_s: int) -> tuple[int, int] | None:
+    """Return the time in which the path may have failed if the last canary failed and heartbeats outweighed it: from the newest of them to
+    the first one that is known to have followed the canary, at the latest until now. None if the last canary did not fail."""
+    if watch.received_s is None or watch.last_sweep_s is None or watch.received_s >= watch.last_sweep_s:
+        return None
+    last_s = watch.last_sweep_s
+    return watch.received_s, min((at_s for at_s in heartbeats_s if at_s > last_s), default=now_s)
 
 
 def _store(watch: Watch, heartbeats_s: Iterable[int], now_s: int) -> Breaker:

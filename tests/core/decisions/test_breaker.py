@@ -336,6 +336,18 @@ def test_a_run_is_silent_only_up_to_the_newest_heartbeat_of_the_others_while_the
     assert hearing.unheard_s(1100, 1145) == 45
 
 
+def test_an_outage_between_a_heartbeat_and_the_next_canary_is_no_silence_also_where_canaries_were_lost_before() -> None:
+    watch, _ = hear(LISTENING, 1000)
+    watch, _ = hear(watch, 1060, silent=1, active=3, canary=False)
+    for now_s in (1120, 1180, 1240):
+        watch, _ = hear(watch, now_s, silent=1, active=3)
+    watch, during = hear(watch, 1300, silent=1, active=3, canary=False, heartbeats_s=(1288, 1289))
+    _, after = hear(watch, 1370, silent=1, active=3, heartbeats_s=(1362, 1366))
+    assert (during.deaf, during.unheard_s(1200, 1300)) == (False, 11)
+    assert after.receiving_since_s == 1120
+    assert after.unheard_s(1200, 1370) == 1362 - 1289
+
+
 def test_a_brief_failure_of_the_canary_is_no_silence_though_what_was_heard_before_counts() -> None:
     watch, _ = hear(LISTENING, 1000)
     watch, before = hear(watch, 1060)
