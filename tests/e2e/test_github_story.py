@@ -56,7 +56,7 @@ HEALTH = {
     "first_step_s": 120,
     "stall_s": 60,
     "settle_s": 5,
-    "drain_s": 30,
+    "drain_s": 180,
 }
 
 
