@@ -166,7 +166,7 @@ def test_the_environment_wins_over_the_stored_key_and_the_list_says_so(shell: Sh
 
 
 def test_a_run_at_a_provider_without_a_key_says_how_to_add_it(shell: Shell) -> None:
-    config = shell.write("x.yaml", "name: x\ntrainer: {command: "true"}\nhardware: {provider: lambda}\nbudget: {usd: 5}\n")
+    config = shell.write("x.yaml", "name: x\ntrainer: {command: 'true'}\nhardware: {provider: lambda}\nbudget: {usd: 5}\n")
     for environment in ({}, {"PRIME_TRAIN_PROVIDER": "runpod,lambda", "RUNPOD_API_KEY": API_KEY}):
         done = shell.run("run", str(config), "--dry-run", **environment)
         assert (done.returncode, "fix: prime-train provider add lambda asks for" in done.stderr) == (4, True), done.stderr
