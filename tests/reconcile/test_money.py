@@ -79,6 +79,19 @@ def test_runs_that_are_launched_in_one_sweep_share_what_is_in_the_wallet() -> No
     assert [name for name in w.living() if "more" in name] == ["pt-more-0-e1", "pt-more-1-e1"]
 
 
+def test_a_machine_that_the_account_does_not_show_yet_is_paid_by_the_wallet_all_the_same() -> None:
+    w, account = paid()
+    w.trains()
+    attempt = w.run().current_attempt
+    assert attempt is not None
+    usd = attempt.offer.usd_per_hour
+    for burn in (usd, 0.0, usd, 0.0):  # the list of machines is cut short now and then
+        account.message = Funds(attempt.offer.provider, 1.5 * usd, burn)
+        w.after(20).heartbeat(step=11)
+        w.after(1).sweep()
+    assert w.reported.kinds().count("funds") == 1
+
+
 def test_an_account_that_cannot_be_queried_changes_nothing() -> None:
     w, account = paid()
     w.trains()

@@ -53,10 +53,12 @@ def _is_seen(context: Context, run: Run) -> bool:
 
 def _paying(run: Run, funds: Mapping[str, Funds]) -> Funds | None:
     """Return the wallet that pays for this run; before a machine is rented, the fullest one of those that could. None if it cannot be
-    read, or if one that could pay cannot be."""
+    read, or if one that could pay cannot be. The run's own machine counts also while the account does not show it yet, or any more:
+    otherwise people would be told in turns that the wallet is running empty, and that it is not."""
     active_attempt = run.current_attempt if run.state in ACTIVE_STATES else None
     if active_attempt is not None:
-        return funds.get(active_attempt.offer.provider)
+        wallet, own_usd = funds.get(active_attempt.offer.provider), active_attempt.offer.usd_per_hour
+        return replace(wallet, burn_usd_per_hour=max(wallet.burn_usd_per_hour, own_usd)) if wallet is not None else None
     paying = [funds.get(name) for name in allowed_providers(run.spec.hardware)]
     known = [wallet for wallet in paying if wallet is not None]
     return max(known, key=Funds.left_s) if known and len(known) == len(paying) else None
