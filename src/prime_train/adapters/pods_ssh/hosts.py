@@ -57,7 +57,7 @@ class File(BaseModel):
 
 @dataclass(frozen=True)
 class Host:
-    """One machine. `name` is unique, and a part of the ids of its pods."""
+    """A machine of one's own. `name` is unique, and a part of the ids of its pods."""
 
     name: str
     user: str

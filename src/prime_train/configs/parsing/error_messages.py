@@ -52,7 +52,7 @@ _STEP_IN_NAME = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 @dataclass(frozen=True)
 class SpecError:
-    """One entry of pydantic's error list: its path (keys and list positions), its type, its message and its limits."""
+    """An entry of pydantic's error list: its path (keys and list positions), its type, its message and its limits."""
 
     path: tuple[str | int, ...]
     kind: str

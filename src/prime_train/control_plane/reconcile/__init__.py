@@ -1,4 +1,4 @@
-"""One step of a run, which is the same for every watcher: load, gather evidence, judge, decide, save, then make the calls that the decision
+"""The step of a run, which is the same for every watcher: load, gather evidence, judge, decide, save, then make the calls that the decision
 requires.
 
 A watcher that crashes between the save and the calls leaves a state from which the next one continues: a launch is resolved by the pod's
