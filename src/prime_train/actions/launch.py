@@ -23,12 +23,12 @@ from prime_train.core.run import Origin
 from prime_train.core.text.formatting import usd
 from prime_train.operations.github.changed_configs import inside
 from prime_train.operations.github.job_home import job_home
-from prime_train.operations.github.launch import launch_from, measured_here, offers_from_here
+from prime_train.operations.github.launch import Unneeded, checked_request, launch_from, offers_from_here
 from prime_train.operations.github.launch_request import LaunchRequest, requested_launch
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.launch import Unfit
-from prime_train.operations.launching.launch_config import Checked, checked
-from prime_train.operations.launching.probe import USD, ProbeLimits, TooFewSteps
+from prime_train.operations.launching.launch_config import Checked
+from prime_train.operations.launching.probe import USD, ProbeLimits
 from prime_train.output import print_command
 from prime_train.ports import RunRecord
 from prime_train.reports.findings.annotations import annotations
@@ -76,18 +76,12 @@ def launch(
     home = job_home(os.environ)
     try:
         limits = ProbeLimits(usd=probe_usd) if request.probe else None
-        what = checked(home, request.config, name=name or None, start_from=start_from or None, probe=limits)
-        if request.by_itself and (known := measured_here(home, what)):
-            return _not_launched(
-                job, what.spec.name, f"Its steps were measured before: {plain(known)}. To measure again, use the label `probe`."
-            )
+        what = checked_request(home, request, name=name or None, start_from=start_from or None, probe=limits)
+        if isinstance(what, Unneeded):
+            return _not_launched(job, str(request.config), f"{plain(what.why)}. To measure it all the same, use the label `probe`.")
         if dry_run:
             return _dry_run(job, home, what)
         return _launch(job, home, github, request, what, again=again)
-    except TooFewSteps as error:
-        if not request.by_itself:
-            raise
-        return _not_launched(job, str(request.config), f"{plain(str(error))}.")
     except Unfit as error:
         return _unfit(job, error)
 

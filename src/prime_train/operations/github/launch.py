@@ -12,8 +12,9 @@ from prime_train.core.run import Origin
 from prime_train.operations.github.launch_request import LaunchRequest
 from prime_train.operations.github.runs import launch_once
 from prime_train.operations.launching.dry_run import ranking
-from prime_train.operations.launching.launch_config import Checked
+from prime_train.operations.launching.launch_config import Checked, checked
 from prime_train.operations.launching.market import market_for, seen_here
+from prime_train.operations.launching.probe import ProbeLimits, TooFewSteps
 from prime_train.operations.watch import is_called_here, sweep_once
 from prime_train.ports import PermanentError, RunRecord, Watched
 from prime_train.reports.cost.seen import measured_kinds
@@ -27,6 +28,13 @@ class Launched:
     record: RunRecord
     is_new: bool
     waits_for_watcher: bool
+
+
+@dataclass(frozen=True)
+class Unneeded:
+    """Why a probe that nobody asked for is not launched."""
+
+    why: str
 
 
 def launch_from(
@@ -62,7 +70,21 @@ def offers_from_here(home: Home, what: Checked) -> Ranking | None:
     return ranking(home, what) if is_called_here(home, what.spec) else None
 
 
-def measured_here(home: Home, what: Checked) -> str:
+def checked_request(
+    home: Home, request: LaunchRequest, *, name: str | None, start_from: str | None, probe: ProbeLimits | None
+) -> Checked | Unneeded:
+    """Return the checked config of the request; or why its probe is not needed, if nobody asked for it. Raises what `checked` raises."""
+    try:
+        what = checked(home, request.config, name=name, start_from=start_from, probe=probe)
+    except TooFewSteps as error:
+        if not request.by_itself:
+            raise
+        return Unneeded(str(error))
+    known = _measured_here(home, what) if request.by_itself else ""
+    return Unneeded(f"its steps were measured before: {known}") if known else what
+
+
+def _measured_here(home: Home, what: Checked) -> str:
     """Return in words what earlier runs or probes of the config have measured; empty if nothing, or if the store cannot be read."""
     seen = seen_here(home)
     found = measured_kinds(market_for(what.spec, what.forecast, seen)) if seen is not None else ()
