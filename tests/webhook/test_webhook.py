@@ -11,7 +11,19 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.webhook import HeartbeatCall, Request, Response, WebhookContext, handle, parse, record
 from prime_train.core.run import Origin, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Order, Refusal, Reply, attempt_key
+from prime_train.core.wire import (
+    PROOF_HEADER,
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    Bootstrap,
+    Commit,
+    Heartbeat,
+    Order,
+    Refusal,
+    Reply,
+    attempt_key,
+    prove,
+)
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
 from tests import builders as b
 from tests.webhook.calls import (
@@ -115,6 +127,19 @@ def test_only_news_makes_the_run_due(message: Heartbeat, wakes: bool, store: Sto
 
     assert response.wakes is wakes
     assert store.due(NOW_S, 10) == ([b.RUN_ID] if wakes else [])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_fence_and_nothing_else_is_proven_to_the_attempt_that_asked(case: Case, store: Store) -> None:
+    stored(store)
+    path, signature = case.request.path, case.request.headers.get(SIGNATURE_HEADER, "")
+
+    response = handle(webhook(store), case.request)
+
+    proofs = [value for name, value in response.headers if name == PROOF_HEADER]
+    asked = path.split("/")
+    key = attempt_key(MASTER, asked[3], int(asked[4])) if response.status == 409 else ""
+    assert proofs == ([prove(key, signature, 409, response.body)] if response.status == 409 else [])
 
 
 def test_after_the_fence_an_attempt_commits_nothing(store: Store) -> None:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from prime_train.core.access.signing import (
     BODY_BYTES_MAX,
     CLOCK_SKEW_S_MAX,
+    PROOF_HEADER,
     SIGNATURE_HEADER,
     STORE_BODY_BYTES_MAX,
     STORE_PATH,
@@ -19,6 +20,7 @@ from prime_train.core.access.signing import (
     attempt_path,
     body_bytes_max,
     operator_key,
+    prove,
     server_time_s,
     sign,
 )
@@ -33,6 +35,7 @@ __all__ = [
     "CLOCK_SKEW_S_MAX",
     "GPU_NOTE_CHARS_MAX",
     "LOG_TAIL_CHARS_MAX",
+    "PROOF_HEADER",
     "SIGNATURE_HEADER",
     "STORE_BODY_BYTES_MAX",
     "STORE_PATH",
@@ -61,6 +64,7 @@ __all__ = [
     "attempt_path",
     "body_bytes_max",
     "operator_key",
+    "prove",
     "server_time_s",
     "sign",
 ]

@@ -7,7 +7,7 @@ from typing import TypeGuard
 from pydantic import ValidationError
 
 from prime_train import __version__
-from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.authenticate import admit, proven
 from prime_train.control_plane.admission.calls import MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
@@ -38,7 +38,7 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
 def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | MarketCall | NoticeCall, request: Request) -> Response:
     """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
-    return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
+    return call if isinstance(call, Response) else proven(webhook, request, carry_out(webhook, call, request.now_s))
 
 
 def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
