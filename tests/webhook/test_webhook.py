@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.webhook import HeartbeatCall, Request, Response, WebhookContext, handle, parse, record
+from prime_train.core import ledger
+from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE
 from prime_train.core.run import Origin, RunState
 from prime_train.core.wire import (
     PROOF_HEADER,
@@ -212,6 +214,19 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
     assert job.train_s_max == 3600 - lost_s - this_s
+
+
+def test_an_agent_is_told_for_how_long_the_dollars_that_are_left_pay_for_its_machine(store: Store) -> None:
+    of = held()
+    stored(store, of)
+    burn, left_usd = of.run.attempts[-1].offer.usd_per_hour / 3600, of.run.spec.budget.usd - ledger.spent(of.run, NOW_S).usd
+
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
+
+    assert job.save_in_s is not None
+    assert job.spent_in_s is not None
+    assert job.save_in_s < job.spent_in_s
+    assert job.spent_in_s * burn <= left_usd - min(burn * GIVE_BACK_S, of.run.spec.budget.usd * GIVE_BACK_SHARE) + 1e-6
 
 
 @pytest.mark.parametrize(("code", "key"), [({}, f"runs/{b.RUN_ID}/code.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])

@@ -307,6 +307,11 @@ class Bootstrap(Answered):
     """Seconds of training left; counted from this attempt's first step."""
     deadline_in_s: int | None = None
     """Seconds after which the attempt must save and exit to be done by the run's deadline."""
+    save_in_s: int | None = None
+    """Seconds after which the attempt must save and exit, because the run's dollars are nearly spent; None: the machine costs nothing, or
+    the control plane is from before this field."""
+    spent_in_s: int | None = None
+    """Seconds after which the machine must be given back so that the dollars are not exceeded: the attempt ends by then, done or not."""
     last_cause: Cause | None = None
     """Why the last attempt with a heartbeat ended, or None; this attempt may avoid what failed there."""
     best_step: int = 0

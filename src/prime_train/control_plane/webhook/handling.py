@@ -16,7 +16,7 @@ from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryC
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
-from prime_train.core.budget import flush_from_s, training_s
+from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
@@ -179,6 +179,7 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
     attempt = call.attempt
     spec = in_force(run.spec, run.current_attempt.offer) if run.current_attempt is not None else run.spec
     hours, flush_s = spec.budget.hours, flush_from_s(run)
+    save_in_s, spent_in_s = agent_limits_s(run, now_s)
     issue = webhook.issue_credentials
     return Bootstrap(
         run=run.run_id,
@@ -196,6 +197,8 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         secrets={name: webhook.secrets[name] for name in spec.secrets},
         train_s_max=None if hours is None else max(0, int(hours * 3600) - training_s(run, now_s)),
         deadline_in_s=None if flush_s is None else max(1, flush_s - now_s),
+        save_in_s=save_in_s,
+        spent_in_s=spent_in_s,
         last_cause=_last_cause(run, attempt),
         best_step=run.best_step,
         step_slow_s=run.step_slow_s,
