@@ -87,9 +87,10 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.Started():
             job = state.job
             state = replace(state, outputs=outputs.schedule(state.outputs, now_s + job.spec.outputs_every_s))
-            limits = {"deadline_s": job.deadline_in_s, "save_s": job.save_in_s, "spent_s": job.spent_in_s}
-            at_s = {name: now_s + left_s if left_s is not None else None for name, left_s in limits.items()}
-            return _enter(replace(state, **at_s), Phase.PREFLIGHT, now_s)
+            deadline_s, save_s, spent_s = (
+                now_s + left_s if left_s is not None else None for left_s in (job.deadline_in_s, job.save_in_s, job.spent_in_s)
+            )
+            return _enter(replace(state, deadline_s=deadline_s, save_s=save_s, spent_s=spent_s), Phase.PREFLIGHT, now_s)
         case v.PhaseDone(phase):
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
