@@ -18,6 +18,7 @@ from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
+from prime_train.core.divergence import after_rollback
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
 from prime_train.core.run import Attempt, Run
@@ -178,6 +179,7 @@ def _no_keys_now(now_s: int) -> Response:
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     attempt = call.attempt
     spec = in_force(run.spec, run.current_attempt.offer) if run.current_attempt is not None else run.spec
+    spec = after_rollback(spec) if run.rollbacks else spec
     hours, flush_s = spec.budget.hours, flush_from_s(run)
     issue = webhook.issue_credentials
     return Bootstrap(
