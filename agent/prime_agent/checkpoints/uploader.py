@@ -245,6 +245,9 @@ class Uploader:
                 files=files,
                 loss=metrics.loss,
                 reward=metrics.reward,
+                finite=metrics.finite,
+                not_finite_since=metrics.not_finite_since,
+                learning_rate=metrics.learning_rate,
                 identity=self._identity,
             )
             data = manifest.model_dump_json(exclude_none=True).encode()

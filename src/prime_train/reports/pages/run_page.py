@@ -121,9 +121,8 @@ def _cards(one: RunStatus) -> Iterator[tuple[str, str]]:
     yield str(now.attempts), f"attempt{'' if now.attempts == 1 else 's'}, restarts: {one.causes}"
     if one.ended_s is None:
         yield (span(one.heartbeat_age_s) if one.heartbeat_age_s is not None else "none"), "since the last heartbeat"
-    for name, value in (("loss", one.loss), ("reward", one.reward)):
-        if value is not None:
-            yield f"{value:.4g}", name
+    for name, text in one.measures:
+        yield text, name
 
 
 def _pending(page: RunPage, nothing: str) -> str:
