@@ -71,6 +71,7 @@ class Catalog:
                 getattr(m, policy.best_by),
                 proven=self.has(Mark.PROVEN, m),
                 is_doubtful=m.finite is False or self.has(Mark.DISTRUSTED, m),
+                best_step=m.best_step,
             )
             for m in self.manifests
         ]

@@ -23,9 +23,9 @@ def after_rollback(spec: RunSpec) -> RunSpec:
 
 
 def began_anew(first: Figures, saved: Figures, now: Figures, *, step: int) -> str:
-    """Return how training seems to have begun anew at `step`, after a resume, in words; "" if it does not. `first`: the figures when the run
-    began; `saved`: those of the checkpoint that was restored. A figure counts if it has moved much since the beginning, and is nearer to
-    what it was then than to that of the checkpoint."""
+    """Return how training seems to have begun anew at `step`, after a resume, in words; "" if it does not. `first`: the figures when the
+    run began; `saved`: those of the checkpoint that was restored. A figure counts if it has moved much since the beginning, and is nearer
+    to what it was then than to that of the checkpoint."""
     pairs = (
         ("loss", first.loss, saved.loss, now.loss),
         ("learning rate", first.learning_rate, saved.learning_rate, now.learning_rate),

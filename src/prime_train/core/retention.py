@@ -8,8 +8,9 @@ written with its checkpoint, once: a metric that became known later could make a
 a pin must be written before a list is read that is to respect it.
 
 A checkpoint that may be useless displaces none that is not: of those whose figures were not finite, and those that an attempt could not
-resume from, only the newest stays by its age, and it takes no place of a good one. The newest one that is proven, because a trainer resumed
-from it and made a step, stays until a newer one is. A mark that a list does not have yet only keeps more: an older one stays proven.
+resume from, only the newest of all stays by its age, and it takes no place of a good one. The newest one that is proven, because a trainer
+resumed from it and made a step, stays until a newer one is; and the one that the trainer itself calls the best, until it names another. A
+mark that a list does not have yet only keeps more: an older one stays proven.
 """
 
 import math
@@ -35,6 +36,8 @@ class Kept:
     """Whether a trainer has resumed from it and made a step."""
     is_doubtful: bool = False
     """Whether its figures were not finite, or an attempt could not resume from it."""
+    best_step: int | None = None
+    """The step of the best checkpoint so far by the trainer's own account in this one; None: it says nothing of it."""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -107,6 +110,8 @@ def _rules(newest_first: list[Kept], policy: Policy) -> Iterator[tuple[str, Iter
     yield f"newest {policy.keep}", good[: policy.keep]
     yield "newest of all", [c for c in newest_first[:1] if c.is_doubtful]
     yield "newest proven", [c for c in good if c.proven][:1]
+    best_step = next((c.best_step for c in newest_first if c.best_step is not None), None)
+    yield "the trainer's best", [c for c in newest_first if c.step == best_step][:1]
     if policy.every_steps is not None:
         yield f"every {policy.every_steps}", [c for c in good if c.step % policy.every_steps == 0]
     if policy.best:

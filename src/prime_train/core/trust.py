@@ -1,8 +1,9 @@
 """What is known of a checkpoint beside its manifest: whether a trainer could resume from it.
 
-A checkpoint is proven once an attempt resumed from it and made a step. It is distrusted if an attempt restored it and ended before its first
-step, unless the reason was clearly outside the trainer: then the machine or a service is to blame. To distrust a good checkpoint costs the
-steps since the one before; to trust a bad one costs the run. So the table names what is not the checkpoint's fault, and all else is.
+A checkpoint is proven once an attempt resumed from it and made a step. It is distrusted if an attempt restored it and ended before its
+first step, unless the reason was clearly outside the trainer: then the machine or a service is to blame. To distrust a good checkpoint
+costs the steps since the one before; to trust a bad one costs the run. So the table names what is not the checkpoint's fault, and all else
+is.
 
 Only the control plane says which is which, because it sees the steps and the ends of all attempts: a machine that has been replaced cannot
 speak well or ill of the checkpoints of another one.

@@ -50,11 +50,11 @@ def resume(
     step: int | None = None,
 ) -> RunRecord:
     """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
-    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `step`: the step of the checkpoint to
-    resume from, instead of the newest one that is trusted.
+    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `step`: the step of the
+    checkpoint to resume from, instead of the newest one that is trusted.
 
-    Raises UsageError if there is no such run, it has not ended, its budget is spent, or it has no complete checkpoint of that step; Unfit if the config has errors; and ExternalError
-    if an external service fails.
+    Raises UsageError if there is no such run, it has not ended, its budget is spent, or it has no complete checkpoint of that step; Unfit
+    if the config has errors; and ExternalError if an external service fails.
     """
     store = home.store()
     try:

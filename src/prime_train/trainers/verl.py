@@ -38,7 +38,8 @@ _PARTS = ("model", "optim", "extra_state")
 _DATA = re.compile(r"data(?:_(?P<rank>\d{1,5}))?\.pt")
 
 _STEP = r"\bstep:(?P<step>\d{1,12}) - "
-_FIGURE = r" - (?P<name>critic/score/mean|critic/rewards/mean|actor/pg_loss|train/loss|actor/grad_norm|train/grad_norm|actor/lr|train/lr):(?:np\.float\d+\()?(?P<value>[-+.\w]+)"
+_NAMES = r"critic/score/mean|critic/rewards/mean|actor/pg_loss|(?:actor|train)/grad_norm|train/loss|(?:actor|train)/lr"
+_FIGURE = rf" - (?P<name>{_NAMES}):(?:np\.float\d+\()?(?P<value>[-+.\w]+)"
 _NORMS, _RATES = ("actor/grad_norm", "train/grad_norm"), ("actor/lr", "train/lr")
 _REWARDS, _LOSSES = ("critic/score/mean", "critic/rewards/mean"), ("actor/pg_loss", "train/loss")
 

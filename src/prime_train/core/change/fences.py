@@ -83,8 +83,8 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
 
 
 def _finite_limit(attempt: Attempt, heartbeat: Heartbeat, since: int) -> int:
-    """Return the step after which checkpoints may hold what made the figures infinite. If the first ones after a resume were, the checkpoint
-    that was restored may hold it, too."""
+    """Return the step after which checkpoints may hold what made the figures infinite. If the first ones after a resume were, the
+    checkpoint that was restored may hold it, too."""
     if heartbeat.finite_step:
         return min(heartbeat.finite_step, since - 1)
     return max(0, attempt.resumed_step - 1)
