@@ -54,7 +54,7 @@ def resume(
     # What an attempt has saved since is chosen only at the next launch.
     point = record.run.resume if record.run.resume_chosen else None
     chosen = step if step is not None else point.step if point is not None else None
-    start = f"step {chosen}" if chosen is not None else "its newest trusted checkpoint, if there is one"
+    start = f"step {chosen}" if chosen is not None else "its newest checkpoint, if there is one"
     typer.echo(f"{record.run.run_id} is queued again and will resume from {start}")
     if not home.is_served:
         typer.echo(worded(UNSERVED))

@@ -11,8 +11,10 @@ A person may ask for one step, and gets it. After a divergence the run goes back
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.manifest import STEP_MAX, Manifest, ResumePoint, checkpoint_title, choose_resume, missing_blobs
 from prime_train.core.run import Run
+from prime_train.core.text.commands import command
 from prime_train.core.trust import CHECKPOINTS_TRIED_MAX, Distrusted, Place, proven_places
 
 STEPS_SHOWN_MAX = 20
@@ -133,7 +135,8 @@ def _limits(run: Run) -> dict[tuple[int, str], int]:
 def _all_failed(run: Run) -> str:
     failed = sorted(run.distrusted, key=lambda one: one.failed, reverse=True)[:CHECKPOINTS_TRIED_MAX]
     each = "; ".join(f"{_title(one)} in attempt {one.failed}: {one.why.rstrip('.')}" for one in failed)
-    return f"the trainer could not resume from any of the checkpoints that were tried: {each}. A person may choose one by its step"
+    call = Call(Operation.RESUME, run.run_id, (Option(Setting.STEP, "N"),))
+    return f"the trainer could not resume from any of the checkpoints that were tried: {each}. To choose one: {command(call)}"
 
 
 def _title(one: ResumePoint | Distrusted) -> str:
