@@ -7,8 +7,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.keys import mark_key, mark_prefix
 from prime_train.core.manifest import Manifest
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
 from prime_train.core.run import RunState
-from prime_train.core.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
 from prime_train.core.wire import JobExit, Phase
 from prime_train.ports import TemporaryError
 from tests import builders as b

@@ -14,8 +14,8 @@ from prime_train.core.keys import (
     pin_prefix,
 )
 from prime_train.core.manifest import Manifest, ResumePoint, descendant_manifest, missing_blobs
+from prime_train.core.resuming.trust import Mark, Place, marked
 from prime_train.core.retention import Kept, Policy
-from prime_train.core.trust import Mark, Place, marked
 from prime_train.ports import Bucket, Stat
 
 MANIFESTS_MAX = 10_000

@@ -16,8 +16,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.offers import Offer
+from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.spec import RunSpec
-from prime_train.core.trust import Distrusted
 from prime_train.core.wire import Heartbeat, Order
 
 ATTEMPTS_KEPT_MAX = 64

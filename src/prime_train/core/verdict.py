@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from prime_train.core.after.steps import is_trained
 from prime_train.core.causes import Cause
+from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
-from prime_train.core.trust import failed_to_resume
 from prime_train.core.wire import Heartbeat, Phase
 
 

@@ -12,7 +12,7 @@ from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
-from prime_train.core.resume_choice import steps_text
+from prime_train.core.resuming.choice import steps_text
 from prime_train.core.run import Event, IllegalMove, Run, move
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.safe import neutralized

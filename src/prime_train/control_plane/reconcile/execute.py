@@ -15,16 +15,16 @@ from prime_train.core import decide as d
 from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
-from prime_train.core.divergence import began_anew
 from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
 from prime_train.core.manifest import ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
-from prime_train.core.resume_choice import choose
+from prime_train.core.resuming.choice import choose
+from prime_train.core.resuming.divergence import began_anew
+from prime_train.core.resuming.trust import proven_places
 from prime_train.core.run import Change, Figures, Lease, Run, Severity
 from prime_train.core.text.commands import command
-from prime_train.core.trust import proven_places
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, RunRecord, TemporaryError
 

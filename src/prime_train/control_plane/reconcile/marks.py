@@ -5,8 +5,8 @@ written by the control plane alone. One that could not be written is written at 
 """
 
 from prime_train.core.keys import mark_key, mark_prefix
+from prime_train.core.resuming.trust import Mark, Place, marked, proven_places
 from prime_train.core.run import Run
-from prime_train.core.trust import Mark, Place, marked, proven_places
 from prime_train.ports import Bucket
 
 

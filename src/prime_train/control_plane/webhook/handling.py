@@ -18,9 +18,9 @@ from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.causes import Cause
-from prime_train.core.divergence import after_rollback
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
+from prime_train.core.resuming.divergence import after_rollback
 from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys

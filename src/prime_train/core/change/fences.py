@@ -8,6 +8,7 @@ from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change.common import alert_for, happened, saved, turned
 from prime_train.core.manifest import BLOB_GRACE_S, checkpoint_title
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, distrust, failed_to_resume, with_restored
 from prime_train.core.run import (
     ACTIVE_STATES,
     Attempt,
@@ -22,7 +23,6 @@ from prime_train.core.run import (
     with_heartbeat,
 )
 from prime_train.core.text.formatting import usd as dollars
-from prime_train.core.trust import CHECKPOINTS_TRIED_MAX, distrust, failed_to_resume, with_restored
 from prime_train.core.verdict import step_rose_s
 from prime_train.core.wire import Heartbeat, Order
 

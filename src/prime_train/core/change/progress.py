@@ -7,6 +7,7 @@ from prime_train.core import decide as d
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY
 from prime_train.core.change.common import alert_for, happened, mirrored, noted, saved
+from prime_train.core.resuming.trust import proven_places, with_restored
 from prime_train.core.run import (
     Alert,
     Change,
@@ -20,7 +21,6 @@ from prime_train.core.run import (
     with_attempt,
     with_heartbeat,
 )
-from prime_train.core.trust import proven_places, with_restored
 from prime_train.core.verdict import step_rose_s
 from prime_train.core.wire import Order
 

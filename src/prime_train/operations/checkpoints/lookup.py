@@ -17,11 +17,11 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
+from prime_train.core.resuming.trust import Mark
 from prime_train.core.retention import Policy, why_kept
 from prime_train.core.run import Lineage
 from prime_train.core.run_figures import figures
 from prime_train.core.spec import CheckpointSpec, RunSpec
-from prime_train.core.trust import Mark
 from prime_train.operations.run_lookup import find
 from prime_train.ports import Bucket, RunRecord, Store
 

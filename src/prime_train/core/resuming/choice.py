@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.manifest import STEP_MAX, Manifest, ResumePoint, checkpoint_title, choose_resume, missing_blobs
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, Distrusted, Place, proven_places
 from prime_train.core.run import Run
 from prime_train.core.text.commands import command
-from prime_train.core.trust import CHECKPOINTS_TRIED_MAX, Distrusted, Place, proven_places
 
 STEPS_SHOWN_MAX = 20
 
