@@ -1,5 +1,7 @@
 """Checkpoints that a trainer could resume from, or could not, or that hold figures that are not finite: which one is restored next."""
 
+from typing import Any
+
 import pytest
 
 from prime_train.control_plane.reconcile import deliver
@@ -28,7 +30,7 @@ def committed(w: Outside, *steps: int, attempt: int = 1, **fields: object) -> li
     return made
 
 
-def crashes(w: Outside, step: int, cause: Cause = Cause.TRAINER_ERROR, **message: object) -> Outside:
+def crashes(w: Outside, step: int, cause: Cause = Cause.TRAINER_ERROR, **message: Any) -> Outside:
     """End the newest attempt's trainer, and let the next machine be rented."""
     w.after(5).exit(cause, step=step, phase=Phase.EXITED, **message)
     w.settle()

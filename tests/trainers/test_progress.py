@@ -117,13 +117,13 @@ def test_a_loss_that_is_not_finite_is_seen_in_csv_and_by_a_pattern(value: str) -
     csv.read("step,loss")
     for row in (csv.read(f"16,{value}"), regex.read(f"step=16 loss={value}")):
         assert row is not None
-        assert (row.step, row.loss, row.not_finite) == (16, None, {"loss"})
+        assert (row.step, row.loss, row.not_finite) == (16, None, frozenset({"loss"}))
 
 
 def test_a_loss_of_0_beside_a_gradient_that_is_not_finite_is_none() -> None:
     row = reader(grad_norm="gnorm").read('{"step": 16, "loss": 0.0, "gnorm": NaN}')
     assert row is not None
-    assert (row.loss, row.not_finite) == (None, {"loss", "gnorm"})
+    assert (row.loss, row.not_finite) == (None, frozenset({"loss", "gnorm"}))
     fine = reader(grad_norm="gnorm").read('{"step": 16, "loss": 0.0, "gnorm": 0.5}')
     assert fine is not None
     assert (fine.loss, fine.grad_norm) == (0.0, 0.5)

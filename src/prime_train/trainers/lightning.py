@@ -79,9 +79,9 @@ class LightningReader:
         if row is None or step is None:
             return None
         losses = (row.get(name) for name in self._losses)
-        loss = next((loss for loss in losses if number_of(loss) is not None or is_not_finite(loss)), None)
+        found = next((loss for loss in losses if number_of(loss) is not None or is_not_finite(loss)), None)
         norm = row.get("grad_norm")
-        loss = true_loss(loss, norm)
+        loss = true_loss(found, norm)
         lost = names_not_finite({"loss": loss}) | names_not_finite(row, ("step",))
         rate = number_of(next((value for name, value in row.items() if name.startswith(_RATE) and value), None))
         return Progress(
