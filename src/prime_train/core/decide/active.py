@@ -106,7 +106,7 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeAfter(verdict.step)
     if verdict.upload_pending and run.state is not RunState.UPLOADING:
         return SeeUpload(verdict.step)
-    if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict)) is not None:
+    if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict, now_s)) is not None:
         return decision
     if (measured := _measured(run, verdict)) is not None:
         return measured

@@ -6,13 +6,16 @@ from prime_train.core.run import Run, Severity
 from prime_train.core.spec_choices import OnDivergence
 from prime_train.core.verdict import Healthy
 
+CLEAR_AFTER_S = 600
+"""Seconds for which the notice stays at least, so that a loss that is finite in every other step is told once and not with each step."""
 
-def of_figures(run: Run, verdict: Healthy) -> Notify | AllClear | None:
+
+def of_figures(run: Run, verdict: Healthy, now_s: int) -> Notify | AllClear | None:
     """Return the notice that the loss is not finite, given once, or the all-clear when it is finite again; else None."""
-    is_noted = run.noted_s(AlertKind.NOT_FINITE) is not None
+    noted_s = run.noted_s(AlertKind.NOT_FINITE)
     if verdict.not_finite_since is None:
-        return AllClear((AlertKind.NOT_FINITE,)) if is_noted else None
-    if is_noted:
+        return AllClear((AlertKind.NOT_FINITE,)) if noted_s is not None and now_s >= noted_s + CLEAR_AFTER_S else None
+    if noted_s is not None:
         return None
     health = run.spec.health
     after = f"after {health.not_finite_steps} such steps in a row (health.not_finite_steps)"
