@@ -25,6 +25,7 @@ from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.after.steps import is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
+from prime_train.core.spec_choices import OnDivergence
 from prime_train.core.text.formatting import usd
 from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
@@ -266,7 +267,16 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
     limit = state.job.spec.health.zero_reward_steps
     if limit and state.steps.zeros >= limit:
         return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
-    return state, ()
+    return _diverged(state, now_s)
+
+
+def _diverged(state: AgentState, now_s: float) -> Out:
+    """Stop a trainer whose loss has not been finite for as many steps as the config allows."""
+    health, made = state.job.spec.health, progress.not_finite_steps(state.steps)
+    if made < health.not_finite_steps or health.on_divergence is OnDivergence.ALERT:
+        return state, ()
+    detail = f"the loss was NaN or infinite in {made} steps in a row, from step {state.steps.not_finite_since} to step {state.steps.step}"
+    return _stopping(state, Cause.NOT_FINITE, detail, now_s)
 
 
 def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
