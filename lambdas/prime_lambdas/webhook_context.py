@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from prime_lambdas.pod_keys import issue_credentials
 from prime_lambdas.secret import has_pod_keys, masters, of_bucket, of_runs
 from prime_lambdas.settings import Settings
+from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.control_plane.webhook import WebhookContext
@@ -25,6 +26,7 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         secrets=of_runs(values, settings),
         run_secrets=settings.run_secrets,
         bucket_url=settings.bucket_url,
+        bucket=lambda: open_bucket(settings.bucket_url, {**settings.environment, **settings.place}),
         bucket_keys=settings.place | of_bucket(values),
         issue_credentials=_issuer(settings, clock) if settings.pod_role else None,
         providers=settings.providers,

@@ -173,7 +173,7 @@ class ResumePoint(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    step: int = Field(ge=0)
+    step: int = Field(ge=0, le=STEP_MAX)
     attempt: int = Field(ge=0)
     """The attempt that wrote it; 0 if it is another run's, from which this run was started."""
     key: str
@@ -220,6 +220,27 @@ def choose_resume(
     if newest is None or (previous is not None and newest.step < previous.step):
         return previous
     return newest.point
+
+
+def choose_older(
+    manifests: Iterable[Manifest], sizes: Mapping[str, int], *, below: int, ceilings: Mapping[tuple[int, str], int]
+) -> ResumePoint | None:
+    """Return the newest complete checkpoint of any attempt before step `below`, for a run that has lost the one it should resume from; None
+    if there is none. `ceilings`: by number and identity of each attempt the last step that counts, as `ceilings_of` returns them."""
+    counted = [m for m in manifests if m.step < below and m.step <= ceilings.get((m.attempt, m.identity), -1)]
+    newest = newest_complete(counted, sizes)
+    return newest.point if newest is not None else None
+
+
+def ceilings_of(attempts: Iterable[tuple[int, str, int]]) -> dict[tuple[int, str], int]:
+    """Return up to which step the checkpoints of each attempt count, by its number and identity. `attempts`: number, identity and the step
+    from which it resumed, of all attempts in order. What an attempt wrote beyond the step from which a later one resumed was incomplete
+    then, or was written after its fence."""
+    ceilings, least = dict[tuple[int, str], int](), STEP_MAX
+    for number, identity, resumed_step in reversed(list(attempts)):
+        ceilings[number, identity] = least
+        least = min(least, resumed_step)
+    return ceilings
 
 
 def unreferenced(blobs: Mapping[str, int], manifests: Iterable[Manifest], *, now_s: int, grace_s: int = BLOB_GRACE_S) -> tuple[str, ...]:

@@ -238,6 +238,7 @@ class Home:
             secrets=self.secrets,
             run_secrets=self.run_secrets,
             bucket_url=self.bucket_url,
+            bucket=self.bucket,
             bucket_mark=self.bucket_mark,
             bucket_keys=keys,
             issue_credentials=issue_credentials,
