@@ -266,7 +266,8 @@ def test_a_manifest_that_the_bucket_acknowledged_and_lost_is_written_again(tmp_p
     save(work(tmp_path), 10)
     forgetful = Forgetful(bucket)
     forgetful.forgets = 2
-    assert newest(bucket) == ship(uploader(forgetful, tmp_path))
+    manifest = ship(uploader(forgetful, tmp_path))
+    assert newest(bucket) == manifest
 
 
 def test_a_checkpoint_whose_manifest_the_bucket_never_keeps_is_not_uploaded(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -274,11 +275,12 @@ def test_a_checkpoint_whose_manifest_the_bucket_never_keeps_is_not_uploaded(tmp_
     forgetful = Forgetful(bucket)
     forgetful.forgets = 1000
     made = uploader(forgetful, tmp_path)
-    with pytest.raises(TemporaryError, match="acknowledged .*manifests.* 3 times, but does not have it"):
+    with pytest.raises(TemporaryError, match="3 times, but does not have it"):
         made.upload(made.scan(NOW_S)[0], cancelled=never)
     assert made.uploaded_step is None
     forgetful.forgets = 0
-    assert newest(bucket) == ship(made)
+    manifest = ship(made)
+    assert newest(bucket) == manifest
 
 
 def test_a_manifest_that_is_lost_before_its_commit_is_written_again(tmp_path: Path, bucket: FolderBucket) -> None:
