@@ -61,7 +61,7 @@ class Opening:
     keys: PodKeys | None = field(default=None, repr=False)
 
 
-def _fitting(runs: list[Run]) -> list[Run]:
+def fitting(runs: list[Run]) -> list[Run]:
     """Return, in the given order, all runs that are not over, and as many of the newest others as fit."""
     left, kept = LIST_BYTES_MAX, set()
     for run in sorted(runs, key=lambda run: run.is_over):
@@ -80,7 +80,7 @@ STORE_METHODS: dict[str, StoreMethod] = {
     "now_s": _method(tuple[()], int, lambda store: store.now_s(), reads=True),
     "create": _method(tuple[Run], bool, lambda store, run: store.create(run)),
     "load": _method(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
-    "list_runs": _method(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
+    "list_runs": _method(tuple[()], list[Run], lambda store: fitting(store.list_runs()), reads=True),
     "save": _method(tuple[Change], bool, lambda store, change: store.save(change)),
     "wake": _method(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _method(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
@@ -103,6 +103,9 @@ STORE_METHODS: dict[str, StoreMethod] = {
 }
 ABOUT = "about"
 ABOUT_GIVES = TypeAdapter(About)
+CODE_URL = "code_url"
+CODE_URL_TAKES: TypeAdapter[tuple[str]] = TypeAdapter(tuple[str])
+CODE_URL_GIVES = TypeAdapter(str)
 OPENING = "opening"
 OPENING_GIVES = TypeAdapter(Opening)
 

@@ -31,6 +31,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
+from prime_train.core.access.launch_key import LaunchKey
+
 SILENT_SHARE_MAX = 0.5
 """Share of the active runs that must be silent for the breaker `fleet` to open."""
 ACTIVE_MIN = 3
@@ -209,6 +211,8 @@ class Watch:
     """The accounts that own the machines, as the providers name them, by provider; those that are stored elsewhere are left out."""
     buckets: dict[str, str] = field(default_factory=dict)
     """Identities of the buckets that were created or used, by URL."""
+    launch_keys: dict[str, LaunchKey] = field(default_factory=dict)
+    """What each launch key permits, by its name; a key without a row permits nothing."""
 
     @property
     def down_since_s(self) -> Mapping[str, int]:

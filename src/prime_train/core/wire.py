@@ -353,6 +353,14 @@ class Nonce(Wire):
     nonce: str
 
 
+class LaunchKeyGiven(Answered):
+    """The launch key that a job gets for its token."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    launch_key: str = Field(max_length=400, repr=False)
+
+
 class Refusal(Answered):
     """Body of every response with a status other than 200."""
 

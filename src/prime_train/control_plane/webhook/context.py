@@ -1,6 +1,6 @@
 """The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
@@ -26,7 +26,9 @@ class WebhookContext(Keyring):
     """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
     bucket. `providers`, `public_url`, `watches` and `run_secrets` are reported to the operator: the providers of runs whose configs name
     none, the URL that machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen.
-    `bucket`: opens the bucket, to check commits.
+    `bucket`: opens the bucket, to check commits. `code_url`:
+    returns a URL to which an object may be uploaded for some minutes; None for a bucket that is a folder. `github_claims`: returns what a
+    token of GitHub, made for this address, says; raises PermanentError if it is not valid; None: such tokens are not taken.
     `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones."""
 
     def __init__(
@@ -45,11 +47,14 @@ class WebhookContext(Keyring):
         watches: bool = False,
         run_secrets: tuple[str, ...] = DEFAULT,
         notice_secrets: tuple[str, ...] = (),
+        code_url: Callable[[str], str] | None = None,
+        github_claims: Callable[[str, str], Mapping[str, object]] | None = None,
     ) -> None:
         super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
+        self.code_url, self.github_claims = code_url, github_claims
         self.market, self.commits = MarketAnswer(store), CommitCheck(bucket)
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}

@@ -8,8 +8,8 @@ from typing import TypeGuard
 from pydantic import ValidationError
 
 from prime_train import __version__
-from prime_train.control_plane.admission.authenticate import admit
-from prime_train.control_plane.admission.calls import MarketCall, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.authenticate import Admitted, admit
+from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
@@ -39,7 +39,7 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
     return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
-def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | MarketCall | NoticeCall, request: Request) -> Response:
+def fulfil(webhook: WebhookContext, admitted: Admitted, request: Request) -> Response:
     """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
     return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
@@ -64,6 +64,8 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
                 return _look(webhook, call, now_s)
             case StoreCall(name, body):
                 return _store(webhook, name, body, now_s)
+            case LaunchCall() | GithubCall():
+                return _launching(webhook, call, now_s)
             case MarketCall():
                 return _market(webhook, now_s)
     except ExternalError as error:
@@ -122,6 +124,14 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         return refuse(422, describe(error), now_s)
     except store_calls.TooLarge as error:
         return refuse(422, str(error), now_s)
+
+
+def _launching(webhook: WebhookContext, call: LaunchCall | GithubCall, now_s: int) -> Response:
+    from prime_train.control_plane.webhook import launching
+
+    if isinstance(call, GithubCall):
+        return launching.github_call(webhook, call, now_s)
+    return launching.launch_call(webhook, call, now_s, _store)
 
 
 def _market(webhook: WebhookContext, now_s: int) -> Response:
