@@ -157,7 +157,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "key",
             "prime_train.cli.key:key",
-            "Show how to reach this control plane from elsewhere, and make keys that only launch.",
+            "Show how to reach this control plane; make, list and revoke launch keys.",
             verbs=(
                 Verb("key show", "prime_train.cli.key.show:show_", "Show how to reach this control plane from elsewhere."),
                 Verb("key create", "prime_train.cli.key.create:create", "Make a key that may only launch."),

@@ -47,8 +47,7 @@ def plane(tmp_path: Path, github: FakeGithubOidc) -> Iterator[Plane]:
     home = tmp_path / "plane"
     home.mkdir()
     shell = Shell(home)
-    shell.env["PRIME_TRAIN_GITHUB_OIDC_ISSUER"] = github.url
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_GITHUB_OIDC_ISSUER=github.url):
         yield Plane(shell)
 
 

@@ -10,7 +10,7 @@ from prime_train.control_plane.wiring.providers import PUBLIC_URL
 from prime_train.core.access.launch_key import LAUNCH_KEY
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.launch_keys import create_launch_key, expiry_of
+from prime_train.operations.keys.launch_keys import create_launch_key, expiry_of
 
 
 def create(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import typer
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.operations.launch_keys import launch_keys
+from prime_train.operations.keys.launch_keys import launch_keys
 
 
 def list_() -> None:

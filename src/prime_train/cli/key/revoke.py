@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.operations.launch_keys import revoke_launch_key
+from prime_train.operations.keys.launch_keys import revoke_launch_key
 
 
 def revoke(name: Annotated[str, typer.Argument(help="The key's name, as prime-train key list shows it.", show_default=False)]) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from prime_train.control_plane import store_calls
 from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, Response
-from prime_train.control_plane.admission.responses import refuse
+from prime_train.control_plane.admission.responses import RETRY_S, refuse
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.access.launch_key import SESSION_S, LaunchRight, is_actor, launch_token, right_of, row_for_job, session_name
@@ -20,7 +20,7 @@ from prime_train.core.change import requested
 from prime_train.core.keys import code_key, is_run_id
 from prime_train.core.run import DesiredState, Run
 from prime_train.core.wire import LaunchKeyGiven
-from prime_train.ports import PermanentError, Store
+from prime_train.ports import PermanentError, Store, TemporaryError
 
 StoreCarriedOut = Callable[[WebhookContext, str, bytes, int], Response]
 UNLIMITED = frozenset({"now_s", store_calls.ABOUT})
@@ -74,6 +74,8 @@ def github_call(webhook: WebhookContext, call: GithubCall, now_s: int) -> Respon
         claims = webhook.github_claims(call.token, webhook.public_url)
     except PermanentError as error:
         return refuse(401, str(error), now_s)
+    except TemporaryError as error:
+        return refuse(503, f"GitHub's keys cannot be read now: {error}", now_s, (("retry-after", str(RETRY_S)),))
     row, actor = row_for_job(webhook.store.watch().launch_keys, claims, now_s), str(claims.get("actor", ""))
     if row is None or not is_actor(actor):
         where = f"{claims.get('repository')}, environment {claims.get('environment') or '(none)'}, {claims.get('ref')}"

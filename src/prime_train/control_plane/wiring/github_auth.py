@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_train.core.errors import UsageError
+from prime_train.ports import PermanentError
 
 if TYPE_CHECKING:
     from prime_train.adapters.github import GitHub
@@ -50,7 +51,10 @@ def github_claims(environment: Mapping[str, str]) -> Callable[[str, str], Mappin
 
         if not verifier:
             verifier.append(GithubTokens(environment.get(ENV_ISSUER) or ISSUER))
-        return verifier[0].claims(token, audience)
+        try:
+            return verifier[0].claims(token, audience)
+        except ImportError:
+            raise PermanentError("this control plane cannot verify tokens of GitHub: install prime-train[github] there") from None
 
     return claims
 
