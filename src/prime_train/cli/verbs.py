@@ -153,7 +153,15 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     "Control plane": (
         Verb("serve", "prime_train.cli.serve:serve", "Run the control plane."),
         Verb("watch", "prime_train.cli.watch:watch", "Run an additional watcher."),
-        Verb("dashboard", "prime_train.cli.dashboard:dashboard", "Print a link to the pages of the control plane."),
+        Verb(
+            "dashboard",
+            "prime_train.cli.dashboard:dashboard",
+            "Print a link to the pages of the control plane, or revoke links.",
+            verbs=(
+                Verb("dashboard link", "prime_train.cli.dashboard.link:link_", "Print a link to the pages of the control plane."),
+                Verb("dashboard revoke", "prime_train.cli.dashboard.revoke:revoke", "Revoke a link to the pages, or all links."),
+            ),
+        ),
         Verb(
             "key",
             "prime_train.cli.key:key",

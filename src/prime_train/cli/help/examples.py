@@ -133,7 +133,11 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "provider remove": (("delete its stored key", "prime-train provider remove runpod"),),
     "serve": (("run the control plane on this machine", "prime-train serve"),),
     "watch": (("check all runs once", "prime-train watch --once"),),
-    "dashboard": (("print a link to the pages of all runs", "prime-train dashboard"),),
+    "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),
+    "dashboard revoke": (
+        ("revoke one link", "prime-train dashboard revoke 1f9c02ab"),
+        ("revoke all of them", "prime-train dashboard revoke --all"),
+    ),
     "key show": (
         ("print the settings for another machine", "prime-train key --show"),
         ("print the key for the jobs of pull requests, which can only read figures", "prime-train key --market --show"),
