@@ -65,7 +65,7 @@ class FakeGithubOidc(HttpFake):
         }
         made = {name: value for name, value in (made | self.job | claims).items() if value is not None}
         key = signed_by or self.key
-        return jwt.encode(made, key.private if algorithm == "RS256" else None, algorithm=algorithm, headers={"kid": key.kid})
+        return jwt.encode(made, key.private if algorithm == "RS256" else "", algorithm=algorithm, headers={"kid": key.kid})
 
     def of_job(self) -> dict[str, str]:
         """Return the variables that a job with the permission `id-token: write` has."""
