@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from prime_train.core.causes import Cause
 from prime_train.trainers import classify, fired, trainer_for
-from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import EvidenceStrength
 from tests.builders import spec
 
 SAMPLES: dict[Cause, list[str]] = {

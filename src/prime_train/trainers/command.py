@@ -8,7 +8,8 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.text.commands import command
 from prime_train.trainers import checkpoint_folders
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import LogRule, of_spec
 from prime_train.trainers.progress import LineReader, reader_for
 from prime_train.trainers.trainer import Trainer
 

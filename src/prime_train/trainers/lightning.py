@@ -13,7 +13,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule, of_spec
 from prime_train.trainers.progress import (
     CsvReader,
     LineReader,

@@ -14,7 +14,8 @@ from prime_train.core.trainer_conventions import trm
 from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import LogRule, of_spec
 from prime_train.trainers.progress import LineReader, RegexReader
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs

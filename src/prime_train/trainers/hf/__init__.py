@@ -13,7 +13,8 @@ from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader
-from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule, of_spec
 from prime_train.trainers.progress import LineReader
 from prime_train.trainers.script import ScriptTrainer
 

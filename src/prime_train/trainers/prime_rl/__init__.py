@@ -16,7 +16,8 @@ from prime_train.core.spec import PrimeRlSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import LogRule, of_spec
 from prime_train.trainers.prime_rl.install import HOME, UV, install
 from prime_train.trainers.prime_rl.layout import layout
 from prime_train.trainers.prime_rl.log_rules import INFERENCE_LOG, RULES, marked
