@@ -6,11 +6,11 @@ considered, and "could not be read" never counts as "gone". The tracker receives
 trainer steps, so it is evidence for a run only while the reported step rises.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from prime_train.core.after.steps import is_trained
-from prime_train.core.causes import Cause
+from prime_train.core.after.steps import is_done_despite, is_trained
+from prime_train.core.causes import Action, Cause
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
@@ -141,11 +141,21 @@ class Sick:
     detail: str
     exited: bool
     """Whether the agent has ended the attempt itself."""
+    action: Action | None = None
+    """What follows by the trainer's own words; None: what follows from the cause."""
+    code: int | None = None
+    """The trainer's exit code, if it has exited."""
+    step: int = field(default=0, compare=False)
+    """The step that the attempt had reached."""
+    durable_step: int = field(default=0, compare=False)
+    """The newest step that the attempt had made durable."""
 
 
 @dataclass(frozen=True)
 class Finished:
     step: int
+    note: str = ""
+    """How the trainer's process ended, if not well, although all its work was done and durable."""
 
 
 @dataclass(frozen=True)
@@ -250,16 +260,21 @@ def _is_cut_off(run: Run, received_s: int, attempt: Attempt, slow_s: float | Non
 
 def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
     assert heartbeat.exit is not None
-    steps = run.spec.trainer.steps
-    if heartbeat.exit.cause is not Cause.FINISHED:
-        return Sick(heartbeat.exit.cause, heartbeat.exit.detail, exited=True)
+    steps, ended = run.spec.trainer.steps, heartbeat.exit
     resumed = run.resume.step if run.resume else 0
     step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
+    if ended.cause is not Cause.FINISHED:
+        # An agent that knows of this says FINISHED itself, after it has seen to outputs and steps after training.
+        done = is_done_despite(ended.cause, steps, min(step, durable))
+        if done and ended.code is not None and not run.spec.after and not run.spec.outputs:
+            return Finished(step, note=ended.detail)
+        sick = Sick(ended.cause, ended.detail, exited=True, action=ended.action, code=ended.code)
+        return replace(sick, step=step, durable_step=lease.committed_step)
     if not is_trained(steps, step) and not heartbeat.trained:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
     if durable < heartbeat.exit.saved_step:
         return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {heartbeat.exit.saved_step} was never committed", exited=True)
-    return Finished(step)
+    return Finished(step, note=ended.detail if ended.code not in (None, 0) else "")
 
 
 def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidence, now_s: int) -> Verdict:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from prime_train.core import decide as d
 from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
-from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.causes import POLICY, Action, Cause, Retry
 from prime_train.core.change.common import alert_for, happened, saved, turned
 from prime_train.core.manifest import BLOB_GRACE_S
 from prime_train.core.run import (
@@ -91,15 +91,19 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
         fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
     gained = fenced.durable_step > run.durable_step or (fenced.trained_step, fenced.after_done) != (run.trained_step, run.after_done)
     strikes = () if gained else run.strikes
-    if not gained and policy.retry is Retry.COUNTED:
+    action = decision.action
+    is_counted = policy.retry is Retry.COUNTED if action is None else action is not Action.BACK_OFF
+    if not gained and is_counted:
         strikes = (*strikes, decision.cause)
     excluded = tuple(e for e in run.excluded if not offer or e != offer.offer_id)
-    if policy.exclude_offer and offer:
+    if offer and (policy.exclude_offer if action is None else action is Action.ANOTHER_MACHINE):
         excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
     preempted = (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:] if decision.cause is Cause.PREEMPTED else run.preempted_s
     quick = decision.cause is Cause.NO_CAPACITY and d.refusals_in_a_row(fenced) <= d.QUICK_TRIES_MAX
-    backoffs = run.backoffs + 1 if policy.backs_off and not quick else run.backoffs
-    pause_s = d.QUICK_RETRY_S if quick else d.backoff_s(backoffs) if policy.backs_off else 0
+    backs_off = policy.backs_off if action is None else action is Action.BACK_OFF
+    backoffs = run.backoffs + 1 if backs_off and not quick else run.backoffs
+    longest_s = d.OUTAGE_BACKOFF_S_MAX if decision.cause is Cause.NETWORK_ERROR else d.BACKOFF_S_MAX
+    pause_s = d.QUICK_RETRY_S if quick else d.backoff_s(backoffs, longest_s) if backs_off else 0
     after = replace(
         fenced,
         strikes=strikes,

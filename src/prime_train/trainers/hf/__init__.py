@@ -14,7 +14,7 @@ from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader
 from prime_train.trainers.known_errors import BUILT_IN
-from prime_train.trainers.log_rules import EvidenceStrength, LogRule, of_spec
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.progress import LineReader
 from prime_train.trainers.script import ScriptTrainer
 
@@ -36,5 +36,5 @@ class HfTrainer(ScriptTrainer):
         known = spec.trainer.workers > 1 or is_script(spec.trainer.command)
         return has_all_parts(files, workers=spec.trainer.workers if known else None) and super().is_complete(spec, files, now_s)
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
