@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from prime_train.core.after.steps import is_done_despite, is_trained
 from prime_train.core.causes import Action, Cause
+from prime_train.core.early_steps import early_limit_s
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
@@ -187,13 +188,21 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
     return _overdue(run, attempt, heartbeat, evidence, now_s)
 
 
-def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool) -> int:
+def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool, early_s: int | None = None) -> int:
     """Return the step deadline in seconds: `stall_factor` x the slow end of the step times, at least `stall_s`, plus the saving allowance.
 
-    Until step times are known, a step may take as long as the first one, because some trainers have steps of many minutes.
+    Until step times are known, a step may take `early_s`; without that, as long as the first one, because some trainers have steps of
+    many minutes.
     """
-    longest_s = int(health.stall_factor * step_slow_s) if step_slow_s else health.first_step_s
+    unknown_s = early_s if early_s is not None else health.first_step_s
+    longest_s = int(health.stall_factor * step_slow_s) if step_slow_s else unknown_s
     return max(health.stall_s, longest_s) + (health.saving_s if saving else 0)
+
+
+def current_step_limit_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> int:
+    """Return the step deadline in seconds that holds for the attempt's next step."""
+    slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
+    return step_limit_s(run.spec.health, slow_s, saving=is_saving(heartbeat), early_s=early_limit_s(run, attempt, heartbeat))
 
 
 def is_saving(heartbeat: Heartbeat) -> bool:
@@ -317,8 +326,7 @@ def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s:
         cause, limit_s = Cause.START_TIMEOUT, health.first_step_s
     else:
         since_s = step_rose_s(lease) or now_s
-        slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
-        cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(heartbeat))
+        cause, limit_s = Cause.STALLED, current_step_limit_s(run, attempt, heartbeat)
     waited_s = received_s - since_s
     requested_s = attempt.evidence_requested_s
     given = heartbeat.evidence and requested_s is not None and lease.heartbeat_s is not None and lease.heartbeat_s >= requested_s

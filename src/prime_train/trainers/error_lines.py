@@ -7,6 +7,8 @@ only what the worker itself prints would be blind behind them, so they are taken
 import re
 import signal
 
+from prime_train.trainers.patterns import compiled, found_in
+
 _EXCEPTION_NAME = (
     r"(?:(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure|Timeout|OutOfResources)"
     r"|(?:[a-z_]\w*\.)+[A-Z]\w+)"
@@ -16,7 +18,7 @@ _LABELS = re.compile(
     r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"  # Ray, vLLM, SkyPilot
     r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
     r"|\s*\[\d+,\d+\]<std(?:err|out)>:\s?"  # mpirun
-    r"|\s*\[(?:default|rank|trainer|worker|Rank )_?\d+\]:?\s?"
+    r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)? (?:std(?:err|out) [FP] )?"  # Kubernetes
     r"|\s*[│┃|]\s?"  # boxes of rich
     r")+"
@@ -25,15 +27,15 @@ _HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTI
 """A label of srun or pdsh, which is taken off only before what is an error for certain."""
 
 _RAISED = re.compile(rf"({_EXCEPTION_NAME})(?:: |:$|$)")
-_WORDED = re.compile(r"(?i)(?:\S+: )?(?:fatal )?error: |FATAL\b|ERROR:? |wandb: ERROR|E\d{4} |\[?ERROR\]?")
+_WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR|E\d{4} |\[?ERROR\]?)"
 _WRAPPER = re.compile(
     r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"
     r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|torch\.multiprocessing\.spawn\.\w+"
     r"|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
 )
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
-_NOISE = re.compile(
-    r"\W*$"
+_NOISE = (
+    r"^(?:\W*$"
     r"|\s*(?:time|host|rank|exitcode|error_file|traceback)\s+: |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* FAILED$|\[\d+\]:$"
     r"|\s*File \"|\s*(?:Current t|T)hread 0x|Extension modules: |\s*<no Python frame>|\s*\.\.\.|\s+[~^]+\s*$"
     r"|.*\d+%\|.*(?:it/s|s/it|\?it/s|B/s)|.*\d+(?:\.\d+)?(?:it/s|s/it)\]|\S* ?\d{1,3}%\|"
@@ -41,16 +43,25 @@ _NOISE = re.compile(
     r"|wandb: |\s*(?:During handling of the above|The above exception was)|.*torch/distributed/elastic/|.*(?:Sending process|Killing subprocess)"
     r"|srun: |slurmstepd: |mpirun |-{5,}|={5,}|\s*(?:sys\.exit|raise |return |main\(|exec\()|To enable traceback see|Fatal Python error: "
     r"|.*exits with return code|.*NVIDIA_VISIBLE"
+    r")"
 )
-_SIGNAL_WORDS = (("Killed", 9), ("Segmentation fault", 11), ("Aborted", 6), ("Bus error", 7), ("Illegal instruction", 4), ("Terminated", 15))
-_LAUNCHER_CODE = re.compile(
-    r"(?:exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: |[Ee]xited with exit code "
+_SIGNAL_WORDS = (
+    ("Killed", 9),
+    ("Segmentation fault", 11),
+    ("Aborted", 6),
+    ("Bus error", 7),
+    ("Illegal instruction", 4),
+    ("Terminated", 15),
+)
+_LAUNCHER_CODE = (
+    r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: |[Ee]xited with exit code "
     r"|exited on signal |Exit Code: |return code list: \[)(-?\d{1,3})\b"
     r"|\bexit code:? (-?1[2-5]\d|-\d{1,2})\b"
     r"|^(?:srun: error: \S+: tasks? [\d,-]+: |\S+: line \d+: +\d+ )?(" + "|".join(word for word, _ in _SIGNAL_WORDS) + r")\b"
 )
 """What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
 
+_SUMMARY_ROW = re.compile(r"\s*(?:time|host|rank|exitcode|error_file|traceback)\s+: ")
 _TORCHRUN_CODE = re.compile(r"\s*exitcode\s*: (-?\d+)\b")
 _TORCHRUN_RANK = re.compile(r"\s*rank\s*: (\d+)\b")
 _TORCHRUN_ROOT = re.compile(r"\s*Root Cause \(first observed failure\)")
@@ -94,7 +105,7 @@ def exception_in(text: str) -> str:
 
 def is_error(text: str) -> bool:
     """Return whether the line is spoken as an error: an exception, or a line that calls itself an error."""
-    return _RAISED.match(text) is not None or _WORDED.match(text) is not None
+    return _RAISED.match(text) is not None or found_in(_WORDED, text)
 
 
 def begins_traceback(text: str) -> bool:
@@ -103,7 +114,12 @@ def begins_traceback(text: str) -> bool:
 
 def is_noise(text: str) -> bool:
     """Return whether the line says nothing about why the trainer ended, such as a progress bar or a frame of a stack."""
-    return _NOISE.match(text) is not None
+    return found_in(_NOISE, text)
+
+
+def is_summary(text: str) -> bool:
+    """Return whether the line is a row of the table that torchrun prints of its workers' ends."""
+    return _SUMMARY_ROW.match(text) is not None
 
 
 def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
@@ -115,7 +131,7 @@ def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
             if codes and abs(codes[0]) < 256:
                 return codes[0], (ranks or [None])[0]
     for text in texts:
-        if found := _LAUNCHER_CODE.search(text):
+        if found := compiled(_LAUNCHER_CODE).search(text):
             code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
             if abs(code) < 256:
                 return code, None

@@ -22,6 +22,7 @@ from prime_train.trainers.error_lines import (
     first_failure,
     is_error,
     is_noise,
+    is_summary,
     signal_of,
     unwrapped,
 )
@@ -102,9 +103,9 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
         return _ended_well(tail, rules, resumed=resumed)
     matches = list(_all_fired(tail, rules, resumed=resumed))
     best = min(matches, key=lambda match: match[0].strength, default=None)
-    if best and best[0].strength <= EvidenceStrength.ROOT:
-        return _by_rule(*best)
     code, ended = _end_of_first(tail, code)
+    if best and best[0].strength <= EvidenceStrength.ROOT:
+        return _by_rule(*best, ended)
     if disk_full:
         return Named(Cause.DISK_FULL, _last_words(tail, ended))
     by_code = _by_code(code)
@@ -114,7 +115,7 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
     if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _is_deterministic(unknown))):
         return Named(Cause.TRAINER_ERROR, unknown, Action.STOP if _is_deterministic(unknown) else None)
     if best:
-        return _by_rule(*best)
+        return _by_rule(*best, ended)
     return Named(Cause.TRAINER_ERROR, _last_words(tail, ended))
 
 
@@ -133,8 +134,10 @@ def _read(lines: Sequence[str]) -> list[_Line]:
     return read
 
 
-def _by_rule(rule: LogRule, line: _Line) -> Named:
-    return Named(rule.cause, line.text.strip() if line.text.strip() else line.labelled, rule.action)
+def _by_rule(rule: LogRule, line: _Line, ended: str) -> Named:
+    """Return what the rule says of the line; a line of a launcher's summary is put in words."""
+    is_row = rule.strength is not EvidenceStrength.USER and is_summary(line.text)
+    return Named(rule.cause, ended if is_row else line.text.strip() or line.labelled, rule.action)
 
 
 def _unknown_exception(tail: Sequence[_Line], matched: Sequence[_Line]) -> str | None:
@@ -185,7 +188,7 @@ def _ended_well(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: b
     over."""
     decisive = tuple(rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED))
     best = min(_all_fired(tail, decisive, resumed=resumed), key=lambda match: match[0].strength, default=None)
-    return _by_rule(*best) if best else Named(Cause.FINISHED, "exit code 0")
+    return _by_rule(*best, "") if best else Named(Cause.FINISHED, "exit code 0")
 
 
 def _by_code(code: int) -> Cause | None:
