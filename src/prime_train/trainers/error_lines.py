@@ -15,7 +15,8 @@ _EXCEPTION_NAME = (
 )
 _LABELS = re.compile(
     r"(?:"
-    r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"  # Ray, vLLM, SkyPilot
+    # Ray, vLLM, SkyPilot
+    r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"
     r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
     r"|\s*\[\d+,\d+\]<std(?:err|out)>:\s?"  # mpirun
     r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
@@ -36,11 +37,14 @@ _WRAPPER = re.compile(
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 _NOISE = (
     r"^(?:\W*$"
-    r"|\s*(?:time|host|rank|exitcode|error_file|traceback)\s+: |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* FAILED$|\[\d+\]:$"
+    r"|\s*(?:time|host|rank|exitcode|error_file|traceback)\s+: |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* "
+    r"FAILED$|\[\d+\]:$"
     r"|\s*File \"|\s*(?:Current t|T)hread 0x|Extension modules: |\s*<no Python frame>|\s*\.\.\.|\s+[~^]+\s*$"
     r"|.*\d+%\|.*(?:it/s|s/it|\?it/s|B/s)|.*\d+(?:\.\d+)?(?:it/s|s/it)\]|\S* ?\d{1,3}%\|"
-    r"|.*(?:leaked (?:semaphore|shared_memory)|resource_tracker)|\s*warnings\.warn\(|.*Warning: |\s*(?:Segmentation fault|Aborted|Killed|Bus error)"
-    r"|wandb: |\s*(?:During handling of the above|The above exception was)|.*torch/distributed/elastic/|.*(?:Sending process|Killing subprocess)"
+    r"|.*(?:leaked (?:semaphore|shared_memory)|resource_tracker)|\s*warnings\.warn\(|.*Warning: |\s*(?:Segmentation fault"
+    r"|Aborted|Killed|Bus error)"
+    r"|wandb: |\s*(?:During handling of the above|The above exception was)|.*torch/distributed/elastic/|.*(?:Sending process"
+    r"|Killing subprocess)"
     r"|srun: |slurmstepd: |mpirun |-{5,}|={5,}|\s*(?:sys\.exit|raise |return |main\(|exec\()|To enable traceback see|Fatal Python error: "
     r"|.*exits with return code|.*NVIDIA_VISIBLE"
     r")"
@@ -54,7 +58,8 @@ _SIGNAL_WORDS = (
     ("Terminated", 15),
 )
 _LAUNCHER_CODE = (
-    r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: |[Ee]xited with exit code "
+    r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: "
+    r"|[Ee]xited with exit code "
     r"|exited on signal |Exit Code: |return code list: \[)(-?\d{1,3})\b"
     r"|\bexit code:? (-?1[2-5]\d|-\d{1,2})\b"
     r"|^(?:srun: error: \S+: tasks? [\d,-]+: |\S+: line \d+: +\d+ )?(" + "|".join(word for word, _ in _SIGNAL_WORDS) + r")\b"

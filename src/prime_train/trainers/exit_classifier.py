@@ -7,7 +7,6 @@ stronger evidence than a hint and weaker than a root cause. torchrun always exit
 output.
 """
 
-import re
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -14,8 +14,8 @@ from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.core.trainer_conventions import verl
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.log_lines import clean
 from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, number_of

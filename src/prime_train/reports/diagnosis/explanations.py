@@ -8,8 +8,8 @@ from prime_train.core.run import RunState
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
-from prime_train.reports.diagnosis.standstill import standing_still
 from prime_train.reports.diagnosis.history import ended_before, failed_steps, repeated, zero_reward
+from prime_train.reports.diagnosis.standstill import standing_still
 from prime_train.reports.diagnosis.tracker import of_tracker
 from prime_train.reports.open_alerts import open_alerts
 from prime_train.reports.pull_request import stopped_by_user

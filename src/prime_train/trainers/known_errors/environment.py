@@ -34,7 +34,8 @@ RULES = (
         ),
         (
             r"Failed to import [\w.]+ because of the following error",
-            "RuntimeError: Failed to import transformers.models.clip.modeling_clip because of the following error (look up to see its traceback):",
+            "RuntimeError: Failed to import transformers.models.clip.modeling_clip because of the following error (look up to "
+            "see its traceback):",
         ),
     ),
     *known(
@@ -53,11 +54,13 @@ RULES = (
             "AssertionError: Torch not compiled with CUDA enabled",
         ),
         (
-            r"detected CUDA version .*mismatches the version that was used to compile|DeepSpeed Op Builder: Installed CUDA version .* does not match",
+            r"detected CUDA version .*mismatches the version that was used to compile|DeepSpeed Op Builder: Installed CUDA "
+            r"version .* does not match",
             "RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.4).",
         ),
         (
-            r"no kernel image is available for execution|CUDA_ERROR_NO_BINARY_FOR_GPU|is not compatible with the current PyTorch installation",
+            r"no kernel image is available for execution|CUDA_ERROR_NO_BINARY_FOR_GPU|is not compatible with the current "
+            r"PyTorch installation",
             "RuntimeError: CUDA error: no kernel image is available for execution on the device",
         ),
         (
@@ -82,12 +85,16 @@ RULES = (
             "RuntimeError: FlashAttention2 has been toggled on, but it cannot be used due to the following error:",
         ),
         (
-            r"CUDA Setup failed despite|bitsandbytes.*(was not compiled|compiled without GPU support|library load error|needs to be installed)",
+            r"CUDA Setup failed despite|bitsandbytes.*(was not compiled|compiled without GPU support|library load error|needs "
+            r"to be installed)",
             "RuntimeError: CUDA Setup failed despite GPU being available. Please run the following command to get more information:",
         ),
         (
-            r"(Using|Loading) .* requires (the latest version of |the )?[\w`' -]+(installed)?: ?`?pip install|requires? .*to be installed|is required but not installed|[Nn]eed to have .* installed|(is|are) not installed|Could not import|not available in your environment",
-            "ImportError: Using `bitsandbytes` 4-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
+            r"(Using|Loading) .* requires (the latest version of |the )?[\w`' -]+(installed)?: ?`?pip install|requires? .*to be "
+            r"installed|is required but not installed|[Nn]eed to have .* installed|(is|are) not installed|Could not import|not "
+            r"available in your environment",
+            "ImportError: Using `bitsandbytes` 4-bit quantization requires the latest version of bitsandbytes: `pip install -U "
+            "bitsandbytes`",
         ),
         (
             r"(Please|please|You (need|have) to|Try) .*`?pip3? install ",
@@ -95,14 +102,17 @@ RULES = (
         ),
         (
             r"serious vulnerability issue in `torch\.load`|require users to upgrade torch",
-            "ValueError: Due to a serious vulnerability issue in `torch.load`, even with `weights_only=True`, we now require users to upgrade torch to at least v2.6",
+            "ValueError: Due to a serious vulnerability issue in `torch.load`, even with `weights_only=True`, we now require "
+            "users to upgrade torch to at least v2.6",
         ),
         (
             r"does not recognize this architecture|your version of Transformers is out of date",
-            "ValueError: The checkpoint you are trying to load has model type `qwen4` but Transformers does not recognize this architecture.",
+            "ValueError: The checkpoint you are trying to load has model type `qwen4` but Transformers does not recognize this "
+            "architecture.",
         ),
         (
-            r"KeyError: '(qwen|llama|mistral|mixtral|gemma|phi|deepseek|glm|chatglm|gpt|olmo|granite|internlm|minicpm|cohere|falcon|smollm|kimi|minimax)[\w.-]*'$",
+            r"KeyError: '(qwen|llama|mistral|mixtral|gemma|phi|deepseek|glm|chatglm|gpt|olmo|granite|internlm|minicpm|cohere"
+            r"|falcon|smollm|kimi|minimax)[\w.-]*'$",
             "KeyError: 'qwen3_next'",
         ),
         raised_only=True,
@@ -120,7 +130,8 @@ RULES = (
             "torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler.",
         ),
         (
-            r"nvcc fatal|[Uu]nsupported gpu architecture|(nvcc|ninja|gcc|g\+\+|cc1plus|ptxas)['\"]?: (command )?not found|No such file or directory: '[^']*(nvcc|ninja|gcc|g\+\+|ptxas|cuobjdump)'",
+            r"nvcc fatal|[Uu]nsupported gpu architecture|(nvcc|ninja|gcc|g\+\+|cc1plus|ptxas)['\"]?: (command )?not found|No "
+            r"such file or directory: '[^']*(nvcc|ninja|gcc|g\+\+|ptxas|cuobjdump)'",
             "nvcc fatal   : Unsupported gpu architecture 'compute_120'",
         ),
         (
@@ -133,11 +144,13 @@ RULES = (
             "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/main.c', '-O3']' returned non-zero exit status 1.",
         ),
         (
-            r"Couldn't find a suitable version of ptxas|(libdevice|ptxas|nvcc|cuobjdump) .*not found|Failed to compile|JIT compilation of .* failed|Unable to JIT load the \w+ op",
+            r"Couldn't find a suitable version of ptxas|(libdevice|ptxas|nvcc|cuobjdump) .*not found|Failed to compile|JIT "
+            r"compilation of .* failed|Unable to JIT load the \w+ op",
             "RuntimeError: Unable to JIT load the fused_adam op due to it not being compatible due to hardware/software issue.",
         ),
         (
-            r"(?i)cuDNN library needs to have matching major version|Loaded runtime CuDNN library.*but source was compiled|DNN library initialization failed",
+            r"(?i)cuDNN library needs to have matching major version|Loaded runtime CuDNN library.*but source was compiled|DNN "
+            r"library initialization failed",
             "E0000 cuda_dnn.cc:522] Loaded runtime CuDNN library: 8.9.7 but source was compiled with: 9.1.1.",
         ),
     ),
@@ -145,7 +158,8 @@ RULES = (
         Cause.SETUP_FAILED,
         "pip, uv and apt: what they end with",
         (
-            r"ERROR: (Could not find a version that satisfies|No matching distribution found|ResolutionImpossible|Failed building wheel|Could not build wheels)",
+            r"ERROR: (Could not find a version that satisfies|No matching distribution found|ResolutionImpossible|Failed "
+            r"building wheel|Could not build wheels)",
             "ERROR: No matching distribution found for torch==9.9.9",
         ),
         (

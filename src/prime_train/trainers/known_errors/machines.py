@@ -21,7 +21,8 @@ RULES = (
         Cause.OPEN_FILES,
         "Linux EAGAIN of clone(2): the limit of processes and threads of this machine's container",
         (
-            r"pthread_create failed|can't start new thread|Resource temporarily unavailable.*fork|fork: (retry: )?Resource temporarily unavailable",
+            r"pthread_create failed|can't start new thread|Resource temporarily unavailable.*fork|fork: (retry: )?Resource "
+            r"temporarily unavailable",
             "RuntimeError: can't start new thread",
         ),
         (r"BlockingIOError: \[Errno 11\] Resource temporarily unavailable", "BlockingIOError: [Errno 11] Resource temporarily unavailable"),
@@ -32,7 +33,8 @@ RULES = (
         "NCCL, src/misc/shmutils.cc: /dev/shm is too small, which is no fault of the network",
         (
             r"shmutils\.cc.*WARN|/dev/shm/nccl|creating shared memory segment",
-            "node1:55:99 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-abc to 33030532 bytes, error: No space left on device (28)",
+            "node1:55:99 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-abc to 33030532 bytes, error: "
+            "No space left on device (28)",
         ),
     ),
     *known(
@@ -149,7 +151,8 @@ RULES = (
             "RuntimeError: Unable to initialize backend 'cuda': FAILED_PRECONDITION: No visible GPU devices.",
         ),
         (
-            r"No visible GPU devices|CUDA_ERROR_NO_DEVICE|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|CUDA_ERROR_COMPAT_NOT_SUPPORTED\w*|CUDA_ERROR_NOT_INITIALIZED|CUDA_ERROR_DEVICE_UNAVAILABLE|failed call to cuInit|Failed call to cuInit",
+            r"No visible GPU devices|CUDA_ERROR_NO_DEVICE|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|CUDA_ERROR_COMPAT_NOT_SUPPORTED\w*"
+            r"|CUDA_ERROR_NOT_INITIALIZED|CUDA_ERROR_DEVICE_UNAVAILABLE|failed call to cuInit|Failed call to cuInit",
             "INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected",
         ),
     ),
@@ -232,7 +235,8 @@ RULES = (
         ),
         (
             r"The current node timed out during startup|some of the raylet failed to startup",
-            "ValueError: The current node timed out during startup. This could happen because some of the raylet failed to startup or the GCS has become overloaded.",
+            "ValueError: The current node timed out during startup. This could happen because some of the raylet failed to "
+            "startup or the GCS has become overloaded.",
         ),
         action=Action.SAME_MACHINE,
         strength=HINT,

@@ -20,7 +20,9 @@ RULES = (
             "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/whoami-v2",
         ),
         (
-            r"\b40[13] (Unauthorized|Forbidden)|: (Unauthorized|Forbidden)$|\(403\) when calling|You don't have the rights|Invalid user token|Invalid username or password|Token is required|LocalTokenNotFoundError|Invalid credentials in Authorization",
+            r"\b40[13] (Unauthorized|Forbidden)|: (Unauthorized|Forbidden)$|\(403\) when calling|You don't have the rights"
+            r"|Invalid user token|Invalid username or password|Token is required|LocalTokenNotFoundError|Invalid credentials in "
+            r"Authorization",
             "ValueError: Invalid user token. If you didn't pass a user token, make sure you are properly logged in",
         ),
     ),
@@ -28,7 +30,8 @@ RULES = (
         Cause.ACCESS_DENIED,
         "W&B, wandb/errors and its back end's answers",
         (
-            r"do not have permission to access the requested resource|wandb\S*: .*(API key|[Pp]ermission denied|PERMISSION_ERROR|not logged in|[Uu]nauthorized)|API key (verification failed|must be|is either invalid)",
+            r"do not have permission to access the requested resource|wandb\S*: .*(API key|[Pp]ermission denied"
+            r"|PERMISSION_ERROR|not logged in|[Uu]nauthorized)|API key (verification failed|must be|is either invalid)",
             "wandb: ERROR API key verification failed for host https://api.wandb.ai.",
         ),
         (r"wandb\.errors\.(errors\.)?AuthenticationError", "wandb.errors.errors.AuthenticationError: API key verification failed"),
@@ -45,11 +48,13 @@ RULES = (
             "botocore.errorfactory.AccessDenied: An error occurred (AccessDenied) when calling the PutObject operation: Access Denied",
         ),
         (
-            r"ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|UnrecognizedClient|AuthFailure|InvalidClientTokenId|TokenRefreshRequired|UnauthorizedSSOToken",
+            r"ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|UnrecognizedClient|AuthFailure"
+            r"|InvalidClientTokenId|TokenRefreshRequired|UnauthorizedSSOToken",
             "botocore.exceptions.ClientError: An error occurred (ExpiredToken) when calling the PutObject operation",
         ),
         (
-            r"NoCredentials(Error)?|Unable to locate credentials|PartialCredentialsError|DefaultCredentialsError|RefreshError|could not (find|automatically determine) .*credentials|CredentialUnavailableError",
+            r"NoCredentials(Error)?|Unable to locate credentials|PartialCredentialsError|DefaultCredentialsError|RefreshError"
+            r"|could not (find|automatically determine) .*credentials|CredentialUnavailableError",
             "botocore.exceptions.NoCredentialsError: Unable to locate credentials",
         ),
         (
@@ -57,7 +62,8 @@ RULES = (
             "google.api_core.exceptions.Forbidden: sa does not have storage.objects.get access",
         ),
         (
-            r"not authorized to perform|AuthorizationPermissionMismatch|AuthorizationFailure|AuthenticationFailed|ClientAuthenticationError|InsufficientAccountPermissions",
+            r"not authorized to perform|AuthorizationPermissionMismatch|AuthorizationFailure|AuthenticationFailed"
+            r"|ClientAuthenticationError|InsufficientAccountPermissions",
             "azure.core.exceptions.HttpResponseError: This request is not authorized to perform this operation using this permission.",
         ),
     ),
@@ -74,7 +80,8 @@ RULES = (
         Cause.ACCESS_DENIED,
         "git, OpenSSH and OpenAI's client",
         (
-            r"Permission denied \(publickey|Authentication failed for '|could not read Username for|remote: (Repository not found|Invalid username or)|Host key verification failed",
+            r"Permission denied \(publickey|Authentication failed for '|could not read Username for|remote: (Repository not "
+            r"found|Invalid username or)|Host key verification failed",
             "fatal: Authentication failed for 'https://github.com/a/b.git/'",
         ),
         (
@@ -91,7 +98,8 @@ RULES = (
         Cause.INFERENCE_FAILED,
         "vLLM, vllm/v1/engine and async_llm_engine.py: the server beside the trainer ended",
         (
-            r"EngineDeadError|Background loop has errored|Engine core proc \S+ died unexpectedly|AsyncEngineDeadError|MQEngineDeadError|EngineCore (failed to start|encountered)",
+            r"EngineDeadError|Background loop has errored|Engine core proc \S+ died unexpectedly|AsyncEngineDeadError"
+            r"|MQEngineDeadError|EngineCore (failed to start|encountered)",
             "vllm.engine.async_llm_engine.AsyncEngineDeadError: Background loop has errored already.",
         ),
         (
@@ -104,15 +112,18 @@ RULES = (
         Cause.INFERENCE_FAILED,
         "SGLang, TRL's VLLMClient, verl and AReaL: the server beside the trainer is not up",
         (
-            r"Server failed to start within|Server process terminated|Initialization failed.*(warmup|launch)|[Tt]imeout waiting for (rollout|inference|vllm|sglang|the) ?\w* ?servers?",
+            r"Server failed to start within|Server process terminated|Initialization failed.*(warmup|launch)|[Tt]imeout waiting "
+            r"for (rollout|inference|vllm|sglang|the) ?\w* ?servers?",
             "TimeoutError: Server failed to start within the timeout period: 300 seconds.",
         ),
         (
-            r"(vLLM|inference|SGLang|sglang|rollout) server (can't|cannot|could not) be reached|(vLLM|inference|SGLang|rollout) server .*(died|crashed|exited|not ready|unhealthy)",
+            r"(vLLM|inference|SGLang|sglang|rollout) server (can't|cannot|could not) be reached|(vLLM|inference|SGLang|rollout) "
+            r"server .*(died|crashed|exited|not ready|unhealthy)",
             "ConnectionError: The vLLM server can't be reached at http://localhost:8000 after 240.0 seconds.",
         ),
         (
-            r"(host='|to host |://)(0\.0\.0\.0|127\.0\.0\.\d+|localhost)\b.*(Max retries exceeded|Connection refused|Connect call failed|Cannot connect|[Tt]imed out|Errno 111)|Cannot connect to host (0\.0\.0\.0|127\.0\.0\.\d+|localhost)\b",
+            r"(host='|to host |://)(0\.0\.0\.0|127\.0\.0\.\d+|localhost)\b.*(Max retries exceeded|Connection refused|Connect "
+            r"call failed|Cannot connect|[Tt]imed out|Errno 111)|Cannot connect to host (0\.0\.0\.0|127\.0\.0\.\d+|localhost)\b",
             "requests.exceptions.ConnectionError: HTTPConnectionPool(host='0.0.0.0', port=8000): Max retries exceeded with url: /generate/",
         ),
         strength=HINT,
@@ -130,7 +141,8 @@ RULES = (
         Cause.NETWORK_ERROR,
         "huggingface_hub, transformers, hf_xet, tiktoken and openai_harmony",
         (
-            r"LocalEntryNotFoundError|We couldn't connect to '|Can(no|')t (load|reach) .*(internet|connection)|check your (internet )?connection",
+            r"LocalEntryNotFoundError|We couldn't connect to '|Can(no|')t (load|reach) .*(internet|connection)|check your "
+            r"(internet )?connection",
             "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
         ),
         (
@@ -156,28 +168,35 @@ RULES = (
         Cause.NETWORK_ERROR,
         "requests, urllib3, urllib, httpx, httpcore and aiohttp",
         (
-            r"\b(429|408) Client Error\b|\b5\d\d Server Error\b|Client error '(429|408)|Server error '5\d\d|HTTP Error (429|5\d\d)\b|Error code: (429|5\d\d)\b|too many 5\d\d error responses",
+            r"\b(429|408) Client Error\b|\b5\d\d Server Error\b|Client error '(429|408)|Server error '5\d\d|HTTP Error (429"
+            r"|5\d\d)\b|Error code: (429|5\d\d)\b|too many 5\d\d error responses",
             "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/a",
         ),
         (
-            r"Read timed out|[Rr]ead operation timed out|Temporary failure in name resolution|Name or service not known|Max retries exceeded with url|No address associated with hostname",
+            r"Read timed out|[Rr]ead operation timed out|Temporary failure in name resolution|Name or service not known|Max "
+            r"retries exceeded with url|No address associated with hostname",
             "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
         ),
         (
-            r"\b(httpx|httpcore)\.\w*(Connect|Read|Write|Pool|Network|RemoteProtocol|Proxy)\w*(Error|Timeout)?|httpx\.TimeoutException|httpx\.LocalProtocolError",
+            r"\b(httpx|httpcore)\.\w*(Connect|Read|Write|Pool|Network|RemoteProtocol|Proxy)\w*(Error|Timeout)?"
+            r"|httpx\.TimeoutException|httpx\.LocalProtocolError",
             "httpx.ConnectError: [Errno -3] Temporary failure in name resolution",
         ),
         (
-            r"aiohttp\.\S*(ClientConnect\w*Error|ServerDisconnected|ServerTimeout|ClientPayloadError|ClientOSError|ConnectionTimeout|ClientResponseError)",
+            r"aiohttp\.\S*(ClientConnect\w*Error|ServerDisconnected|ServerTimeout|ClientPayloadError|ClientOSError"
+            r"|ConnectionTimeout|ClientResponseError)",
             "aiohttp.client_exceptions.ServerDisconnectedError: Server disconnected",
         ),
         (
-            r"requests\.exceptions\.(ConnectionError|ConnectTimeout|ReadTimeout|Timeout|ChunkedEncodingError|SSLError|ProxyError)|ssl\.SSL\w*Error|SSLEOFError|SSLError\(|urlopen error|urllib3\.exceptions\.",
+            r"requests\.exceptions\.(ConnectionError|ConnectTimeout|ReadTimeout|Timeout|ChunkedEncodingError|SSLError"
+            r"|ProxyError)|ssl\.SSL\w*Error|SSLEOFError|SSLError\(|urlopen error|urllib3\.exceptions\.",
             "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443)",
         ),
         (
-            r"IncompleteRead|RemoteDisconnected|Remote end closed connection|peer closed connection|Network is unreachable|No route to host|[Nn]ame resolution|FSTimeoutError|Failed to (establish|resolve)",
-            "urllib3.exceptions.ProtocolError: ('Connection broken: IncompleteRead(1048576 bytes read)', IncompleteRead(1048576 bytes read))",
+            r"IncompleteRead|RemoteDisconnected|Remote end closed connection|peer closed connection|Network is unreachable|No "
+            r"route to host|[Nn]ame resolution|FSTimeoutError|Failed to (establish|resolve)",
+            "urllib3.exceptions.ProtocolError: ('Connection broken: IncompleteRead(1048576 bytes read)', "
+            "IncompleteRead(1048576 bytes read))",
         ),
         strength=HINT,
     ),
@@ -185,7 +204,9 @@ RULES = (
         Cause.NETWORK_ERROR,
         "W&B: a time-out or an outage is no refused key",
         (
-            r"wandb\.errors\.(errors\.)?CommError: .*(timed? ?out|timeout|Error communicating|retry|50\d)|Run initialization has timed out|ServiceStart(Timeout|Process|Port)Error|wandb service to start|Error communicating with wandb process|wandb.*(Network error|50[0234])",
+            r"wandb\.errors\.(errors\.)?CommError: .*(timed? ?out|timeout|Error communicating|retry|50\d)|Run initialization "
+            r"has timed out|ServiceStart(Timeout|Process|Port)Error|wandb service to start|Error communicating with wandb "
+            r"process|wandb.*(Network error|50[0234])",
             "wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.",
         ),
         strength=HINT,
@@ -194,19 +215,23 @@ RULES = (
         Cause.NETWORK_ERROR,
         "boto3, google-cloud-storage, azure, git, curl, wget, apt and pip: an outage, or throttled",
         (
-            r"EndpointConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionClosedError|\((SlowDown|InternalError|ServiceUnavailable|RequestTimeout|Throttling\w*|503|500)\)|Reduce your request rate",
+            r"EndpointConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionClosedError|\((SlowDown|InternalError"
+            r"|ServiceUnavailable|RequestTimeout|Throttling\w*|503|500)\)|Reduce your request rate",
             "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation (reached max retries: 4)",
         ),
         (
-            r"google\.\S*(ServiceUnavailable|TooManyRequests|InternalServerError|BadGateway|GatewayTimeout|RetryError)|ServiceRequestError|ServiceResponseError|ServerBusy|OperationTimedOut",
+            r"google\.\S*(ServiceUnavailable|TooManyRequests|InternalServerError|BadGateway|GatewayTimeout|RetryError)"
+            r"|ServiceRequestError|ServiceResponseError|ServerBusy|OperationTimedOut",
             "google.api_core.exceptions.ServiceUnavailable: 503 GET https://storage.googleapis.com/b/x",
         ),
         (
-            r"Could not resolve host|unable to access 'https?://|early EOF|RPC failed|The remote end hung up|curl: \(\d+\)|Temporary failure resolving|Connection to \S+ timed out",
+            r"Could not resolve host|unable to access 'https?://|early EOF|RPC failed|The remote end hung up|curl: \(\d+\)"
+            r"|Temporary failure resolving|Connection to \S+ timed out",
             "fatal: unable to access 'https://github.com/a/b.git/': Could not resolve host: github.com",
         ),
         (
-            r"openai\.(APIConnectionError|APITimeoutError|InternalServerError)|anthropic\.(APIConnectionError|InternalServerError)|grpc.*(UNAVAILABLE|DEADLINE_EXCEEDED)",
+            r"openai\.(APIConnectionError|APITimeoutError|InternalServerError)|anthropic\.(APIConnectionError"
+            r"|InternalServerError)|grpc.*(UNAVAILABLE|DEADLINE_EXCEEDED)",
             "openai.APIConnectionError: Connection error.",
         ),
         (
@@ -219,11 +244,13 @@ RULES = (
         Cause.NETWORK_ERROR,
         "Any client of a service: the words for a service that is not reached, throttles or is down",
         (
-            r"(?i)could(n't| not) (connect|reach)|unreachable|connect(ion)? ?(error|timeout|refused|aborted|timed out)|giving up after \d+ attempt|Client\.Timeout|context deadline exceeded|i/o timeout|TLS handshake timeout",
+            r"(?i)could(n't| not) (connect|reach)|unreachable|connect(ion)? ?(error|timeout|refused|aborted|timed out)|giving "
+            r"up after \d+ attempt|Client\.Timeout|context deadline exceeded|i/o timeout|TLS handshake timeout",
             "ConnectionError: Couldn't reach 'a/b' on the Hub (ConnectTimeout)",
         ),
         (
-            r"(?i)too many requests|internal server error|bad gateway|service (is )?(temporarily )?unavailable|gateway time-?out|temporarily unavailable|server is busy|overloaded|quota exceeded for",
+            r"(?i)too many requests|internal server error|bad gateway|service (is )?(temporarily )?unavailable|gateway "
+            r"time-?out|temporarily unavailable|server is busy|overloaded|quota exceeded for",
             "RuntimeError: 503: service is temporarily unavailable",
         ),
         strength=HINT,
@@ -233,7 +260,8 @@ RULES = (
         Cause.NETWORK_ERROR,
         "JAX, its coordination service and XLA's status codes",
         (
-            r"XlaRuntimeError: (DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED|CANCELLED)|coordination service|Barrier timed out|PjRT_Client_Connect",
+            r"XlaRuntimeError: (DEADLINE_EXCEEDED|UNAVAILABLE|ABORTED|CANCELLED)|coordination service|Barrier timed out"
+            r"|PjRT_Client_Connect",
             "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: [Init]PjRT_Client_Connect.",
         ),
         action=Action.ANOTHER_MACHINE,
@@ -251,11 +279,13 @@ RULES = (
             "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         ),
         (
-            r"DistNetworkError|DistStoreError|RendezvousTimeoutError|RendezvousConnectionError|RendezvousClosedError|client socket has (timed out|failed to connect)|waiting for clients|[Ss]tore.*wait timeout after",
+            r"DistNetworkError|DistStoreError|RendezvousTimeoutError|RendezvousConnectionError|RendezvousClosedError|client "
+            r"socket has (timed out|failed to connect)|waiting for clients|[Ss]tore.*wait timeout after",
             "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms",
         ),
         (
-            r"Connection reset by peer|Connection closed by (remote )?peer|Broken pipe|Gloo connect\w+ failed|[Gg]loo.*(timed out|failed)|Bootstrap : no socket interface found|NET/(IB|Socket)|ibv_\w+ failed",
+            r"Connection reset by peer|Connection closed by (remote )?peer|Broken pipe|Gloo connect\w+ failed|[Gg]loo.*(timed "
+            r"out|failed)|Bootstrap : no socket interface found|NET/(IB|Socket)|ibv_\w+ failed",
             "RuntimeError: Connection reset by peer",
         ),
         action=Action.ANOTHER_MACHINE,
@@ -297,7 +327,8 @@ RULES = (
         (r"Worker '[^']+' failed with exit code -?\d+|Failed to create worker", "Worker 'rollout/0' failed with exit code -9"),
         (r"Timeout waiting for worker '", "TimeoutError: Timeout waiting for worker 'rollout/0'"),
         (
-            r"ray\.exceptions\.(\w*Actor\w*Error|ObjectStoreFullError|ObjectLostError|WorkerCrashedError|NodeDiedError|OwnerDiedError)|Worker exit type: SYSTEM_ERROR",
+            r"ray\.exceptions\.(\w*Actor\w*Error|ObjectStoreFullError|ObjectLostError|WorkerCrashedError|NodeDiedError"
+            r"|OwnerDiedError)|Worker exit type: SYSTEM_ERROR",
             "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
         ),
         strength=CONSEQUENCE,

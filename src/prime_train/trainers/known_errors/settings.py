@@ -8,7 +8,8 @@ RULES = (
         Cause.BAD_CONFIG,
         "argparse, and transformers' HfArgumentParser",
         (
-            r"error: (unrecognized arguments|the following arguments are required|one of the arguments|ambiguous option|argument .*: (invalid|expected|must|not allowed|ignored))",
+            r"error: (unrecognized arguments|the following arguments are required|one of the arguments|ambiguous option"
+            r"|argument .*: (invalid|expected|must|not allowed|ignored))",
             "train.py: error: unrecognized arguments: --resume-step 30",
         ),
         (
@@ -28,11 +29,13 @@ RULES = (
             "│ Unrecognized options: --training.steps_total   │",
         ),
         (
-            r"No such (option|command)[: ]|Missing (option|argument|parameter|command) ?['\"]?|Invalid value for |Got unexpected extra argument|requires an argument",
+            r"No such (option|command)[: ]|Missing (option|argument|parameter|command) ?['\"]?|Invalid value for |Got "
+            r"unexpected extra argument|requires an argument",
             "Error: No such option: --epoch Did you mean --epochs?",
         ),
         (
-            r"FATAL Flags parsing error|Unknown command line flag|UnparsedFlagAccessError|IllegalFlagValueError|fire\.core\.FireError|Could not consume arg",
+            r"FATAL Flags parsing error|Unknown command line flag|UnparsedFlagAccessError|IllegalFlagValueError"
+            r"|fire\.core\.FireError|Could not consume arg",
             "FATAL Flags parsing error: Unknown command line flag 'lrr'. Did you mean: lr ?",
         ),
     ),
@@ -44,11 +47,13 @@ RULES = (
             "Could not override 'actor.lrr'.",
         ),
         (
-            r"Could not find '[^']*'$|Cannot find primary config|Error merging override|Error locating target|Error in call to target|is ambiguous",
+            r"Could not find '[^']*'$|Cannot find primary config|Error merging override|Error locating target|Error in call to "
+            r"target|is ambiguous",
             "hydra.errors.InstantiationException: Error locating target 'model.Lama', set env var to see chained exception.",
         ),
         (
-            r"ConfigAttributeError|ConfigKeyError|ConfigTypeError|ConfigValueError|MissingMandatoryValue|Interpolation\w*Error|UnsupportedInterpolationType|omegaconf\.errors\.\w+",
+            r"ConfigAttributeError|ConfigKeyError|ConfigTypeError|ConfigValueError|MissingMandatoryValue|Interpolation\w*Error"
+            r"|UnsupportedInterpolationType|omegaconf\.errors\.\w+",
             "omegaconf.errors.ConfigAttributeError: Key 'lrr' is not in struct",
         ),
         (r"Key '[^']*' is not in struct|is not in struct$|InstantiationException", "Key 'n_gpu_per_node' is not in struct"),
@@ -92,8 +97,10 @@ RULES = (
         Cause.BAD_CONFIG,
         "DeepSpeed, deepspeed/runtime/config.py, and transformers' integration of it",
         (
-            r"Check batch related parameters|DeepSpeedConfigError|correct the following DeepSpeed config values|DeepSpeed config values that mismatch",
-            "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 16 != 2 * 1 * 4",
+            r"Check batch related parameters|DeepSpeedConfigError|correct the following DeepSpeed config values|DeepSpeed "
+            r"config values that mismatch",
+            "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+            "gradient_acc_step * world_size 16 != 2 * 1 * 4",
         ),
         (
             r"(?i)zero (stage )?\d? ?.*(not supported|is incompatible|requires)|ZeRO.* optimizer .*(not|only)",
@@ -108,7 +115,8 @@ RULES = (
             "AssertionError: global batch size (30) is not divisible by micro batch size (4) times data parallel size (4)",
         ),
         (
-            r"must be (greater|less|smaller|larger|at least|at most|positive|one of|in \[|either|equal|set|specified|provided|between|a valid)",
+            r"must be (greater|less|smaller|larger|at least|at most|positive|one of|in \[|either|equal|set|specified|provided"
+            r"|between|a valid)",
             "AssertionError: --num-layers must be specified",
         ),
         (
@@ -122,7 +130,8 @@ RULES = (
         Cause.BAD_CONFIG,
         "prime-rl and verl: more GPUs than the machine has",
         (
-            r"Requested \d+ GPUs but only \d+ available|Total available GPUs [\d.]+ is less than total desired GPUs|CUDA_VISIBLE_DEVICES.*(invalid|not enough)",
+            r"Requested \d+ GPUs but only \d+ available|Total available GPUs [\d.]+ is less than total desired GPUs"
+            r"|CUDA_VISIBLE_DEVICES.*(invalid|not enough)",
             "ValueError: Total available GPUs 4.0 is less than total desired GPUs 8",
         ),
     ),
@@ -146,24 +155,29 @@ RULES = (
         Cause.BAD_CONFIG,
         "transformers, TRL, PEFT and accelerate: settings that contradict one another or the model",
         (
-            r"Your setup doesn't support bf16|bf16.* (is )?not supported|--?(bf16|tf32|fp16).*(require|need|not support)|mixed precision requires",
+            r"Your setup doesn't support bf16|bf16.* (is )?not supported|--?(bf16|tf32|fp16).*(require|need|not support)|mixed "
+            r"precision requires",
             "ValueError: Your setup doesn't support bf16/gpu.",
         ),
         (r"Attempting to unscale FP16 gradients", "ValueError: Attempting to unscale FP16 gradients."),
         (
-            r"load_best_model_at_end requires|requires? the save and eval strategy|requires? (a|an|the|either|at least|both|setting|that you) [\w`' -]+ ?(to be|argument|set|when|in order)",
+            r"load_best_model_at_end requires|requires? the save and eval strategy|requires? (a|an|the|either|at least|both"
+            r"|setting|that you) [\w`' -]+ ?(to be|argument|set|when|in order)",
             "ValueError: --load_best_model_at_end requires the save and eval strategy to match, but found",
         ),
         (
-            r"Target modules .*not found in the base model|No modules were targeted|Please specify `?target_modules`?|Cannot (mix|combine|use) ",
+            r"Target modules .*not found in the base model|No modules were targeted|Please specify `?target_modules`?|Cannot "
+            r"(mix|combine|use) ",
             "ValueError: Target modules {'q_proj'} not found in the base model. Please check the target modules and try again.",
         ),
         (
-            r"__init__\(\) (got an unexpected keyword argument|missing \d+ required|got multiple values)|got an unexpected keyword argument '",
+            r"__init__\(\) (got an unexpected keyword argument|missing \d+ required|got multiple values)|got an unexpected "
+            r"keyword argument '",
             "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
         ),
         (
-            r"tokenizer does not have a padding token|Unable to create tensor, you should probably activate|chat_template is not set|Cannot use chat template|does not have a chat template",
+            r"tokenizer does not have a padding token|Unable to create tensor, you should probably activate|chat_template is "
+            r"not set|Cannot use chat template|does not have a chat template",
             "ValueError: Asking to pad but the tokenizer does not have a padding token.",
         ),
         (
@@ -171,11 +185,13 @@ RULES = (
             "ValueError: You cannot perform fine-tuning on purely quantized models.",
         ),
         (
-            r"train dataset is empty|requires a train_dataset|eval_dataset|No columns in the dataset match|num_samples should be a positive integer",
+            r"train dataset is empty|requires a train_dataset|eval_dataset|No columns in the dataset match|num_samples should "
+            r"be a positive integer",
             "ValueError: num_samples should be a positive integer value, but got num_samples=0",
         ),
         (
-            r"Unrecognized (configuration class|model|processing class|image processor)|Unable to load (vocabulary|weights)|doesn't support .*(gradient|attention|device_map|flash)|does not support (gradient|Flash|attention|tp|tensor|`)",
+            r"Unrecognized (configuration class|model|processing class|image processor)|Unable to load (vocabulary|weights)"
+            r"|doesn't support .*(gradient|attention|device_map|flash)|does not support (gradient|Flash|attention|tp|tensor|`)",
             "ValueError: Unrecognized configuration class <class 'C'> for this kind of AutoModel: AutoModelForCausalLM.",
         ),
         raised_only=True,
@@ -184,7 +200,8 @@ RULES = (
         Cause.BAD_CONFIG,
         "huggingface_hub and transformers: a model, data set or file of that name does not exist, or offline mode keeps it out",
         (
-            r"is not a local folder and is not a valid model identifier|Repo id must |HFValidationError|is not the path to a directory containing",
+            r"is not a local folder and is not a valid model identifier|Repo id must |HFValidationError|is not the path to a "
+            r"directory containing",
             "OSError: meta-lama/L is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
         ),
         (
@@ -200,11 +217,13 @@ RULES = (
             "ValueError: Loading a/b requires you to execute the configuration file in that repo; set the option `trust_remote_code=True`.",
         ),
         (
-            r"DatasetNotFoundError|DataFilesNotFoundError|Couldn't find (any data file|a dataset script)|BuilderConfig .* not found|Unknown split|Config name is missing",
+            r"DatasetNotFoundError|DataFilesNotFoundError|Couldn't find (any data file|a dataset script)|BuilderConfig .* not "
+            r"found|Unknown split|Config name is missing",
             "datasets.exceptions.DatasetNotFoundError: Dataset 'a/b' doesn't exist on the Hub or cannot be accessed.",
         ),
         (
-            r"datasets\.table\.CastError|column names don't match|DatasetGenerationCastError|Column .* (not in|doesn't exist|already)|Schema at index",
+            r"datasets\.table\.CastError|column names don't match|DatasetGenerationCastError|Column .* (not in|doesn't exist"
+            r"|already)|Schema at index",
             "datasets.table.CastError: Couldn't cast",
         ),
         raised_only=True,
@@ -234,7 +253,8 @@ RULES = (
         Cause.BAD_CONFIG,
         "boto3, google-cloud-storage and azure: a bucket or object of that name does not exist",
         (
-            r"NoSuchBucket|NoSuchKey|PermanentRedirect|specified (bucket|container|key) does not exist|google\.\S*NotFound: 404|ContainerNotFound",
+            r"NoSuchBucket|NoSuchKey|PermanentRedirect|specified (bucket|container|key) does not exist|google\.\S*NotFound: 404"
+            r"|ContainerNotFound",
             "botocore.errorfactory.NoSuchBucket: An error occurred (NoSuchBucket) when calling the ListObjectsV2 operation",
         ),
     ),
@@ -260,7 +280,8 @@ RULES = (
         Cause.BAD_CONFIG,
         "Kinds of exceptions with which libraries refuse a setting, by their names",
         (
-            r"^(\S+\.)?\w*(Misconfiguration|Config|Configuration|Validation|Argument|Usage|Instantiation|Option|Settings|Schema)(Error|Exception)(: |$)",
+            r"^(\S+\.)?\w*(Misconfiguration|Config|Configuration|Validation|Argument|Usage|Instantiation|Option|Settings"
+            r"|Schema)(Error|Exception)(: |$)",
             "lightning.fabric.utilities.exceptions.MisconfigurationException: No `train_dataloader()` method defined to run `Trainer.fit`.",
         ),
         (r"XlaRuntimeError: INVALID_ARGUMENT", "jaxlib.xla_extension.XlaRuntimeError: INVALID_ARGUMENT: Mesh shape does not fit"),
@@ -271,7 +292,12 @@ RULES = (
         Cause.BAD_CONFIG,
         "Words with which libraries refuse a setting in a ValueError or an AssertionError",
         (
-            r"(?i)^(\S+\.)?(Value|Assertion|Key|NotImplemented|Type|Runtime|Lookup)(Error): .*\b(unknown|unsupported|unrecognized|undefined|invalid|not supported|isn't supported|unexpected (key|argument|option)|not (in|one of) (the )?(list|supported|available|allowed|valid)|is not (a )?(valid|allowed|supported|defined|implemented)|must|should (be|not)|cannot be (used|set|combined)|only (support|work|one|valid)\w*|greater than|less than|larger than|smaller than|exceeds?|mutually exclusive|incompatible|conflict\w*|please (set|specify|use|provide|check|choose|pass)|config\w*|arguments?|argv|option)\b",
+            r"(?i)^(\S+\.)?(Value|Assertion|Key|NotImplemented|Type|Runtime|Lookup)(Error): .*\b(unknown|unsupported"
+            r"|unrecognized|undefined|invalid|not supported|isn't supported|unexpected (key|argument|option)|not (in|one of) "
+            r"(the )?(list|supported|available|allowed|valid)|is not (a )?(valid|allowed|supported|defined|implemented)|must"
+            r"|should (be|not)|cannot be (used|set|combined)|only (support|work|one|valid)\w*|greater than|less than|larger "
+            r"than|smaller than|exceeds?|mutually exclusive|incompatible|conflict\w*|please (set|specify|use|provide|check"
+            r"|choose|pass)|config\w*|arguments?|argv|option)\b",
             "ValueError: LoRA rank 64 is greater than max_lora_rank 16.",
         ),
         (
@@ -285,19 +311,24 @@ RULES = (
         Cause.TRAINER_ERROR,
         "PyTorch, aten and torch.nn.parallel: tensors that do not fit one another",
         (
-            r"mat1 and mat2|must have the same dtype|[Ee]xpected (scalar type|all tensors|a proper Tensor|input\[|tensor for argument|object of (scalar|device) type)|(shape|size|sizes|shapes) .*(mismatch|invalid for input|must match|do not match|cannot be multiplied)|The size of tensor a|must match the (size|existing size)",
+            r"mat1 and mat2|must have the same dtype|[Ee]xpected (scalar type|all tensors|a proper Tensor|input\[|tensor for "
+            r"argument|object of (scalar|device) type)|(shape|size|sizes|shapes) .*(mismatch|invalid for input|must match|do "
+            r"not match|cannot be multiplied)|The size of tensor a|must match the (size|existing size)",
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x768 and 1024x50257)",
         ),
         (
-            r"does not require grad|Trying to backward through the graph a second time|modified by an inplace operation|leaf Variable|only Tensors of floating point dtype|is not implemented for '|not implemented for \"",
+            r"does not require grad|Trying to backward through the graph a second time|modified by an inplace operation|leaf "
+            r"Variable|only Tensors of floating point dtype|is not implemented for '|not implemented for \"",
             "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
         ),
         (
-            r"Expected to have finished reduction in the prior iteration|Expected to mark a variable ready only once|Cannot re-initialize CUDA in forked subprocess|An attempt has been made to start a new process before",
+            r"Expected to have finished reduction in the prior iteration|Expected to mark a variable ready only once|Cannot "
+            r"re-initialize CUDA in forked subprocess|An attempt has been made to start a new process before",
             "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
         ),
         (
-            r"index out of range in self|stack expects each tensor to be equal size|each element in list of batch should be of equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc\.",
+            r"index out of range in self|stack expects each tensor to be equal size|each element in list of batch should be of "
+            r"equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc\.",
             "RuntimeError: stack expects each tensor to be equal size, but got [512] at entry 0 and [498] at entry 1",
         ),
         action=Action.STOP,

@@ -90,7 +90,8 @@ RULES = (
         Cause.BAD_CHECKPOINT,
         "PyTorch's serialization, pickle, zipfile, safetensors, DCP, DeepSpeed, Megatron and transformers: torn or incomplete",
         (
-            r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected \d+ more bytes|The file might be corrupted",
+            r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected \d+ more bytes|The file "
+            r"might be corrupted",
             "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         ),
         (
@@ -98,15 +99,19 @@ RULES = (
             "_pickle.UnpicklingError: invalid load key, '\\x00'.",
         ),
         (
-            r"Error while deserializing( header)?|(MetadataIncompleteBuffer|HeaderTooLarge|HeaderTooSmall|InvalidHeader\w*|InvalidOffset)\b",
+            r"Error while deserializing( header)?|(MetadataIncompleteBuffer|HeaderTooLarge|HeaderTooSmall|InvalidHeader\w*"
+            r"|InvalidOffset)\b",
             "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
         ),
         (
-            r"Can't find a valid checkpoint at|Unable to (find|load) .*checkpoint|[Cc]heckpoint .*(does not exist|not found|is missing|corrupt)",
+            r"Can't find a valid checkpoint at|Unable to (find|load) .*checkpoint|[Cc]heckpoint .*(does not exist|not found|is "
+            r"missing|corrupt)",
             "ValueError: Can't find a valid checkpoint at out/checkpoint-500",
         ),
         (
-            r"No such file or directory: '[^']*(trainer_state\.json|optimizer\.pt|scheduler\.pt|rng_state\w*\.pth|optim_states\.pt|model_states\.pt|pytorch_model\S*\.bin|latest_checkpointed_iteration\.txt|\.safetensors|\.ckpt|checkpoint-\d+[^']*)'",
+            r"No such file or directory: '[^']*(trainer_state\.json|optimizer\.pt|scheduler\.pt|rng_state\w*\.pth"
+            r"|optim_states\.pt|model_states\.pt|pytorch_model\S*\.bin|latest_checkpointed_iteration\.txt|\.safetensors|\.ckpt"
+            r"|checkpoint-\d+[^']*)'",
             "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-500/trainer_state.json'",
         ),
         (
@@ -135,11 +140,13 @@ RULES = (
         Cause.NOT_FINITE,
         "PyTorch, DeepSpeed, apex, fairseq, Megatron-LM and prime-rl; scripts of one's own",
         (
-            r"(?i)\b(loss|gradients?|grad norm|grad_norm|weights?|logits?|output) (is|became|was|are|contains?|has|have|=+) ?:?(a )?(nan|infs?|nans?|not finite|non[- ]finite|infinite|infinity)\b",
+            r"(?i)\b(loss|gradients?|grad norm|grad_norm|weights?|logits?|output) (is|became|was|are|contains?|has|have|=+) "
+            r"?:?(a )?(nan|infs?|nans?|not finite|non[- ]finite|infinite|infinity)\b",
             "ValueError: loss is nan at step 7",
         ),
         (
-            r"(?i)^\S*(error|exception): .*\b(nan|inf|non-?finite|not finite)\b.{0,40}\b(loss|grad\w*|norm|detected|encountered|found|values?)\b|(?i)(nan|inf|non-?finite) (loss|gradients?|values?) (detected|encountered|found)",
+            r"(?i)^\S*(error|exception): .*\b(nan|inf|non-?finite|not finite)\b.{0,40}\b(loss|grad\w*|norm|detected|encountered"
+            r"|found|values?)\b|(?i)(nan|inf|non-?finite) (loss|gradients?|values?) (detected|encountered|found)",
             "FloatingPointError: NaN loss encountered at iteration 1200",
         ),
         (
@@ -151,11 +158,13 @@ RULES = (
             "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
         ),
         (
-            r"(?i)(loss|grad) ?scale (is )?(already )?(at|below|reached) (its )?min\w*|Minimum loss scale reached|loss scaler? .*(underflow|minimum)|Gradient overflow.*minimum",
+            r"(?i)(loss|grad) ?scale (is )?(already )?(at|below|reached) (its )?min\w*|Minimum loss scale reached|loss scaler? "
+            r".*(underflow|minimum)|Gradient overflow.*minimum",
             "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
         ),
         (
-            r"probability tensor contains either|Expected parameter .* to satisfy the constraint.*nan|all_groups_norm > 0|Loss (has )?(exploded|diverged)|is probably exploding|jax_debug_nans|invalid value \(nan\)",
+            r"probability tensor contains either|Expected parameter .* to satisfy the constraint.*nan|all_groups_norm > 0|Loss "
+            r"(has )?(exploded|diverged)|is probably exploding|jax_debug_nans|invalid value \(nan\)",
             "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
         ),
         raised_only=True,
@@ -185,7 +194,8 @@ RULES = (
         Cause.KILLED,
         "PyTorch's elastic agent, Slurm, Kubernetes and CPython: somebody ended the process",
         (
-            r"got signal: (15|1|2)\b|Received (15|1|2) death signal|^KeyboardInterrupt$|CANCELLED AT .* DUE TO (PREEMPTION|TIME LIMIT|NODE FAILURE)|Evicted|SIGTERM",
+            r"got signal: (15|1|2)\b|Received (15|1|2) death signal|^KeyboardInterrupt$|CANCELLED AT .* DUE TO (PREEMPTION|TIME "
+            r"LIMIT|NODE FAILURE)|Evicted|SIGTERM",
             "torch.distributed.elastic.multiprocessing.api.SignalException: Process 55 got signal: 15",
         ),
         action=Action.ANOTHER_MACHINE,
