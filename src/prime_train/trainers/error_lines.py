@@ -37,7 +37,7 @@ _WRAPPER = re.compile(
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 _NOISE = (
     r"^(?:\W*$"
-    r"|\s*(?:time|host|rank|exitcode|error_file|traceback)\s+: |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* "
+    r"|\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* "
     r"FAILED$|\[\d+\]:$"
     r"|\s*File \"|\s*(?:Current t|T)hread 0x|Extension modules: |\s*<no Python frame>|\s*\.\.\.|\s+[~^]+\s*$"
     r"|.*\d+%\|.*(?:it/s|s/it|\?it/s|B/s)|.*\d+(?:\.\d+)?(?:it/s|s/it)\]|\S* ?\d{1,3}%\|"
@@ -66,7 +66,7 @@ _LAUNCHER_CODE = (
 )
 """What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
 
-_SUMMARY_ROW = re.compile(r"\s*(?:time|host|rank|exitcode|error_file|traceback)\s+: ")
+_SUMMARY_ROW = re.compile(r"\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): ")
 _TORCHRUN_CODE = re.compile(r"\s*exitcode\s*: (-?\d+)\b")
 _TORCHRUN_RANK = re.compile(r"\s*rank\s*: (\d+)\b")
 _TORCHRUN_ROOT = re.compile(r"\s*Root Cause \(first observed failure\)")
@@ -134,7 +134,7 @@ def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
             ranks = [int(found[1]) for line in texts[at : at + 8] if (found := _TORCHRUN_RANK.match(line))]
             codes = [int(found[1]) for line in texts[at : at + 8] if (found := _TORCHRUN_CODE.match(line))]
             if codes and abs(codes[0]) < 256:
-                return codes[0], (ranks or [None])[0]
+                return codes[0], ranks[0] if ranks else None
     for text in texts:
         if found := compiled(_LAUNCHER_CODE).search(text):
             code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
