@@ -40,6 +40,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "code": (("part", "CodeSpec"), {}),
         "progress": (("part", "ProgressSpec"), {}),
         "stop_s": (("seconds", 1, None, 2592000), 120),
+        "recover_on": (("part", "ExitCodesSpec"), {}),
+        "stop_on": (("part", "ExitCodesSpec"), {}),
     },
     "PrimeRlSpec": {
         "config": (("inside",),),
@@ -60,6 +62,9 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "step": (("text", "", 0), "step"),
         "loss": (("text", "", 0), "loss"),
         "reward": (("text", "", 0), "reward"),
+    },
+    "ExitCodesSpec": {
+        "exit_codes": (("other",), ()),
     },
     "BudgetSpec": {
         "usd": (("number", None, 0, None),),
