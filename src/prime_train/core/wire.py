@@ -25,7 +25,7 @@ from prime_train.core.access.signing import (
     server_time_s,
     sign,
 )
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
 from prime_train.core.manifest import STEP_MAX, ResumePoint
 from prime_train.core.spec import RunSpec
@@ -151,6 +151,8 @@ class JobExit(Wire):
 
     cause: Cause
     detail: Line = Field(default="", max_length=2000)
+    action: Action | None = None
+    """What follows by the trainer's own words; None: what follows from the cause."""
     code: Whole | None = None
     """The trainer's exit code; negative is the signal that ended it."""
     saved_step: Step = 0

@@ -23,7 +23,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("errors of the second attempt", "prime-train logs demo --attempt 2 --grep Error --lines 100"),
         ("the last ten minutes, by a pattern", "prime-train logs demo --since 10m -E --grep 'loss=(nan|inf)'"),
     ),
-    "diagnose": (("explain what happened, and why", "prime-train diagnose demo"),),
+    "diagnose": (
+        ("explain what happened, and why", "prime-train diagnose demo"),
+        ("ask what the end of any trainer's log means", "prime-train diagnose --log train.log --exit-code 1"),
+    ),
     "page": (("write a run's page as one HTML file", "prime-train page demo"),),
     "profile": (("show what the time of a step is spent on", "prime-train profile demo"),),
     "compare": (

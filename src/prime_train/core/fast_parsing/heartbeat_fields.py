@@ -77,6 +77,12 @@ CAUSES = (
     "finished",
     "probed",
 )
+ACTIONS = (
+    "stop at once",
+    "same machine",
+    "another machine",
+    "after a back-off",
+)
 
 FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Heartbeat": {
@@ -144,6 +150,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "JobExit": {
         "cause": (("word", *CAUSES),),
         "detail": (("text", 2000), ""),
+        "action": (("word", *ACTIONS), None),
         "code": (("integer", -9007199254740992, 9007199254740992), None),
         "saved_step": (("integer", 0, 999999999999), 0),
         "log_tail": (("text", 8000), ""),
