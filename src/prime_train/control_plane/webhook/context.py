@@ -1,6 +1,7 @@
 """The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
 from prime_train.control_plane.admission.responses import HEARTBEAT_S
@@ -8,6 +9,9 @@ from prime_train.control_plane.webhook.market import MarketAnswer
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Secrets, Store
+
+if TYPE_CHECKING:
+    from prime_train.core.access.policy import InForce
 
 NOTICED_MAX = 10_000
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
@@ -24,7 +28,8 @@ class WebhookContext(Keyring):
     """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
     bucket. `providers`, `public_url`, `watches` and `run_secrets` are reported to the operator: the providers of runs whose configs name
     none, the URL that machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen.
-    `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones."""
+    `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones. `policy`: reads the operator's policy,
+    which clients may not exceed, and raises UsageError if it cannot be used; None: clients may launch anything."""
 
     def __init__(
         self,
@@ -41,11 +46,13 @@ class WebhookContext(Keyring):
         watches: bool = False,
         run_secrets: tuple[str, ...] = DEFAULT,
         notice_secrets: tuple[str, ...] = (),
+        policy: "Callable[[], InForce] | None" = None,
     ) -> None:
         super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
+        self.policy = policy
         self.market = MarketAnswer(store)
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}

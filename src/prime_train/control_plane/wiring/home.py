@@ -18,14 +18,17 @@ from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, o
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import tracker_from
+from prime_train.configs import policy_place
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
 from prime_train.control_plane.wiring.master_key import key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
+from prime_train.control_plane.wiring.policy import in_force
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
 from prime_train.control_plane.wiring.stored_keys import with_stored
+from prime_train.core.access.policy import Caller, InForce, beyond, in_words
 from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.store_calls import About
 
-HOME = "PRIME_TRAIN_HOME"
+HOME = policy_place.HOME
 BUCKET = "PRIME_TRAIN_BUCKET"
 DYNAMO = "dynamodb://"
 FILE = "file:"
@@ -77,8 +80,7 @@ class Home:
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
         """Return the home that the environment names, or the default one, with the credentials that it keeps. Nothing is created."""
-        named = environment.get(HOME)
-        root = Path(named).absolute() if named else Path.home() / ".prime-train"
+        root = policy_place.home_folder(environment)
         return cls(root, with_stored(root, environment))
 
     @property
@@ -230,6 +232,24 @@ class Home:
         """Return the names and globs of the variables that the control plane provides to runs; for a remote one, its own list."""
         return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether whoever launches from here is not at the home of the control plane: the store is elsewhere, and so are its watchers."""
+        return bool(self.environment.get(STORE))
+
+    def policy(self) -> InForce | None:
+        """Return the operator's policy as it is now; of a remote control plane its own, None if its version knows none. Raises UsageError
+        if it cannot be used."""
+        if self.elsewhere:
+            return self.remote().about().policy
+        last = self.last_serving() if not self.table_url else None
+        return in_force(self.root, self.environment, served_from=last.providers if last is not None else ())
+
+    def not_allowed(self, run: Run) -> str:
+        """Return what the run asks beyond the operator's policy, in words; empty if nothing."""
+        policy = self.policy()
+        return in_words(beyond(policy, run.spec, Caller.of(run.origin, is_remote=self.is_remote))) if policy is not None else ""
+
     def webhook(self, public_url: str = "", *, watches: bool = False) -> WebhookContext:
         keys, issue_credentials = keys_for_pods(self.bucket_url, self.environment)
         return WebhookContext(
@@ -245,6 +265,7 @@ class Home:
             public_url=public_url,
             watches=watches,
             notice_secrets=notice_secrets(self.environment),
+            policy=lambda: in_force(self.root, self.environment),
         )
 
     def catch_up(self) -> None:
@@ -283,6 +304,7 @@ class Home:
             shared=frozenset(name for name, row in PROVIDERS.items() if row.is_rented),
             accounts=providers.accounts,
             is_guest=bool(self.elsewhere),
+            not_allowed=self.not_allowed,
             delivers=not (self.elsewhere and self.about.watches),
         )
         return context if watched is None else replace(context, watched=watched)
