@@ -26,6 +26,7 @@ from prime_train.control_plane.wiring.master_key import key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.policy import in_force
+from prime_train.control_plane.wiring.private_home import tighten, warn_of_open_bucket
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
 from prime_train.control_plane.wiring.stored_keys import with_stored
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words
@@ -326,6 +327,10 @@ class Home:
         """Make this process the only one that serves this home during the `with` block. Raises UsageError if another process serves it. The
         kernel releases the lock when a process ends."""
         self._make()
+        tighten(self.root)
+        bucket = urlsplit(self.bucket_url)
+        if bucket.scheme == "file" and not Path(unquote(bucket.path)).is_relative_to(self.root):
+            warn_of_open_bucket(Path(unquote(bucket.path)))
         with (self.root / "serve.lock").open("a+") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
