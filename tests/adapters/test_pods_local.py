@@ -397,8 +397,19 @@ print(pods.logs(pod.pod_id).read_text())
 pods.terminate(pod.pod_id)
 """
     kept_back = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "DB_PASSWORD", "PRIME_TRAIN_MASTER", "apikey"]
-    handed_on = ["TOKENIZERS_PARALLELISM", "KEYBOARD", "PRIME_TRAIN_HOME", "CUDA_VISIBLE_DEVICES", "MONKEY"]
-    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it")}
+    kept_back += [
+        "DATABASE_URL",
+        "SSH_AUTH_SOCK",
+        "KUBECONFIG",
+        "AWS_PROFILE",
+        "PRIME_TRAIN_HOME",
+        "DOCKER_HOST",
+        "CUDA_SECRET",
+        "WHATEVER",
+    ]
+    handed_on = ["TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "https_proxy", "NCCL_DEBUG", "HF_HUB_CACHE", "LC_TIME"]
+    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it"), "HOME": "value-of-it"}
+    environment["PIP_INDEX_URL"] = "https://me:secret@index.example.org/#value-of-it"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
     )

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.adapters.pods_local.files import read_json
+from prime_train.adapters.pods_local.walls import Walls
 from prime_train.core.offers import Offer
 from prime_train.core.registry.providers import LOCAL
 from prime_train.ports import PermanentError, Provider, ProviderContext
 
+BUCKET = "PRIME_TRAIN_BUCKET"
 FOLDER = "pods"
 OFFERS = "offers.json"
 """File in this folder with the offers of this machine by id, if they differ from the default ones:
@@ -20,7 +22,8 @@ class LocalProvider(Provider):
 
     def __init__(self, context: ProviderContext) -> None:
         folder = context.root / FOLDER
-        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS))
+        self.walls = Walls(context.root, context.environment.get(BUCKET) or (context.root / "bucket").as_uri())
+        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), walls=self.walls)
 
     def pods(self) -> LocalPods:
         return self._pods

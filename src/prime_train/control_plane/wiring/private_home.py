@@ -37,4 +37,3 @@ def warn_of_open_bucket(folder: Path) -> None:
     if mode & stat.S_IRWXO:
         message = "the bucket %s, with code and checkpoints, can be read by every user of this machine; to keep them out: chmod o= %s"
         log.warning(message, folder, folder)
-

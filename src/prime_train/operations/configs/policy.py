@@ -8,7 +8,7 @@ from prime_train.configs.parsing.nodes import FindingDraft, ParseAborted, findin
 from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.configs.policy_place import has_policy
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.master_key import key_in
+from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.policy import in_force
 from prime_train.core.access.policy import Caller, Excess, InForce, beyond
 from prime_train.core.config_tree import SourcePosition, place_of
@@ -37,12 +37,12 @@ def _readable(home: Home, environment: Mapping[str, str]) -> InForce | None:
     """Return the policy; None if it cannot be read from here, as in a CI job without the variable that holds it."""
     if has_policy(home.root, environment):
         return in_force(home.root, environment)
-    if home.elsewhere:
-        try:
-            return home.policy() if key_in(environment) is not None else None
-        except ExternalError:
-            return None  # the launch, which needs the control plane, judges it
-    return None if environment.get("CI") else home.policy()
+    if environment.get("CI") or (home.elsewhere and not environment.get(MASTER)):
+        return None
+    try:
+        return home.policy()
+    except ExternalError:
+        return None  # the launch, which needs the control plane, judges it
 
 
 def _with_findings(loaded: LoadedConfig, policy: InForce | None, *, is_remote: bool) -> LoadedConfig:
