@@ -73,7 +73,8 @@ from pathlib import Path
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
-pods = LocalPods(Path(sys.argv[1]), agent_command=[sys.executable, "-c", "import signal; signal.pause()"])
+agent = [sys.executable, "-c", "import signal; signal.pause()"]
+pods = LocalPods(Path(sys.argv[1]), agent_command=agent, environment=dict(os.environ))
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[1], HardwareSpec())
 pods.put_agent(pod, Ticket(run="tiny-1", attempt=1, url="", key="k"))
 print(json.dumps([pod.pod_id, pod.created_s]), flush=True)
@@ -88,7 +89,7 @@ from pathlib import Path
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.core.spec import HardwareSpec
 def create(name):
-    LocalPods(Path(sys.argv[1], name)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
+    LocalPods(Path(sys.argv[1], name), environment=dict(os.environ)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
 def die_at(limit):
     seen = 0
     def hook(event, args):

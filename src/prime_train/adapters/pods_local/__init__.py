@@ -171,6 +171,11 @@ class LocalPods:
 
     # ------------------------------------------------------------------------------------------ what only a local pod can do
 
+    @property
+    def why_no_walls(self) -> str:
+        """Return why nothing hides this machine's files from new pods; empty if something does."""
+        return self._walls.why_none if self._walls is not None else "no walls are wanted"
+
     def preempt(self, pod_id: str, notice_s: int = 0) -> None:
         """Preempt the pod as a spot provider does: with notice, the agent gets SIGTERM and at most `notice_s` seconds; then the pod is
         ended. Return once all its processes and its disk are deleted."""

@@ -22,8 +22,8 @@ class LocalProvider(Provider):
 
     def __init__(self, context: ProviderContext) -> None:
         folder = context.root / FOLDER
-        self.walls = Walls(context.root, context.environment.get(BUCKET) or (context.root / "bucket").as_uri())
-        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), walls=self.walls)
+        walls = Walls(context.root, context.environment.get(BUCKET) or (context.root / "bucket").as_uri())
+        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), walls=walls)
 
     def pods(self) -> LocalPods:
         return self._pods

@@ -8,7 +8,7 @@ hidden files and folders of the user's home: keys, log-ins, histories. Everythin
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,9 +83,7 @@ class Walls:
 
     def _hidden(self) -> Iterator[Path]:
         """Yield what is hidden besides the control plane's home: the hidden entries of the user's home, and doors out of the walls."""
-        with os.scandir(Path.home()) as entries:
-            named = sorted(entry.path for entry in entries if entry.name.startswith(".") and not entry.is_symlink())
-        yield from map(Path, named[:HIDDEN_MAX])
+        yield from _hidden_in(Path.home())
         yield from (path for path in (*map(Path, _PRIVATE), Path(f"/run/user/{os.getuid()}")) if path.exists())
         yield from Path("/tmp").glob("ssh-*")
 
@@ -100,6 +98,16 @@ class Walls:
         parts = urlsplit(self.bucket_url)
         folder = Path(unquote(parts.path))
         return [folder] if parts.scheme == "file" and folder.is_dir() else []
+
+
+def _hidden_in(home: Path) -> Sequence[Path]:
+    """Return the hidden files and folders of a user's home. Links lead elsewhere; what even its owner cannot look at needs no hiding."""
+    try:
+        with os.scandir(home) as entries:
+            names = sorted(entry.path for entry in entries if entry.name.startswith(".") and not entry.is_symlink())
+    except OSError:
+        return ()  # a user without a home has nothing in it
+    return [Path(name) for name in names[:HIDDEN_MAX] if os.access(name, os.F_OK)]
 
 
 def _base() -> list[str]:

@@ -201,6 +201,10 @@ class Home:
         self._make()
         return self.providers().local
 
+    def why_no_walls(self) -> str:
+        """Return why nothing hides this machine's files from the commands of runs on it; empty if something does, or none can run here."""
+        return self.local_pods().why_no_walls if not self.environment.get(STORE) else ""
+
     def ssh_access(self, run: Run) -> SshAccess | None:
         """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
         attempt = run.current_attempt
