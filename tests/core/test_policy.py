@@ -67,7 +67,7 @@ def test_the_line_that_is_named_allows_what_is_refused(what: str) -> None:
 
 
 def test_what_the_policy_allows_is_not_refused() -> None:
-    text = f"""\
+    text = """\
 providers: [prime, runpod]
 images: ["ghcr.io/our-team/*"]
 folders: [".", "tasks/*"]

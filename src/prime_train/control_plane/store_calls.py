@@ -116,10 +116,15 @@ def carry_out(store: Store, name: str, body: bytes, policy: Callable[[], InForce
     arguments = call.takes.validate_json(body)
     if policy is not None:
         for run in _launched(store, name, arguments):
-            found = beyond(policy(), run.spec, Caller.of(run.origin, is_remote=True))
-            if found:
-                raise NotAllowed(in_words(found))
+            check_allowed(policy(), run, Caller.of(run.origin, is_remote=True))
     return packed(call.gives, call.does(store, *arguments))
+
+
+def check_allowed(policy: InForce, run: Run, caller: Caller) -> None:
+    """Raise NotAllowed if the caller may not launch the run, or resume it."""
+    found = beyond(policy, run.spec, caller)
+    if found:
+        raise NotAllowed(in_words(found))
 
 
 def _launched(store: Store, name: str, arguments: Sequence[Any]) -> Iterator[Run]:
