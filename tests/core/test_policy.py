@@ -1,5 +1,8 @@
 """What a config may choose by the operator's policy, and the line that would allow it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from prime_train.configs.policy import parsed
@@ -110,3 +113,22 @@ def test_an_empty_policy_is_a_mistake_and_not_a_policy_that_allows_everything() 
     policy, found = parsed("# providers: [prime]\n", "policy.yaml")
     assert (policy, [one.code for one in found]) == (None, ["PT005"])
     assert "delete the file" in found[0].fix
+
+
+def test_every_line_of_the_documented_policy_works() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "trust.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    policy = in_force(example)
+    hardware = {"provider": "runpod", "image": IMAGE, "usd_per_hour_max": 40}
+    ann = Caller.of(ORIGIN, is_remote=True)
+    fits = b.spec(hardware=hardware, budget={"usd": 300}, trainer={"code": {"folder": "tasks/a"}})
+    assert beyond(policy, fits, ann) == ()
+
+    other = b.spec(
+        hardware={"provider": "vast", "image": IMAGE.replace("our-team", "others"), "usd_per_hour_max": 41},
+        budget={"usd": 301},
+        trainer={"code": {"folder": "/home/you"}},
+    )
+    lines = [one.line.partition(":")[0] for one in beyond(policy, other, REMOTE)]
+    assert sorted(lines) == sorted(Policy.model_fields)
+    assert [line.partition(":")[0] for line in example.splitlines()] == list(Policy.model_fields)
