@@ -41,7 +41,7 @@ def test_a_config_that_names_no_provider_is_judged_by_the_default_ones() -> None
     assert beyond(in_force(defaults=("prime",)), b.spec(), REMOTE) == ()
 
 
-BEYOND = {
+BEYOND: dict[str, tuple[str, dict[str, object]]] = {
     "provider": ("providers: [prime]", {"hardware": {"provider": "runpod"}}),
     "one of several providers": ("providers: [prime]", {"hardware": {"providers": ["prime", "vast"]}}),
     "local where machines are rented": ("usd_max: 100", {"hardware": {"provider": "local"}}),

@@ -15,8 +15,8 @@ from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER
 from tests import builders as b
 from tests.webhook.calls import MASTER, NOW_S
 
-LOCAL = {"provider": "local"}
-PRIME = {"provider": "prime"}
+LOCAL: dict[str, object] = {"provider": "local"}
+PRIME: dict[str, object] = {"provider": "prime"}
 
 
 def call(context: WebhookContext, name: str, *arguments: object) -> tuple[int, str]:
@@ -38,8 +38,8 @@ def at_door(policy: Policy | None = None, *, runs: tuple[Run, ...] = ()) -> Webh
     return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///bucket", policy=lambda: in_force)
 
 
-def launched(hardware: dict[str, object], **changes: object) -> Run:
-    return b.run(spec=b.spec(hardware=hardware), **changes)
+def launched(hardware: dict[str, object]) -> Run:
+    return b.run(spec=b.spec(hardware=hardware))
 
 
 def saved(run: Run, **changes: object) -> Change:

@@ -49,6 +49,12 @@ def allowed_environment(own: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in own.items() if _is_allowed(name, value)}
 
 
+def environment_of_machine(own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a machine that is there for its runs alone, such as those of its image, without the control plane's own
+    settings and what looks like a secret."""
+    return {name: value for name, value in own.items() if not (_SECRET.search(name) or name.upper().startswith("PRIME_"))}
+
+
 def _is_allowed(name: str, value: str) -> bool:
     upper = name.upper()
     if _SECRET.search(name) or not (upper in _NAMES or name.startswith(_PREFIXES)):
