@@ -51,7 +51,7 @@ def _fetch_uv() -> str:
         (
             f'case $(uname -m) in {sums} *) echo "no uv is known for this processor"; false ;; esac',
             f'curl -LsSf --retry 3 --max-time 300 -o {archive} "{UV_ARCHIVES}/uv-$(uname -m)-unknown-linux-musl.tar.gz"',
-            'echo "$sum  $HOME/uv.tar.gz" | sha256sum --check --quiet',
+            'echo "$sum  $HOME/uv.tar.gz" | sha256sum -c',
             f"mkdir -p {folder} && tar -xzf {archive} --strip-components 1 -C {folder} && rm {archive}",
         )
     )
