@@ -10,13 +10,15 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.budget import Limit
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.resuming.choice import steps_text
-from prime_train.core.run import Event, IllegalMove, Run, move
+from prime_train.core.run import Change, Event, IllegalMove, Run, move
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.safe import neutralized
 from prime_train.core.text.sizes import NUMBER_MAX
+from prime_train.operations.configs.policy import policy_findings
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for
 from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
@@ -61,12 +63,20 @@ def resume(
         renewed = _renewed(home, find(store, name).run, config, called) if config is not None else None
         if step is not None:
             _check_step(home, find(store, name).run, step)
-        return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed, step=step))
+        return ask(store, name, lambda run, now_s: _allowed(home, resumed(run, now_s, limits, renewed, step=step)))
     except IllegalMove as error:
         raise impossible(error) from error
     except ValueError as error:
         fix = Advice("launch it as a new run: ", Call(Operation.LAUNCH, "CONFIG"))
         raise UsageError(f"{config or name}: {error}", fix=fix) from error
+
+
+def _allowed(home: Home, change: Change) -> Change:
+    """Return the change. Raises UsageError if the run would ask for more than the operator's policy allows."""
+    why = home.not_allowed(change.run)
+    if why:
+        raise UsageError(f"{change.run.run_id} cannot resume: {why}", code=Exit.EXTERNAL_REFUSED)
+    return change
 
 
 def _check_step(home: Home, run: Run, step: int) -> None:
@@ -89,7 +99,8 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
         raise Unfit(check_run_config(read)[0])
     named = read.spec.model_copy(update={"name": run.spec.name})
     spec = on_provider(named, home)
-    found, _ = found_for(read, spec, home)
+    beyond = policy_findings(home.policy(), spec, read.file, read.source, is_remote=home.is_remote)
+    found, _ = found_for(read, spec, home, beyond)
     if has_errors(found):
         raise Unfit(found)
     if (called or read.spec.name) != run.spec.name:

@@ -31,6 +31,7 @@ CAUSES = (
     "no_capacity",
     "limit_reached",
     "no_funds",
+    "not_allowed",
     "agent_error",
     "preflight_failed",
     "slow_disk",

@@ -103,13 +103,17 @@ def on_provider(spec: RunSpec, home: Home) -> RunSpec:
     """Return the spec with its providers set, because the control plane's default may change later.
 
     The default is that of the process which serves the home, because its environment has the provider's key and this one may not. If the
-    control plane is elsewhere and this environment has the key, this process rents, and its own default counts.
+    control plane is elsewhere and this environment has the key, this process rents, and its own default counts. Of several, those that the
+    operator's policy does not allow are left out: the config has not chosen them.
     """
     is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and rents(home.environment))
     if allowed_providers(spec.hardware):
         return spec
     serving = None if is_ours else home.serving()
     defaults = serving.providers if serving is not None else default_providers(home.environment)
+    policy = home.policy()
+    allowed = policy.providers(is_remote=home.is_remote) if policy is not None else defaults
+    defaults = tuple(name for name in defaults if name in allowed) or defaults
     chosen = {"provider": defaults[0]} if len(defaults) == 1 else {"providers": defaults}
     return spec.model_copy(update={"hardware": spec.hardware.model_copy(update=chosen)})
 

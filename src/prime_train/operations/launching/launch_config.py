@@ -13,6 +13,7 @@ from prime_train.core.finding import Finding, has_errors
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.run import Probe, Run
 from prime_train.core.spec import RunSpec
+from prime_train.operations.configs.policy import policy_findings
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
@@ -73,7 +74,9 @@ def checked(
     if read.spec is None or read.root is None:
         raise InvalidConfig(*check_run_config(read))
     spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, sources = found_for(read, spec, home, unfit_here(read, spec, home))
+    launched = spec if probe is None else probe_spec(spec, probe)
+    beyond = policy_findings(home.policy(), launched, read.file, read.source, is_remote=home.is_remote)
+    found, sources = found_for(read, spec, home, (*unfit_here(read, spec, home), *beyond))
     if has_errors(found):
         raise InvalidConfig(found, sources)
     try:
@@ -85,7 +88,6 @@ def checked(
         check_start(start, spec)
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     forecast = config_forecast(read, spec)
-    launched = spec if probe is None else probe_spec(spec, probe)
     measures = probe.probe(spec, done=start.manifest.step if start is not None else 0) if probe is not None else None
     return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures)
 
