@@ -15,11 +15,12 @@ from prime_agent import events as v
 from prime_agent import health as health_problem
 from prime_agent import heartbeat_channel as channel
 from prime_agent.after import schedule as steps_after
-from prime_agent.checkpoints import disk_forecast, transfers
+from prime_agent.checkpoints import disk_forecast, promise, transfers
 from prime_agent.checkpoints import stats as saves
+from prime_agent.checkpoints.promise import Seen
 from prime_agent.gpu import health as gpu_health
 from prime_agent.outputs import schedule as outputs
-from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, heartbeat, reached, upload_problem
+from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.after.steps import is_trained, output_patterns
@@ -113,9 +114,10 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _heartbeat_answered(state, reply, now_s)
         case v.HeartbeatFailed():
             return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
-        case v.CheckpointsScanned(steps, saving, took_s, begun, removed):
+        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen):
             moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
-            return _scanned(state, moved, now_s)
+            state, effects = _scanned(state, moved, now_s)
+            return _compared(state, seen, now_s), effects
         case v.Uploaded(step_, key, sent):
             return _uploaded(state, step_, key, sent, now_s)
         case v.UploadFailed(step_, why):
@@ -149,6 +151,26 @@ def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> Out
     newest = moved.found[-1] if moved.found else 0
     effects = steps_after.never_uploaded(state.evaluations, waited, newest, state.job.spec.after)
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), effects
+
+
+def _compared(state: AgentState, seen: Seen | None, now_s: float) -> AgentState:
+    """Compare what a scan has seen with what the run promises about checkpoints."""
+    if not state.running:
+        kept = state.promise if good(state) <= state.promise.good_step else promise.Promise(state.promise.seen, good_step=good(state))
+        return replace(state, promise=replace(kept, seen=seen or kept.seen))
+    told = promise.watched(
+        state.promise,
+        state.job.spec,
+        seen,
+        now_s,
+        good_step=good(state),
+        reached=reached(state),
+        base_step=state.job.resume_step or 0,
+        first_s=state.steps.first_s,
+    )
+    is_news = bool(told.problem) != bool(state.promise.problem)
+    state = replace(state, promise=told)
+    return _with_news(state) if is_news else state
 
 
 def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
@@ -552,7 +574,7 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
     if not (moved.open or state.after.trained) or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
     detail = "" if moved.is_idle else moved.problem or "the upload of the last checkpoint did not end in time"
-    lost = detail or (_lost(state) if finished else "") or _lost_outputs(state, flush)
+    lost = detail or unsaved(state) or (_lost(state) if finished else "") or _lost_outputs(state, flush)
     saved = max(moved.begun_step, moved.uploaded_step) if finished else 0
     failed = {"cause": Cause.UPLOAD_FAILED, "detail": lost[:DETAIL_CHARS_MAX]} if lost else {}
     return replace(flush, exit=flush.exit.model_copy(update={"saved_step": saved, **failed}))
@@ -592,7 +614,9 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
     if not given_up and not _are_outputs_done(state, flush):
         return False
     busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
-    return looked and moved.is_idle and not busy
+    # The disk has the only copy of weights that are in no checkpoint, so the machine of a finished run is kept until somebody has decided.
+    is_kept = flush.until_s is None and bool(unsaved(state))
+    return looked and moved.is_idle and not busy and not is_kept
 
 
 def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
