@@ -438,23 +438,29 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------------- outputs
 
     def _upload_outputs(self, wanted: e.UploadOutputs) -> v.Event:
-        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed."""
+        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed. What was logged
+        meanwhile follows, between two outputs and at the end, because outputs may take long."""
         step_back()
+        failed = self._upload_texts(wanted)
+        try:
+            self._results.upload()
+        except ExternalError as error:
+            failed = str(error)
+        try:
+            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended, between=lambda: self._upload_texts(wanted))
+        except Stopped:
+            return v.OutputsUploaded(failed="the agent is leaving")
+        return v.OutputsUploaded(refused, self._upload_texts(wanted) or failed)
+
+    def _upload_texts(self, wanted: e.UploadOutputs) -> str:
+        """Upload what was added to logs and metrics, and return why that failed; "" if it did not."""
         failed = ""
         for stream in self._streams:
             try:
                 stream.upload(is_last=wanted.trainer_ended)
             except (ExternalError, OSError) as error:
                 failed = str(error)
-        try:
-            self._results.upload()
-        except ExternalError as error:
-            failed = str(error)
-        try:
-            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended)
-        except Stopped:
-            return v.OutputsUploaded(failed="the agent is leaving")
-        return v.OutputsUploaded(refused, failed)
+        return failed
 
     # -------------------------------------------------------------------------------------------------------------- evidence
 

@@ -40,6 +40,12 @@ EARLY_FLUSH_S_MAX = 30
 """Limit in seconds for an attempt that never trained, which has only its log to upload."""
 
 FLUSH_S_MIN = 10
+FIRST_LOG_S = 10
+"""Seconds from the trainer's start to the first upload of its log, so that a trainer or a machine that ends early leaves one."""
+
+LOG_TRIES_MAX = 3
+"""How often the upload of logs and metrics is tried at the end of an attempt that has no outputs to wait for."""
+
 TICK_S_MAX = 60.0
 NOT_KEPT = (Cause.PREEMPTED,)
 """Causes of an end that leaves no time to upload the trainer's log."""
@@ -183,7 +189,9 @@ def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None,
     spec = state.job.spec
     evaluations, effects = steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps)
     kept = replace(state.saves, moved=sent or state.saves.moved)
-    return replace(state, transfers=moved, saves=kept, evaluations=evaluations), effects
+    # A resume from this checkpoint goes on with the outputs as they were then.
+    soon = outputs.schedule_soon(state.outputs, now_s, every_s=spec.outputs_every_s)
+    return replace(state, transfers=moved, saves=kept, evaluations=evaluations, outputs=soon), effects
 
 
 def _outputs_uploaded(state: AgentState, refused: str, failed: str, now_s: float) -> AgentState:
@@ -219,6 +227,7 @@ def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
     if phase is not Phase.TRAIN:
         return state, (e.RunPhase(phase),)
     moved = transfers.begin(state.transfers, now_s, resumed=state.job.resume_step is not None)
+    state = replace(state, outputs=outputs.schedule(state.outputs, now_s + min(FIRST_LOG_S, state.job.spec.outputs_every_s)))
     return replace(state, running=True, steps=progress.started(now_s), transfers=moved), (e.StartTrainer(),)
 
 
@@ -329,8 +338,9 @@ def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
                 return _pressed(state, now_s), ()
             return _stopping(state, Cause.STOPPED_GRACEFULLY, reply.reason or "the control plane ordered a flush and stop", now_s)
         case Order.EVIDENCE:
-            was_requested = state.evidence_requested
-            return replace(state, evidence_requested=True), () if was_requested else (e.GatherEvidence(),)
+            if state.evidence_requested:
+                return state, ()
+            return replace(state, evidence_requested=True, outputs=outputs.schedule(state.outputs, now_s)), (e.GatherEvidence(),)
 
 
 def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) -> Out:
@@ -347,7 +357,7 @@ def _preempted(state: AgentState, now_s: float) -> Out:
         return state, ()
     # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
     talk = replace(channel.with_news(state.channel), next_s=min(state.channel.next_s, now_s))
-    state = replace(state, preempting=True, channel=talk, outputs=outputs.schedule(state.outputs, now_s))
+    state = replace(state, preempting=True, channel=talk)
     return _stopping(state, Cause.PREEMPTED, "SIGTERM: the machine is being preempted", now_s)
 
 
@@ -369,7 +379,8 @@ def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out
         return state, ()
     at_once = cause is Cause.RESUME_IGNORED
     kill_s = now_s + (0 if at_once else state.job.spec.trainer.stop_s)
-    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once))
+    # What there is of the log is uploaded now, because the trainer may take its time, and the machine may go before it has ended.
+    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once), outputs=outputs.schedule(state.outputs, now_s))
     if at_once:
         # What such a trainer saves has the steps of this run, but belongs to a training that began anew.
         state = replace(state, transfers=transfers.close(state.transfers))
@@ -620,11 +631,12 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
 
 
 def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
-    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are uploaded once, without retries. Outputs
-    that would only be refused again delay the end only of a run that has finished."""
+    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are tried a few times. Outputs that would
+    only be refused again delay the end only of a run that has finished."""
     uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
     if not output_patterns(state.job.spec):
-        return uploads.started > flush.output_uploads and not uploads.in_flight
+        has_tried = uploads.started >= flush.output_uploads + LOG_TRIES_MAX and not uploads.in_flight
+        return has_tried or uploads.last_done > flush.output_uploads
     return not are_outputs_pending(state) if finished else uploads.last_done > flush.output_uploads
 
 

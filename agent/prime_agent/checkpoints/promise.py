@@ -83,8 +83,8 @@ class Seen:
 
 @dataclass(frozen=True)
 class Promise:
-    """The state of the comparison. `since_s`: when a checkpoint was first late, or the last good one came after that; `good_step`: the newest
-    step with a complete checkpoint; `problem`: what is reported, "" if nothing is."""
+    """The state of the comparison. `since_s`: since when a checkpoint is late; `good_step`: the newest step with a complete checkpoint;
+    `problem`: what is reported, "" if nothing is."""
 
     seen: Seen | None = None
     since_s: float | None = None
@@ -119,8 +119,8 @@ def why_incomplete(checkpoints: CheckpointSpec, files: Sequence[FileInfo], now_s
 
 
 def looks_like_checkpoint(name: str) -> bool:
-    """Return whether the name is one that scripts give to the checkpoint of a step: a number, and a word or an ending for weights. Shards of
-    data and of one model are left out."""
+    """Return whether the name is one that scripts give to the checkpoint of a step: a number, and a word or an ending for weights. Shards
+    of data and of one model are left out."""
     if not _NUMBER.search(name) or _SHARD.search(name):
         return False
     return bool(_WORDS.search(name)) or any(name.endswith(ending) for ending in WEIGHTS)
@@ -136,8 +136,8 @@ def watched(
 ) -> Promise:
     """Return the state after a scan while the trainer runs.
 
-    `good_step`: the newest step with a complete checkpoint; `base_step`: the step from which the attempt resumed; `reached`: the newest step;
-    `first_s`: when the first step of this attempt was seen.
+    `good_step`: the newest step with a complete checkpoint; `base_step`: the step from which the attempt resumed; `reached`: the newest
+    step; `first_s`: when the first step of this attempt was seen.
     """
     seen = promise.seen if seen is None else seen
     if seen is None or first_s is None:

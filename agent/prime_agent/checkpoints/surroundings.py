@@ -39,7 +39,7 @@ class Entry:
 
 class Surroundings:
     """The look of one attempt. `work` is the working tree, `folder` the checkpoint folder in it. `step_of` returns the step of a
-    checkpoint's name, or None for other names. Files that one of the patterns `outputs` chooses are no checkpoints, because they are uploaded."""
+    checkpoint's name, or None for other names. Files that one of the patterns `outputs` chooses are none, because they are uploaded."""
 
     def __init__(self, work: Path, folder: str, *, step_of: Callable[[str], int | None], outputs: Sequence[str]) -> None:
         self._work, self._folder = work, PurePosixPath(folder)
@@ -49,7 +49,7 @@ class Surroundings:
         self._seen_s = 0.0
 
     def disregard_present(self) -> None:
-        """Leave out what exists now unless it is written again: this attempt did not write it. Call this once, before the trainer starts."""
+        """Leave out what exists now unless it is written again: this attempt did not write it. Call this before the trainer starts."""
         self._present = {}
         for folder in self._folders():
             self._present |= {str(folder / entry.name): entry.mtime_s for entry in _entries(self._work / folder)}

@@ -145,7 +145,7 @@ class Uploader:
         return frozenset(path.name for _, path in self._folders())
 
     def refusals(self, now_s: int, *, above: int) -> list[Refusal]:
-        """Return the checkpoints of steps above `above`, none of which is complete, the newest first, and the reasons of the newest ones."""
+        """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the reasons of the newest ones."""
         newer = [(step, path) for step, path in self._newer() if step > above]
         read = [(step, path, self._refusal(path, now_s)) for step, path in newer[:REFUSALS_MAX]]
         found = [Refusal(path.name, step, why, abs(now_s - written_s(path))) for step, path, why in read if why is not None]
