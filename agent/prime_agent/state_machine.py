@@ -156,6 +156,9 @@ def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> Out
     kept = _saved(state, moved, now_s, skipped=bool(waited))
     newest = moved.found[-1] if moved.found else 0
     effects = steps_after.never_uploaded(state.evaluations, waited, newest, state.job.spec.after)
+    if kept.saves != state.saves.saves and state.flush is None:
+        # A resume from the new checkpoint goes on with the outputs as they are now.
+        state = replace(state, outputs=outputs.schedule_soon(state.outputs, now_s, every_s=state.job.spec.outputs_every_s))
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), effects
 
 
@@ -189,9 +192,7 @@ def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None,
     spec = state.job.spec
     evaluations, effects = steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps)
     kept = replace(state.saves, moved=sent or state.saves.moved)
-    # A resume from this checkpoint goes on with the outputs as they were then.
-    soon = outputs.schedule_soon(state.outputs, now_s, every_s=spec.outputs_every_s)
-    return replace(state, transfers=moved, saves=kept, evaluations=evaluations, outputs=soon), effects
+    return replace(state, transfers=moved, saves=kept, evaluations=evaluations), effects
 
 
 def _outputs_uploaded(state: AgentState, refused: str, failed: str, now_s: float) -> AgentState:

@@ -57,10 +57,12 @@ def resume_outputs(
     attempt: int,
     left_out: Callable[[Collection[str]], Collection[str]],
 ) -> list[str]:
-    """Write the outputs of the attempts before `attempt` into the working tree, verified by their hashes, as they were at `step`, and
-    return their paths. Rows of later steps are left out where the steps of rows can be told. `left_out` returns which of these paths the trainer
-    must not find. `check` is called before each file, and raises an exception to end this. Raises RestoreFailed, and the bucket's
-    errors."""
+    """Write the outputs of the attempts before `attempt` into the working tree, verified by their hashes, as they were at `step`.
+
+    Rows of later steps are left out where the steps of rows can be told. `left_out` returns which of these paths the trainer must not find.
+    `check` is called before each file, and raises an exception to end this. Returns the paths. Raises RestoreFailed, and the bucket's
+    errors.
+    """
     outputs = outputs_at(_manifests(bucket, run_id, before=attempt), step)
     unwanted = left_out(outputs)
     root, written = os.open(work, _FOLDER), []

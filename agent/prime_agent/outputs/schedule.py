@@ -11,7 +11,7 @@ from prime_agent import effects as e
 RETRY_S = 10.0
 """Seconds until the next upload after one that failed at the end of the attempt, when nothing else is left to do."""
 
-APART_S = 10.0
+APART_S = 2.0
 """Seconds between the beginnings of two uploads of which the second one is for a checkpoint."""
 
 

@@ -85,8 +85,9 @@ class OutputUploader:
         self._is_open = True
 
     def upload(self, *, trainer_ended: bool, between: Callable[[], object] = lambda: None) -> str:
-        """Upload what has changed; `between` is called every few seconds meanwhile. Return which outputs cannot be uploaded as they are, and why; "" if all are
-        uploaded. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one stopped."""
+        """Upload what has changed, and return which outputs cannot be uploaded as they are, and why; "" if all are uploaded. `between` is
+        called every few seconds meanwhile. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one
+        stopped."""
         if not self._patterns or not self._is_open:
             return ""
         self._between, self._between_s = between, self._monotonic_s()

@@ -107,9 +107,11 @@ def newest_outputs(manifests: Iterable[OutputManifest], *, step: int | None = No
 
 
 def outputs_at(manifests: Sequence[OutputManifest], step: int) -> dict[str, tuple[OutputVersion, OutputVersion | None]]:
-    """Return, by path, the outputs with which a training can go on from `step`, of a run whose attempts wrote these manifests, oldest
-    attempt first: the newest version that was read up to that step or, if there is none, the one of the lowest step; and, if it is another one, the
-    first version after that step, which has all rows up to it and perhaps more."""
+    """Return, by path, the outputs with which a training can go on from `step`; `manifests`: oldest attempt first.
+
+    Of each, the newest version that was read up to that step or, if there is none, the one of the lowest step; and the first version of the
+    last attempt that was read after that step, which has all rows up to it, and perhaps more; None: there is none.
+    """
     found: dict[str, list[OutputVersion]] = {}
     for manifest in manifests:
         # Of each path the newest version comes first.
