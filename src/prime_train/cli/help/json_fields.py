@@ -171,6 +171,7 @@ _WRITTEN = {
     "step": "newest step when it was read; null for logs and metrics",
     "size_bytes": "its size",
     "is_new": "whether it was written now; otherwise the folder had it already",
+    "part_of": "output whose earlier rows it has, because the newest version lacks them; empty: it is an output itself",
 }
 
 
