@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from prime_train.trainers import trainer_for
 from tests.agent.checkpoints.saving import NOW_S, contents, save, uploader, write
 from tests.builders import spec
 
-CHECKPOINTS = {"sentinel": "COMPLETE", "every_steps": 10}
+CHECKPOINTS: dict[str, Any] = {"sentinel": "COMPLETE", "every_steps": 10}
 WANTED: RunSpec = spec(checkpoints=CHECKPOINTS)
 
 

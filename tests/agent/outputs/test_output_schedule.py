@@ -153,7 +153,7 @@ def test_what_there_is_of_the_log_is_uploaded_when_the_end_is_ordered_and_not_on
 
 
 @pytest.mark.parametrize("limit", [{"train_s_max": 100}, {"deadline_in_s": 100}], ids=["hours", "deadline"])
-def test_at_a_limit_of_time_the_log_is_uploaded_before_and_after_the_trainer_ends(limit: dict[str, int]) -> None:
+def test_at_a_limit_of_time_the_log_is_uploaded_before_and_after_the_trainer_ends(limit: dict[str, Any]) -> None:
     history = History(spec(outputs_every_s=3600), **limit).begin().train(1)
     history.wait(90)
     before = len(history.of(e.UploadOutputs))
