@@ -154,6 +154,9 @@ def unsaved(state: AgentState) -> str:
     if not state.transfers.open or state.after.trained or state.flush.exit.cause is not Cause.FINISHED:
         return state.promise.problem
     base_step, first_step = state.job.resume_step or 0, state.steps.step
+    moved, seen = state.transfers, state.promise.seen
+    if seen is not None and seen.is_empty and (moved.removed or moved.begun_step > moved.uploaded_step):
+        return ""  # the trainer has removed it, so there is nothing to keep the machine for, and the exit says so
     return left_behind(
         state.job.spec, state.promise, good_step=good(state), reached=reached(state), base_step=base_step, first_step=first_step
     )

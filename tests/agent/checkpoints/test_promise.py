@@ -186,6 +186,18 @@ def test_steps_after_the_last_save_fewer_than_an_interval_do_not_keep_a_run_from
     assert ended.cause is Cause.FINISHED
 
 
+def test_where_the_trainer_removed_what_it_saved_no_machine_is_kept_for_it() -> None:
+    history = training().train(*range(1, 31))
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.hear(v.LogKept())
+    while not history.state.over:
+        gone = v.CheckpointsScanned((), saving=False, begun=30, seen=NOTHING)
+        history.hear(gone) if history.state.transfers.scanning else history.wait(1)
+    ended = exit_of(history)
+    assert ended is not None
+    assert (ended.cause, "step 30 was removed" in ended.detail) == (Cause.UPLOAD_FAILED, True)
+
+
 def test_a_last_checkpoint_that_is_refused_keeps_the_machine() -> None:
     history = training().train(*range(1, 31))
     commit(history, 20)
