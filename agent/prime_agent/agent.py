@@ -16,7 +16,9 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.after.commands import StepCommands, StepContext
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
+from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
+from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.thread_priority import step_back
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Uploader, Vanished
 from prime_agent.clock import Clock
@@ -35,7 +37,7 @@ from prime_agent.phases.image_environment import on_path
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
 from prime_agent.redaction import SecretsToRedact, Source
-from prime_agent.state import AgentState, Job, initial, reached, saved_before
+from prime_agent.state import AgentState, Job, good, initial, reached, saved_before
 from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.disk_cleanup import remove_unneeded
@@ -47,6 +49,7 @@ from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
+from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
 from prime_train.core.manifest import Manifest
@@ -124,6 +127,12 @@ class Agent:
         self._ahead_s = 0
         self._leaving = threading.Event()
         self._uploader = self._checkpoint_uploader()
+        self._surroundings = Surroundings(
+            self._place.work,
+            job.spec.checkpoints.folder,
+            step_of=lambda name: self._trainer.step_of(job.spec, name),
+            outputs=output_patterns(job.spec),
+        )
         self._outputs = self._output_uploader()
         self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)
         self._steps = self._step_commands()
@@ -287,6 +296,7 @@ class Agent:
             self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"files of an earlier launch cannot be moved aside: {error}"))
             return
         orphan = self._uploader.disregard_present()
+        self._surroundings.disregard_present()
         if orphan:
             _log.info("checkpoints that existed before the trainer started are not uploaded: steps %s", orphan)
         self._open_outputs()
@@ -377,7 +387,17 @@ class Agent:
         found = self._uploader.scan(now_s)
         saving, begun, removed = self._uploader.saving(now_s), self._uploader.begun_step(), self._uploader.is_removed()
         self._found = {local.step: local for local in found}
-        return v.CheckpointsScanned(tuple(self._found), saving, self._context.clock.monotonic_s() - begun_s, begun, removed)
+        seen = self._look(now_s)
+        return v.CheckpointsScanned(tuple(self._found), saving, self._context.clock.monotonic_s() - begun_s, begun, removed, seen)
+
+    def _look(self, now_s: int) -> Seen:
+        """Return what lies in and near the checkpoint folder besides the complete checkpoints that are known."""
+        good_step = max([good(self._state), *self._found])
+        is_first = good_step <= (self._state.job.resume_step or 0)
+        refused = self._uploader.refusals(now_s, above=good_step)
+        return self._surroundings.look(
+            self._uploader.units(), refused, above=good_step, deep=is_first, at_once=self._state.flush is not None
+        )
 
     def _upload(self, step_: int) -> None:
         local = self._found.get(step_)
@@ -427,23 +447,29 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------------- outputs
 
     def _upload_outputs(self, wanted: e.UploadOutputs) -> v.Event:
-        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed."""
+        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed. What was logged
+        meanwhile follows, between two outputs and at the end, because outputs may take long."""
         step_back()
+        failed = self._upload_texts(wanted)
+        try:
+            self._results.upload()
+        except ExternalError as error:
+            failed = str(error)
+        try:
+            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended, between=lambda: self._upload_texts(wanted))
+        except Stopped:
+            return v.OutputsUploaded(failed="the agent is leaving")
+        return v.OutputsUploaded(refused, self._upload_texts(wanted) or failed)
+
+    def _upload_texts(self, wanted: e.UploadOutputs) -> str:
+        """Upload what was added to logs and metrics, and return why that failed; "" if it did not."""
         failed = ""
         for stream in self._streams:
             try:
                 stream.upload(is_last=wanted.trainer_ended)
             except (ExternalError, OSError) as error:
                 failed = str(error)
-        try:
-            self._results.upload()
-        except ExternalError as error:
-            failed = str(error)
-        try:
-            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended)
-        except Stopped:
-            return v.OutputsUploaded(failed="the agent is leaving")
-        return v.OutputsUploaded(refused, failed)
+        return failed
 
     # -------------------------------------------------------------------------------------------------------------- evidence
 

@@ -19,6 +19,7 @@ from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.latest_json import move_latest
 from prime_agent.checkpoints.listing import files_in, size_of, written_s
 from prime_agent.checkpoints.newest_checkpoint import Waiting
+from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
 from prime_agent.checkpoints.retention import Retention
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.uplink import Uplink
@@ -145,6 +146,17 @@ class Uploader:
     def begun_step(self) -> int:
         """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
         return next((step for step, path in self._newer() if size_of(path) and self._is_begun(path)), 0)
+
+    def units(self) -> frozenset[str]:
+        """Return the names of all checkpoints in the folder, complete or not."""
+        return frozenset(path.name for _, path in self._folders())
+
+    def refusals(self, now_s: int, *, above: int) -> list[Refusal]:
+        """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the reasons of the newest ones."""
+        newer = [(step, path) for step, path in self._newer() if step > above]
+        read = [(step, path, self._refusal(path, now_s)) for step, path in newer[:REFUSALS_MAX]]
+        found = [Refusal(path.name, step, why, abs(now_s - written_s(path))) for step, path, why in read if why is not None]
+        return [*found, *(Refusal(path.name, step, "is not complete") for step, path in newer[REFUSALS_MAX:])]
 
     def is_removed(self) -> bool:
         """Return whether this attempt had checkpoints, and their folder is now missing or empty."""
@@ -330,21 +342,28 @@ class Uploader:
             return True  # the folder is changing or cannot be read, so assume a save in progress
 
     def _is_complete(self, path: Path, now_s: int) -> bool:
+        return self._refusal(path, now_s) is None
+
+    def _refusal(self, path: Path, now_s: int) -> str | None:
+        """Return why the checkpoint is not uploaded as it is now, as the end of a sentence that begins with its name; None if it is
+        complete."""
         try:
             files = files_in(path)
             if not self._trainer.is_complete(self._spec, files, now_s):
-                return False
+                return why_incomplete(self._spec.checkpoints, files, now_s)
             violation = violation_of(path, files)
         except FileNotFoundError:
-            return False
+            return "is changing"
         except PermanentError as error:
             violation = str(error)
         except OSError as error:
             violation = f"the checkpoint cannot be read: {error.strerror or error}"
-        if violation and self._violations.get(path.name) != violation:
+        if violation is None:
+            return None
+        if self._violations.get(path.name) != violation:
             self._violations[path.name] = violation
             _log.warning("checkpoint %s is not uploaded: %s", path.name, violation)
-        return violation is None
+        return f"is not uploaded: {violation}"
 
 
 def _check_names(step: int, files: tuple[FileInfo, ...]) -> None:

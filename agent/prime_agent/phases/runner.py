@@ -4,7 +4,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
 from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import Gpus
-from prime_agent.outputs.restore import restore_outputs
+from prime_agent.outputs.restore import restore_outputs, resume_outputs
 from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.image_environment import is_described, provide
@@ -27,6 +27,7 @@ from prime_agent.phases.trainer_checks import check_all_reduce, check_services
 from prime_agent.phases.verification import verify
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
+from prime_agent.trainer.stale_outputs import moved_aside
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
 from prime_train.core.causes import Cause
@@ -102,6 +103,7 @@ class Phases:
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
+        self._restored_step = 0
         self._cuda: tuple[int, ...] = ()
         """Newest CUDA version that the driver supports; (): unknown."""
         self.by_version: Mapping[str, str] = {}
@@ -198,6 +200,33 @@ class Phases:
         self._restore_checkpoint()
         if self._context.job.trained:
             self._restore_outputs()
+        elif self.restored is not None:
+            self._resume_outputs()
+
+    def _resume_outputs(self) -> None:
+        """Restore the outputs to which the trainer may append. Training goes on without what cannot be restored, because nothing of it is
+        lost: it stays in the bucket."""
+        context, spec = self._context, self._context.job.spec
+        stale = trainer_for(spec).stale_outputs(spec)
+        step, attempt = self._restored_step, context.job.attempt
+
+        def left_out(paths: Collection[str]) -> Collection[str]:
+            return moved_aside(stale, paths, step, attempt=attempt) if stale is not None else ()
+
+        try:
+            found = resume_outputs(
+                context.bucket,
+                context.job.run,
+                context.place.work,
+                lambda: self._call_off.wait(0),
+                step=step,
+                attempt=attempt,
+                left_out=left_out,
+            )
+        except (RestoreFailed, ExternalError) as error:
+            self._warn(f"outputs of earlier attempts were not restored: {error}")
+        else:
+            _log.info("restored %d outputs of earlier attempts", len(found))
 
     def _restore_outputs(self) -> None:
         """Restore what the training and the steps after it left, for the steps that are left to do."""
@@ -254,6 +283,7 @@ class Phases:
         if violation is not None:
             shutil.rmtree(folder)
             raise CheckpointDamaged(f"the checkpoint of step {point.step} was incomplete when it was saved: {violation}")
+        self._restored_step = point.step
         return folder
 
     def _violation(self, folder: Path) -> str | None:

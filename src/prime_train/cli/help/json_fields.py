@@ -48,6 +48,7 @@ _STATUS = {
     "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that one was, and so on",
     "started_from[].step": "step of that checkpoint",
     "probe.**": "what a probe has measured: seconds of a step and how they vary, steps, GPU memory; hours and dollars of all steps",
+    "unsaved": "what lies on the machine instead of checkpoints that are late; empty: none is",
     "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a preemption would lose now",
     "saving.durable_after_s": "seconds from a save until it is durable",
     "saving.interval_s": "seconds between saves",
@@ -171,6 +172,7 @@ _WRITTEN = {
     "step": "newest step when it was read; null for logs and metrics",
     "size_bytes": "its size",
     "is_new": "whether it was written now; otherwise the folder had it already",
+    "part_of": "output whose earlier rows it has, because the newest version lacks them; empty: it is an output itself",
 }
 
 

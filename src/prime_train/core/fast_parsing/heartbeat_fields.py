@@ -105,6 +105,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "uploaded_step": (("integer", 0, 999999999999), 0),
         "upload_pending": (("flag",), False),
         "upload_problem": (("text", 300), ""),
+        "unsaved": (("text", 400), ""),
         "outputs_pending": (("flag",), False),
         "trained": (("flag",), False),
         "after_done": (("integer", 0, 9007199254740992), 0),
