@@ -12,6 +12,7 @@ from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import opened_folder
 from prime_train.core.keys import OUTPUT_MANIFEST, output_manifest_key, outputs_prefix, parse_output_key
 from prime_train.core.outputs.manifest import OutputManifest, OutputVersion, newest_outputs
+from prime_train.core.text.auto_run import is_git
 from prime_train.core.text.safe import neutralized
 from prime_train.ports import Bucket
 
@@ -23,9 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 def restore_outputs(bucket: Bucket, run_id: str, work: Path, check: Callable[[], None]) -> int:
-    """Write the newest version of each output of the run into the working tree, verified by its hashes, and return their number. `check` is
-    called before each file, and raises an exception to end this. Raises RestoreFailed, and the bucket's errors."""
-    outputs = newest_outputs(_manifests(bucket, run_id))
+    """Write the newest version of each output of the run into the working tree, verified by its hashes, and return their number. Folders
+    named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Raises RestoreFailed, and the
+    bucket's errors."""
+    outputs = {path: version for path, version in newest_outputs(_manifests(bucket, run_id)).items() if not is_git(path)}
     root = os.open(work, _FOLDER)
     try:
         for path, version in outputs.items():

@@ -8,6 +8,7 @@ import typer
 
 from prime_train.cli.arguments import Quiet
 from prime_train.cli.findings import terminal as findings
+from prime_train.cli.run.launching import AllowsFolder, AllowsSecretFile, allowed_in
 from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
@@ -30,6 +31,8 @@ def resume(
         str | None,
         typer.Option(help="Name of the run, if it was launched with another name than that in --config.", show_default=False),
     ] = None,
+    allow_folder: AllowsFolder = None,
+    allow_secret_file: AllowsSecretFile = None,
     quiet: Quiet = False,
 ) -> Exit:
     """Resume an ended run.
@@ -41,7 +44,8 @@ def resume(
     if name is not None and config is None:
         raise UsageError("--name says under which name --config is read, and there is no --config", fix="give both, or neither")
     try:
-        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config, called=name)
+        allowed = allowed_in(allow_folder, allow_secret_file)
+        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config, called=name, allowed=allowed)
     except Unfit as error:
         return _unfit(error)
     if quiet:

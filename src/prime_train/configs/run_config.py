@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
+from prime_train.configs.code_folder import folder_outside, leads_out, outside_finding
 from prime_train.configs.loaded import LoadedConfig, is_file, is_folder, mode
 from prime_train.configs.parsing import Config, TrainerConfigFile, read_trainer_config
 from prime_train.configs.parsing.files import read_source
@@ -37,9 +38,14 @@ NAMES_MAX = 1000
 TOML = ".toml"
 
 
-def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedConfig:
+def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()) -> LoadedConfig:
     """Return a run's spec with the trainer config that it names, as far as that config is on this machine, and the same for each of its
-    variants. `run_secrets`: the names of the secrets that the control plane hands to runs."""
+    variants. `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the
+    repository that the person at the terminal named. No file is read in another folder outside."""
+    outside = _outside(config, allowed_folders)
+    if outside is not None:
+        sources = {config.file: config.source}
+        return LoadedConfig(config.file, None, (*config.findings, outside), sources)
     loaded = _of_one(config, run_secrets)
     loaded = replace(loaded, findings=(*loaded.findings, *_of_requirements(config)))
     variants = config.spec.hardware.variants if config.spec is not None else ()
@@ -53,6 +59,15 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedCon
         sources={file: text for one in (loaded, *(one for _, one in read)) for file, text in one.sources.items()},
         others=loaded.others.union(*(one.others for _, one in read)),
     )
+
+
+def _outside(config: Config, allowed: Sequence[Path]) -> Finding | None:
+    """Return a finding if the folder of the code lies where a config alone may not look."""
+    node = find(config.root, ("trainer", "code", "folder")) if config.root is not None else None
+    if not isinstance(node, Scalar) or node.text == ".":
+        return None
+    real = folder_outside(node.text, config.file, allowed)
+    return outside_finding(real, config.file, line=node.place.line, column=node.place.column) if real is not None else None
 
 
 def _of_requirements(config: Config) -> list[Finding]:
@@ -236,10 +251,11 @@ def _trees(file: str, folder: str) -> list[Path]:
 
 
 def _found(trees: Sequence[Path], name: str) -> Path | None:
-    """Return the path of the file in the first tree that contains it. Absolute names and names with ".." are not followed."""
+    """Return the path of the file in the first tree that contains it. Absolute names and names with ".." are not followed,
+    and neither are links out of the repository: a finding may show lines of the file."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         return None
-    return next((tree / name for tree in trees if is_file(tree / name)), None)
+    return next((tree / name for tree in trees if is_file(tree / name) and not leads_out(tree / name, tree)), None)
 
 
 def _trainer_configs(trees: Sequence[Path], names: Sequence[str]) -> dict[str, TrainerConfigFile]:

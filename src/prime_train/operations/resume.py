@@ -16,6 +16,7 @@ from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.safe import neutralized
 from prime_train.core.text.sizes import NUMBER_MAX
 from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.checks import found_for
 from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
 from prime_train.operations.launching.market import config_forecast
@@ -39,17 +40,23 @@ def limits_of(*, usd: float | None, hours: float | None, deadline: str | None) -
 
 
 def resume(
-    home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None, called: str | None = None
+    home: Home,
+    name: str,
+    limits: Mapping[Limit, float | str],
+    *,
+    config: Path | None = None,
+    called: str | None = None,
+    allowed: Allowed = NOTHING_ALLOWED,
 ) -> RunRecord:
     """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
-    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch.
+    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `allowed`: likewise.
 
     Raises UsageError if there is no such run, it has not ended, or its budget is spent; Unfit if the config has errors; and ExternalError
     if an external service fails.
     """
     store = home.store()
     try:
-        renewed = _renewed(home, find(store, name).run, config, called) if config is not None else None
+        renewed = _renewed(home, find(store, name).run, config, called, allowed) if config is not None else None
         return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed))
     except IllegalMove as error:
         raise impossible(error) from error
@@ -58,7 +65,7 @@ def resume(
         raise UsageError(f"{config or name}: {error}", fix=fix) from error
 
 
-def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
+def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Allowed) -> Renewed:
     """Check the config as for a launch and upload its code. The code is stored under a key of its own, so that nothing changes for the run
     until it is resumed. Raises Unfit if the config has errors."""
     if run.probe is not None:
@@ -70,7 +77,7 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
         raise Unfit(check_run_config(read)[0])
     named = read.spec.model_copy(update={"name": run.spec.name})
     spec = on_provider(named, home)
-    found, _ = found_for(read, spec, home)
+    found, _ = found_for(read, spec, home, allowed_folders=allowed.folders)
     if has_errors(found):
         raise Unfit(found)
     if (called or read.spec.name) != run.spec.name:
@@ -83,6 +90,6 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
     renewed = Renewed(spec, "")
     move(run, Event.RESUME)
     renewed.check(run)
-    made = plan(spec, file=str(config))
+    made = plan(spec, file=str(config), allowed=allowed)
     digest = put_code(home, made.snapshot, code_key(run.run_id, run.revision + 1)) if made.snapshot is not None else ""
     return Renewed(spec, made.commit, digest, config_forecast(read, spec))

@@ -24,6 +24,7 @@ from prime_train.operations.export.kubernetes import kubernetes_job
 from prime_train.operations.export.machine_files import machine_files
 from prime_train.operations.export.skypilot import skypilot_task
 from prime_train.operations.export.task import Writer, Written, task_of
+from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.launch import Unfit, plan, renamed
 from prime_train.operations.launching.launch_config import InvalidConfig
 from prime_train.operations.memory import check_range
@@ -64,9 +65,11 @@ def export(
     image: str | None = None,
     usd_per_hour: float | None = None,
     settings: Sequence[ConfigSetting] = (),
+    allowed: Allowed = NOTHING_ALLOWED,
 ) -> Exported:
     """Return the config as a task, changing nothing. `name` replaces the config's; `image`: the container image that the task starts from;
-    `usd_per_hour`: the price by which dollars are counted, instead of the highest one in the config.
+    `usd_per_hour`: the price by which dollars are counted, instead of the highest one in the config; `allowed`: what the person at the
+    terminal allows to be part of the task.
 
     Raises InvalidConfig if the config or its working tree has errors, UsageError if the tool cannot run it or the bucket is a folder of
     this machine alone, and ExternalError if an external service fails.
@@ -85,12 +88,13 @@ def export(
     if read.spec is None:
         raise InvalidConfig(*check_run_config(read))
     spec = renamed(read, name) if name else read.spec
-    # Whatever this machine has or lacks says nothing of those on which the task will run.
-    found, sources = check_run_config(replace(read, spec=spec), run_secrets=spec.secrets)
+    # Whatever this machine has or lacks says nothing of those on which the task will run. Which secrets a config gets is decided as for a
+    # launch, because whoever starts the task gives them to it from an environment like this one.
+    found, sources = check_run_config(replace(read, spec=spec), run_secrets=home.run_secrets, allowed_folders=allowed.folders)
     if has_errors(found):
         raise InvalidConfig(found, sources)
     try:
-        made = plan(spec, file=read.file)
+        made = plan(spec, file=read.file, allowed=allowed)
         chosen = spec.variant(0) if spec.hardware.variants else spec
         price = usd_per_hour if usd_per_hour is not None else chosen.hardware.usd_per_hour_max
         contents = machine_files(spec, made, price)
