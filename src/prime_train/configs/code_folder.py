@@ -38,7 +38,8 @@ def outside_finding(real: Path, file: str, *, line: int = 1, column: int = 1) ->
 
 
 def _roots(file: str) -> Iterator[Path]:
-    above = _real(Path(file)).parent
+    # Where the config is named, not where a link of that name leads: the link may be somebody else's.
+    above = _real(Path(file).parent)
     for folder in dict.fromkeys((above, _real(Path()))):
         root = _repository(folder)
         if not _is_home(root):

@@ -78,7 +78,8 @@ def _of_requirements(config: Config) -> list[Finding]:
     code = spec.trainer.code
     found = []
     for at, name in enumerate(spec.image.requirements):
-        path = _found(_trees(config.file, code.folder), name)
+        trees = _trees(config.file, code.folder)
+        path = _found([tree for tree in trees if not leads_out(tree / name, tree)], name)
         if path is not None:
             found += requirement_findings(path)
         elif code.repo is None:
@@ -251,11 +252,10 @@ def _trees(file: str, folder: str) -> list[Path]:
 
 
 def _found(trees: Sequence[Path], name: str) -> Path | None:
-    """Return the path of the file in the first tree that contains it. Absolute names and names with ".." are not followed,
-    and neither are links out of the repository: a finding may show lines of the file."""
+    """Return the path of the file in the first tree that contains it. Absolute names and names with ".." are not followed."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         return None
-    return next((tree / name for tree in trees if is_file(tree / name) and not leads_out(tree / name, tree)), None)
+    return next((tree / name for tree in trees if is_file(tree / name)), None)
 
 
 def _trainer_configs(trees: Sequence[Path], names: Sequence[str]) -> dict[str, TrainerConfigFile]:

@@ -3,7 +3,7 @@
 The forms of tokens are those of detect-secrets, and those of the services that this tool works with, which it lacks. Nothing is judged by
 its entropy: hashes in lock files, images in notebooks and ids of models look random, too. A value is never part of what is found.
 
-Measured in November 2026 on two cores: 70 MiB in 5,000 files take about 7 s, and a usual repository of 300 files 0.2 s.
+Measured in November 2026 on two busy cores: 64 MiB in 5,000 files take 1.5 s, and 12 MiB in 1,900 files 0.5 s.
 """
 
 import re
@@ -115,7 +115,13 @@ def _forms() -> _Forms:
         patterns.append(f"(?i:{plain})" if pattern.flags & re.IGNORECASE else plain)
     any_of = re2.compile("|".join(f"(?:{pattern})" for pattern in patterns).encode())
     own = [(kind, _finder(pattern)) for kind, pattern in _OWN]
-    return _Forms(any_of.search, (*own, *((plugin.secret_type, plugin.analyze_string) for plugin in plugins)))
+    # Not by the plugins' own search, which returns only the group of a form that has one: `ghp` of a token of GitHub.
+    theirs = [(plugin.secret_type, _all_of(pattern)) for plugin in plugins for pattern in plugin.denylist]
+    return _Forms(any_of.search, (*own, *theirs))
+
+
+def _all_of(pattern: re.Pattern[str]) -> Callable[[str], Iterable[str]]:
+    return lambda text: (match.group(0) for match in pattern.finditer(text))
 
 
 def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
@@ -142,7 +148,7 @@ def _by_content(path: Path, name: str, forms: _Forms) -> FoundSecret | None:
 
 def _is_placeholder(value: str) -> bool:
     """Return whether the value is one that documentation uses, such as hf_xxxx or AWS's own example."""
-    body = re.split(r"[_\-=:\s\"']", value)[-1] or value
+    body = max(re.split(r"[_\-=:\s\"']", value), key=len)
     return "EXAMPLE" in value.upper() or len(set(body.lower())) < DISTINCT_MIN
 
 
