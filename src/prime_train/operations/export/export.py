@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from prime_train.configs.parsing import read_config
 from prime_train.configs.parsing.settings import Setting as ConfigSetting
 from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
@@ -93,6 +94,7 @@ def export(
     found, sources = check_run_config(replace(read, spec=spec), run_secrets=home.run_secrets, allowed_folders=allowed.folders)
     if has_errors(found):
         raise InvalidConfig(found, sources)
+    _check_alerts(spec, home)
     try:
         made = plan(spec, file=read.file, allowed=allowed)
         chosen = spec.variant(0) if spec.hardware.variants else spec
@@ -127,6 +129,14 @@ def write(exported: Exported, folder: Path) -> Path:
             code=Exit.USAGE,
         ) from error
     return main
+
+
+def _check_alerts(spec: RunSpec, home: Home) -> None:
+    """Raise UsageError if the address of alerts is a variable that no run may have: on the task's machine, the trainer can read it."""
+    name = spec.alerts.webhook
+    if name is not None and not is_allowed(name, (*home.run_secrets, "*")):
+        fix = "keep the address in a variable of its own, such as ALERT_WEBHOOK"
+        raise UsageError(f"alerts.webhook: {name} belongs to you and your control plane, and no task gets it", fix=fix, code=Exit.FINDINGS)
 
 
 def _notes(spec: RunSpec, bucket_url: str) -> Iterator[str]:
