@@ -22,7 +22,8 @@ _LOADERS = frozenset(
 def folder_outside(spec: RunSpec) -> str:
     """Return the folder of the code, if it lies outside of the folder that the config is in; empty if it does not."""
     folder = spec.trainer.code.folder
-    return "" if spec.trainer.code.repo or folder == "." or is_inside(folder.removeprefix("./").rstrip("/")) else folder
+    is_within = folder == "." or (not folder.startswith("~") and is_inside(folder.removeprefix("./").rstrip("/")))
+    return "" if spec.trainer.code.repo or is_within else folder
 
 
 def risks_of(spec: RunSpec) -> Iterator[str]:
