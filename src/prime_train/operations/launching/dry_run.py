@@ -145,5 +145,4 @@ def _code(spec: RunSpec, made: Plan) -> str:
 
 def code_summary(snapshot: CodeSnapshot) -> str:
     """Return what goes up: the folder, the number of its files, and their size."""
-    count = len(snapshot.files)
-    return f"{snapshot.folder.absolute()}: {count} {'file' if count == 1 else 'files'}, {size(snapshot.size)}"
+    return f"{snapshot.folder.absolute()}: {len(snapshot.files)} files, {size(snapshot.size)}"
