@@ -148,7 +148,7 @@ def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_
     spec = b.spec(environment={"PASSWORD": SECRET, "NOTE": "plain"}, secrets=["WANDB_API_KEY"], trainer={"command": f"t.py {SECRET}"})
     assert home.store().create(b.run(RunState.FAILED, spec=spec, why=f"{SECRET} is not valid"))
     home.make_bucket()
-    code = packed(tmp_path / "code.tar.gz", ".", {"train.py": b"the code as it was uploaded"})
+    code = packed(shell.here / "code.tar.gz", ".", {"train.py": b"the code as it was uploaded"})
     home.bucket().put(code_key(b.RUN_ID), code.read_bytes())
     home.bucket().put(evidence_key(b.RUN_ID, 1, "gpu.txt"), f"Driver Version: 580.1\n{SECRET}\n".encode())
     shell.ok("bundle", b.RUN_ID)
