@@ -113,6 +113,7 @@ TABLE = {
     "prime_train.adapters.pods_vast": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     SIGNED: adapter(),
+    "prime_train.adapters.ssh_signature": adapter("cryptography"),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
@@ -120,7 +121,7 @@ TABLE = {
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter(),
-    "prime_train.adapters.code_archive": adapter(),
+    "prime_train.adapters.code_archive": adapter("detect_secrets", "re2"),
     "prime_train.control_plane.server": Row(
         (CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),

@@ -38,6 +38,7 @@ ALLOWED = {
     "src/prime_train/operations/machine_access.py": (2, OPTIONAL),
     "src/prime_train/operations/serve.py": (1, OPTIONAL),
     "src/prime_train/operations/configs/validate.py": (2, FAST),
+    "src/prime_train/operations/launching/secret_files.py": (1, "the detector is slow to load, and only a launch needs it"),
     "src/prime_train/reports/charts/png.py": (1, OPTIONAL),
     "src/prime_train/reports/errors.py": (2, FAST),
     "src/prime_train/rules/engine.py": (1, FAST),

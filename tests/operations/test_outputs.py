@@ -172,3 +172,13 @@ def test_without_metrics_there_are_no_event_files_and_no_folder_is_made(tmp_path
     with pytest.raises(UsageError, match="tiny-1 has no metrics"):
         write_event_files(found(tmp_path), tmp_path / "events")
     assert not (tmp_path / "events").exists()
+
+
+def test_a_git_folder_and_other_files_that_programs_run_are_not_written_and_are_named(tmp_path: Path, bucket: FolderBucket) -> None:
+    key = output_manifest_key(RUN_ID, 2, identity_of(2))
+    for name in ("results/.git/config", "results/.vscode/tasks.json"):
+        bucket.put(key, manifest_in(bucket, attempt=2).model_dump_json().replace("results/deep/new.txt", name).encode())
+        done = get(found(tmp_path), tmp_path / "got", replace=True)
+        assert list(done.left_out) == [name]
+        assert not [path for path in on_disk(tmp_path / "got") if ".git/" in path or ".vscode/" in path]
+        bucket.put(key, manifest_in(bucket, attempt=2).model_dump_json().replace(name, "results/deep/new.txt").encode())

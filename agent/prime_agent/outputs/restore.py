@@ -15,6 +15,7 @@ from prime_train.checkpoints.unpacking import opened_folder
 from prime_train.core.keys import OUTPUT_MANIFEST, output_manifest_key, outputs_prefix, parse_output_key
 from prime_train.core.outputs.manifest import OutputManifest, OutputVersion, newest_outputs, outputs_at
 from prime_train.core.outputs.rows import has_rows, up_to
+from prime_train.core.text.auto_run import is_git
 from prime_train.core.text.safe import neutralized
 from prime_train.ports import Bucket
 
@@ -28,9 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 def restore_outputs(bucket: Bucket, run_id: str, work: Path, check: Callable[[], None]) -> int:
-    """Write the newest version of each output of the run into the working tree, verified by its hashes, and return their number. `check` is
-    called before each file, and raises an exception to end this. Raises RestoreFailed, and the bucket's errors."""
-    outputs = newest_outputs(_manifests(bucket, run_id, before=None))
+    """Write the newest version of each output of the run into the working tree, verified by its hashes, and return their number. Folders
+    named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Raises RestoreFailed, and the
+    bucket's errors."""
+    newest = newest_outputs(_manifests(bucket, run_id, before=None))
+    outputs = {path: version for path, version in newest.items() if not is_git(path)}
     root = os.open(work, _FOLDER)
     try:
         for path, version in outputs.items():
@@ -60,11 +63,11 @@ def resume_outputs(
     """Write the outputs of the attempts before `attempt` into the working tree, verified by their hashes, as they were at `step`.
 
     Rows of later steps are left out where the steps of rows can be told. `left_out` returns which of these paths the trainer must not find.
-    `check` is called before each file, and raises an exception to end this. Returns the paths. Raises RestoreFailed, and the bucket's
+    Folders named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Returns the paths. Raises RestoreFailed, and the bucket's
     errors.
     """
     outputs = outputs_at(_manifests(bucket, run_id, before=attempt), step)
-    unwanted = left_out(outputs)
+    unwanted = {*left_out(outputs), *filter(is_git, outputs)}
     root, written = os.open(work, _FOLDER), []
     try:
         for path, (base, later) in outputs.items():

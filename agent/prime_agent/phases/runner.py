@@ -277,7 +277,9 @@ class Phases:
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
         job, began_s = self._context.job, time.monotonic()
-        folder = restore(self._context.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, progress=progress)
+        folder = restore(
+            self._context.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, is_own=True, progress=progress
+        )
         self._warn(slow_restore(sum(file.size for file in files_in(folder)), time.monotonic() - began_s))
         violation = self._violation(folder)
         if violation is not None:

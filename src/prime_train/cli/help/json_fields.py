@@ -253,6 +253,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "outputs get": {
         "folder": "folder into which the files were written",
         **_of_each(_WRITTEN, "files[]"),
+        "left_out[].**": "files that were not written because programs would run them: path, why",
     },
     "outputs diff": _of_each(
         {
@@ -288,6 +289,11 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "objects_checked": "whether these were compared, too",
         "wrong_files[].path": "file with which something is wrong",
         "wrong_files[].what": "what is wrong",
+        "wrong_files[].is_unsafe": "whether it would do harm once it was unpacked or launched, rather than being damaged",
+        "verdict": "intact, UNSAFE or DAMAGED",
+        "risks[]": "what its config and its code ask for, which is no mistake",
+        "signed_by": "fingerprint of the key that has signed it; empty: none has",
+        "signer_checked": "whether this is the key that --signer names",
     },
     "image build": {
         "image": "name of the image with its tag",
@@ -454,6 +460,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "attempt": "attempt that saved it",
         "size_bytes": "size of its files",
         "damaged[].**": "newer checkpoints that are damaged, and why",
+        "left_out[].**": "files that were not written because programs would run them: path, why",
     },
     "checkpoints prune": {
         "done": "whether anything was deleted",
@@ -472,6 +479,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "step": "step",
         "attempt": "attempt that saved it",
         "folder": "name of the folder in the archive",
+        "left_out[].**": "files that are not in the archive because programs would run them: path, why",
     },
     "checkpoints pin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},
     "checkpoints unpin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},

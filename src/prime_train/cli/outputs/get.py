@@ -9,6 +9,7 @@ import typer
 from prime_train.cli.arguments import print_json
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Replace, RunId
 from prime_train.cli.checkpoints.progress_bar import bar
+from prime_train.cli.left_out import left_out_rows, warn_left_out
 from prime_train.cli.outputs.options import Attempt, Only, Step, found_outputs
 from prime_train.core.text.formatting import size
 from prime_train.core.text.safe import neutralized
@@ -34,9 +35,11 @@ def get(
     eval.attempt-N.csv. Files that already exist with the same content are not downloaded again.
     """
     found = found_outputs(run, bucket)
-    written = get_into(found, folder, patterns=only or (), attempt=attempt, step=step, replace=replace, progress=bar)
+    done = get_into(found, folder, patterns=only or (), attempt=attempt, step=step, replace=replace, progress=bar)
+    written = done.files
+    warn_left_out(done.left_out)
     if as_json:
-        print_json({"folder": str(folder), "files": [asdict(file) for file in written]})
+        print_json({"folder": str(folder), "files": [asdict(file) for file in written], "left_out": left_out_rows(done.left_out)})
         return
     new = [file for file in written if file.is_new]
     typer.echo(f"{folder}: {len(new)} of {len(written)} files written, {size(sum(file.size_bytes for file in new))}")

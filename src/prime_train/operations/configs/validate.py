@@ -108,13 +108,14 @@ def passes(found: Iterable[Finding], fail_on: str) -> bool:
 
 
 def check_run_config(
-    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT
+    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Return all findings on one run's spec and the files it names, together with those in `found`, and the text of each file.
 
-    `run_secrets`: the names of the secrets that the control plane hands to runs.
+    `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the repository that
+    the person at the terminal named.
     """
-    loaded = of_config(config, run_secrets)
+    loaded = of_config(config, run_secrets, allowed_folders)
     ruled = _judged_of(loaded, fast=False)
     return apply_ignores((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
 

@@ -105,7 +105,7 @@ def launched(machine: Machine, setup_s: float) -> Launched | Over:
             notes = Notes(bucket, machine.task, number, ledger.add((before, setup)), setup, machine.usd_per_hour)
             notes.begin(NOTE_S_MAX)
             start = _newest(home, machine.spec, list(earlier.values()))
-            run = launch_as(home, run_id, machine.spec, plan(machine.spec), start=start, used=notes.earlier)
+            run = launch_as(home, run_id, machine.spec, plan(machine.spec, allowed=None), start=start, used=notes.earlier)
             if run is not None:
                 return Launched(run, notes)
     raise UsageError(f"no run could be launched for {machine.task}: other machines of it start all the time")

@@ -1,12 +1,14 @@
 """Download outputs, logs and metrics of a run into a folder; every byte of an output is verified."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from prime_train.core.errors import UsageError
 from prime_train.core.outputs.manifest import OutputVersion
 from prime_train.core.outputs.rows import has_rows, loses_rows
+from prime_train.core.text.auto_run import auto_run_files
 from prime_train.core.text.globs import matches
 from prime_train.operations.checkpoints.progress import Progress, silent
 from prime_train.operations.outputs.event_files import event_files
@@ -18,6 +20,15 @@ TEXTS_FOLDER = "_run"
 """The folder for logs and metrics, which are not files of the working tree."""
 
 
+@dataclass(frozen=True)
+class WrittenOutputs:
+    """What was downloaded. `left_out`: files that were not written because programs would run or obey them where they lie, each with the
+    reason."""
+
+    files: tuple[WrittenFile, ...]
+    left_out: Mapping[str, str]
+
+
 def get(
     outputs: RunOutputs,
     folder: Path,
@@ -27,7 +38,7 @@ def get(
     step: int | None = None,
     replace: bool = False,
     progress: Progress = silent,
-) -> list[WrittenFile]:
+) -> WrittenOutputs:
     """Write the newest version of each output into `folder`, beside it the rows of earlier attempts that it lacks, and the logs and metrics
     of each attempt below `_run/attempt-N` there.
 
@@ -36,11 +47,16 @@ def get(
     output is damaged, or the folder cannot be written to; and the bucket's errors.
     """
     check_attempt(outputs, attempt)
-    files = [file for file in _files(outputs, attempt, step) if not patterns or any(matches(pattern, file.path) for pattern in patterns)]
+    every = list(_files(outputs, attempt, step))
+    left = auto_run_files(file.path for file in every)
+    files = [file for file in every if not patterns or any(matches(pattern, file.path) for pattern in patterns)]
     if not files:
         what = f"that matches {', '.join(patterns)}" if patterns else "yet"
         raise UsageError(f"{outputs.run_id} has no output {what} in {outputs.url}", fix="run the command without get to list all outputs")
-    return write_files(folder, files, replace=replace, progress=progress)
+    chosen = {file.path for file in files}
+    left = {path: why for path, why in left.items() if path in chosen}
+    files = [file for file in files if file.path not in left]
+    return WrittenOutputs(tuple(write_files(folder, files, replace=replace, progress=progress)), left)
 
 
 def _wanted(outputs: RunOutputs, path: str, version: OutputVersion, part_of: str = "") -> WantedFile:
