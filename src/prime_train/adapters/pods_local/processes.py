@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from prime_train.adapters.pods_local.files import await_true
+from prime_train.core.access.secret_names import is_secret_name
 from prime_train.ports import NoCapacity, TemporaryError
 
 POD_VARIABLE = "PRIME_TRAIN_POD"
@@ -19,7 +20,7 @@ POD_VARIABLE = "PRIME_TRAIN_POD"
 START_S_MAX = 30.0
 LOG_CHARS_MAX = 300
 _FIRST_PROCESS = Path(__file__).with_name("pod_process.py")
-_SECRET = re.compile(r"(^|_)(TOKENS?|SECRETS?|PASS(WORD|WD|PHRASE)?|CREDENTIALS?|(API)?KEYS?)(_|$)|^PRIME_TRAIN_(?!HOME$)", re.IGNORECASE)
+_SETTING = re.compile(r"^PRIME_TRAIN_(?!HOME$)", re.IGNORECASE)
 
 
 def own_environment() -> dict[str, str]:
@@ -27,7 +28,7 @@ def own_environment() -> dict[str, str]:
 
     The folder of this Python comes first on PATH, so that `python` on the pod is the one that the control plane runs on.
     """
-    own = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    own = {name: value for name, value in os.environ.items() if not is_secret_name(name) and not _SETTING.search(name)}
     return own | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])}
 
 
