@@ -47,6 +47,11 @@ class Image:
     user: str = ""
     late: tuple[float, ...] = ()
 
+    @property
+    def for_runs(self) -> dict[str, str]:
+        """Return what a run is to see of the ENV: nothing that is the provider's secret or belongs to one process."""
+        return {name: value for name, value in self.env.items() if name not in ("RUNPOD_API_KEY", "HOSTNAME")}
+
     def walls(self, folder: Path) -> Walls:
         """Furnish the folder, unless it is already, and return how a machine is started from it."""
         root, bare = folder / "root", folder / "root" / "usr" / "bin"

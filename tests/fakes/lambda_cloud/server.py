@@ -73,8 +73,8 @@ def error(status: int, code: str, message: str = "No.", *, headers: dict[str, st
 
 
 class FakeLambdaCloud(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which then
-    answer SSH, at port 22 of an address of loopback; without it they have an address that nobody answers."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which
+    then answer SSH, at port 22 of an address of loopback; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
 

@@ -48,7 +48,7 @@ def has_walls() -> bool:
 
 needs_sshd = pytest.mark.skipif(
     sshd_program() is None or shutil.which("ssh") is None or not has_walls(),
-    reason="there is no sshd ($SSHD, PATH, /usr/sbin), no ssh, or no bwrap that works: install openssh-server, openssh-client and bubblewrap",
+    reason="there is no sshd ($SSHD, PATH, /usr/sbin), no ssh, or no bwrap that works: install openssh-server, openssh-client, bubblewrap",
 )
 
 

@@ -93,8 +93,8 @@ def _read_token(token: str) -> int:
 
 
 class FakeVast(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which then
-    answer SSH; without it they have an address that nobody answers."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which
+    then answer SSH; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
 
@@ -173,8 +173,8 @@ class FakeVast(DescribedFake):
             instance.end, instance.deleted, instance.is_paused = None, False, False
 
     def _machine(self, instance: Instance) -> Machine | None:
-        """Return the machine of an instance that runs, which is started when it is first asked for. Its entrypoint is sshd: the image's own is
-        skipped, as with the runtype that is ordered."""
+        """Return the machine of an instance that runs, which is started when it is first asked for. Its entrypoint is sshd: the image's own
+        is skipped, as with the runtype that is ordered."""
         if instance.machine is None and self._home is not None:
             keys = "\n".join(instance.ssh_keys)
             instance.machine = Machine(self._home / instance.id, f"vast-{instance.id}-{os.getpid()}", keys, self._cuts, self.plan.image)
