@@ -190,7 +190,7 @@ def _scripts(below: Interpreter) -> Iterable[Path]:
 
 
 def _pip_command(venv: Path) -> str:
-    """Return a command that provides pip: the one below, that of the environment's Python, the one of the agent's Python, or by uv."""
+    """Return a command that provides pip: the one below, the one that came with the agent's Python or that of the environment, or by uv."""
     python = _quoted(venv / "bin" / "python")
     wheels = f"{_quoted(Path(os.__file__).parent / 'ensurepip' / '_bundled')}/pip-*.whl /usr/share/python-wheels/pip-*.whl"
     return f"""
@@ -198,11 +198,11 @@ PATH="$PATH:$HOME/.local/bin:$HOME/.prime-train/bin"
 unset VIRTUAL_ENV PIP_USER PIP_TARGET PIP_PREFIX
 by_wheel() {{
   for wheel in {wheels}; do
-    [ -f "$wheel" ] && {python} "$wheel/pip" install --quiet --no-index --no-deps "$wheel" && return
+    [ -f "$wheel" ] && {python} "$wheel/pip" install --quiet --no-index --no-deps --no-compile "$wheel" && return
   done
   return 1
 }}
-{python} -m pip --version >/dev/null 2>&1 || {python} -m ensurepip --default-pip >/dev/null 2>&1 || by_wheel ||
+{python} -m pip --version >/dev/null 2>&1 || by_wheel || {python} -m ensurepip --default-pip >/dev/null 2>&1 ||
   uv pip install --quiet --python {python} pip || exit
 for name in pip pip3; do
   [ -e {_quoted(venv)}/bin/$name ] || {{ printf '#!/bin/sh\\nexec %s -m pip "$@"\\n' {_quoted(python)} >{_quoted(venv)}/bin/$name &&
