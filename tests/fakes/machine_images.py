@@ -64,7 +64,7 @@ class Image:
         own = str(root / self.python / "bin") if self.python else ""
         path = os.pathsep.join(dict.fromkeys(part for part in (own, str(bare)) if part))
         packages = root / self.python / _packages()
-        mounts = () if self.is_writable else ("--ro-bind", str(packages), str(packages))
+        mounts: tuple[str, ...] = () if self.is_writable else ("--ro-bind", str(packages), str(packages))
         if self.user:
             # Another name of who runs the tests: files of these are not open to anybody else.
             accounts = folder / "passwd"
