@@ -11,7 +11,7 @@ from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
-from prime_train.core.run import DesiredState
+from prime_train.core.run import DesiredState, Severity
 from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
@@ -315,6 +315,26 @@ def test_people_are_notified_what_happened_with_the_values_that_loaded_config(
     lines = [card.title, card.text, card.image, *(f"{name}: {value}" for name, value in (*card.facts, *card.links))]
     message = "\n".join(lines)
     assert not [word for word in words if word not in message], message
+
+
+def test_an_outage_is_told_once_with_the_runs_that_are_silent_and_each_run_shows_it() -> None:
+    w = Outside()
+    names = [f"run-{number:02d}" for number in range(1, 31)]
+    for name in names:
+        w.add(name)
+    for name in (b.RUN_ID, *names):
+        w.trains(name)
+    for name in (b.RUN_ID, *names):
+        w.heartbeat(name, step=20)
+    w.sweeps(30)
+    before = len(w.reported.alerts)
+    w.canary.sings_now = False
+    w.sweeps(1200)
+    (told,) = [alert for alert in w.reported.alerts[before:] if alert.severity is not Severity.QUIET and alert.kind is AlertKind.BLIND]
+    assert "Silent: run-01, run-02, " in told.text
+    assert "and 11 more" in told.text
+    assert all(w.run(name).noted_s(AlertKind.BLIND) is not None for name in names)
+    assert not [run for name in names if (run := w.run(name)).attempt != 1]
 
 
 def test_every_alert_is_in_the_runbook_and_is_tried_here() -> None:

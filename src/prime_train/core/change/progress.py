@@ -69,8 +69,10 @@ def see_after(run: Run, lease: Lease, step: int, now_s: int) -> Change:
 
 def note(run: Run, note: d.Notify, now_s: int) -> Change:
     after = replace(noted(run, note.kind, f"{note.title}: {note.text}", now_s), next_check_s=now_s)
-    alert = alert_for(after, now_s, note.kind, note.severity, note.title, note.text)
-    return saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=(alert,))
+    alerts = mirrored(after, note.kind, now_s)
+    if note.severity is not Severity.QUIET:
+        alerts = (alert_for(after, now_s, note.kind, note.severity, note.title, note.text),)
+    return saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=alerts)
 
 
 def all_clear(run: Run, lease: Lease, kinds: tuple[AlertKind, ...], now_s: int) -> Change:

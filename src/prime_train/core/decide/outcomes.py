@@ -20,5 +20,9 @@ def unknown(run: Run, verdict: Unknown, now_s: int) -> Decision:
     kind = AlertKind.BLIND if verdict.breaker else AlertKind.UNKNOWN
     if run.noted_s(kind) is None:
         title = "the control plane cannot judge the runs" if verdict.breaker else "the provider does not answer"
-        return Notify(kind, Severity.WARNING, title, f"{verdict.why}; no machine is terminated")
+        # Of an event that keeps several runs from being judged, the sweep that finds it notifies people once, and lists the silent runs.
+        # A run that was never heard is not among those, and a run with an alert address of its own is notified there.
+        was_heard = run.state not in (RunState.LAUNCHING, RunState.BOOTING)
+        is_told = not verdict.breaker or not was_heard or run.spec.alerts.webhook is not None
+        return Notify(kind, Severity.WARNING if is_told else Severity.QUIET, title, f"{verdict.why}; no machine is terminated")
     return Wait(now_s + check_s(run), verdict.why)
