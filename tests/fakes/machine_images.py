@@ -31,9 +31,9 @@ class Walls:
 @dataclass(frozen=True)
 class Image:
     """An image. `python`: the folder of its Python, "" if it has none; `names`: the names under which that is called. `has_pip`,
-    `is_managed` (by the system: PEP 668) and `is_writable` describe it. `env`: what its ENV sets, besides the PATH. `is_on_session_path`:
-    whether sshd's PATH leads to its Python. `user`: the name under which one logs in, "" for that of who runs the tests. `late`: of each of
-    the first connections, the seconds for which it hangs before it is refused. `source`: where this was seen."""
+    `is_managed` (by the system: PEP 668) and `is_writable` describe it. `env`: what its ENV sets, besides the PATH.
+    `is_on_session_path`: whether sshd's PATH leads to its Python. `user`: the name under which one logs in, "" for that of who runs the
+    tests. `late_s`: of each of the first connections, the seconds for which it hangs before it is refused. `source`: where it was seen."""
 
     name: str
     source: str
@@ -45,7 +45,7 @@ class Image:
     is_on_session_path: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
-    late: tuple[float, ...] = ()
+    late_s: tuple[float, ...] = ()
 
     @property
     def for_runs(self) -> dict[str, str]:
@@ -116,7 +116,7 @@ UBUNTU_22_04 = Image(
     is_on_session_path=True,
     user="ubuntu",
 )
-NO_PYTHON = Image("no-python", "nvidia/cuda and ubuntu images have no Python", late=(0.0, 1.0))
+NO_PYTHON = Image("no-python", "nvidia/cuda and ubuntu images have no Python", late_s=(0.0, 1.0))
 
 IMAGES = (CONDA, UBUNTU_24_04, RUNPOD_24_04, UBUNTU_22_04, NO_PYTHON)
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -67,8 +67,8 @@ class Machine:
     ) -> None:
         self.disk = folder / "disk"
         self._folder, self._user = folder, image.user or getpass.getuser()
-        for late in image.late:
-            cuts.add(Cut(0, lambda _, s=late: time.sleep(s)), 1)
+        for late_s in image.late_s:
+            cuts.add(Cut(0, partial(_hang, late_s)), 1)
         # Beside the pod, which removes its folder when it ends.
         walls = image.walls(folder.parent / f"image-{image.name}")
         _furnish(folder, pod_id, public_key, walls)
@@ -122,6 +122,10 @@ class Machine:
         message = self._process.stdout.readline(PORT_CHARS_MAX)
         assert message, f"no machine: {(self._folder / 'machine.log').read_text(errors='replace')}"
         return int(message)
+
+
+def _hang(seconds: float, _: int) -> None:
+    time.sleep(seconds)
 
 
 def _furnish(folder: Path, pod_id: str, public_key: str, walls: Walls) -> None:
