@@ -69,7 +69,7 @@ def connection(fake: FakePrime, pod_id: str) -> str:
     return str(call(fake, "GET", f"/pods/{pod_id}")["sshConnection"])
 
 
-def seen_from_here(machine: int, number: str) -> int:
+def seen_from_here(machine: int, number: bytes) -> int:
     """Return the number of a machine's process on this computer: the machine counts its own. `machine`: the number of what it runs in."""
     if sys.platform != "linux":
         return int(number)
