@@ -1,7 +1,7 @@
 """Gives the commands of a run a Python environment that is theirs: with pip, and with nothing in it that others depend on.
 
 Most images have one: a conda or virtual environment, or a Python of the system into which root may install. It is kept as it is. Elsewhere
-the attempt gets a virtual environment of its own, first on PATH: where there is no Python, where the system's refuses installations
+the attempt gets a virtual environment of its own, before that on PATH: where there is no Python, where the system's refuses installations
 (PEP 668) or is not writable, where pip is missing, and where the first Python on PATH is the one that the agent itself runs on. It lies
 above the Python that the commands would have used, so that what the image has installed, such as a torch for its CUDA, stays usable.
 """
@@ -99,7 +99,8 @@ def give_python(shell: Shell, venv: Path, *, note: Callable[[str], None]) -> Own
     if failed:
         return OwnPython({}, f"commands use what the machine has, although {why}: no environment could be made: {failed}")
     below = f"above {found.path}" if found is not None else "with the agent's Python"
-    return OwnPython(own_variables(shell.env, venv), f"commands use {venv}, {below}, because {why}")
+    before = found.path.parent if found is not None else None
+    return OwnPython(own_variables(shell.env, venv, before=before), f"commands use {venv}, {below}, because {why}")
 
 
 def why_unfit(found: Interpreter | None, env: Mapping[str, str], *, agent_prefix: str) -> str:
@@ -119,9 +120,12 @@ def why_unfit(found: Interpreter | None, env: Mapping[str, str], *, agent_prefix
     return f"there is no program {' and no '.join(missing)} on PATH" if missing else ""
 
 
-def own_variables(env: Mapping[str, str], venv: Path) -> dict[str, str]:
-    """Return the variables with which commands find the environment first, and tools install into it."""
-    found = {"PATH": f"{venv / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}", "VIRTUAL_ENV": str(venv)}
+def own_variables(env: Mapping[str, str], venv: Path, *, before: Path | None) -> dict[str, str]:
+    """Return the variables with which commands find the environment, and tools install into it. On PATH it comes right before the folder
+    `before`, of the Python that it replaces, and first where there is none: programs of folders before that stay the first of their name."""
+    folders = env.get("PATH", os.defpath).split(os.pathsep)
+    place = folders.index(str(before)) if str(before) in folders else 0
+    found = {"PATH": os.pathsep.join([*folders[:place], str(venv / "bin"), *folders[place:]]), "VIRTUAL_ENV": str(venv)}
     # Each of these makes a tool install elsewhere, or refuse to install.
     return found | {name: "0" for name in ("PIP_USER", "UV_SYSTEM_PYTHON") if name in env}
 

@@ -106,9 +106,14 @@ def test_a_program_that_calls_itself_python_and_is_none_counts_as_missing(tmp_pa
 
 
 def test_variables_that_make_tools_install_elsewhere_are_switched_off_with_an_environment_of_its_own() -> None:
-    found = own_variables({"PATH": "/bin", "PIP_USER": "1", "UV_SYSTEM_PYTHON": "1"}, Path("/p"))
+    found = own_variables({"PATH": "/bin", "PIP_USER": "1", "UV_SYSTEM_PYTHON": "1"}, Path("/p"), before=None)
     assert found == {"PATH": "/p/bin:/bin", "VIRTUAL_ENV": "/p", "PIP_USER": "0", "UV_SYSTEM_PYTHON": "0"}
-    assert own_variables({"PATH": "/bin"}, Path("/p")) == {"PATH": "/p/bin:/bin", "VIRTUAL_ENV": "/p"}
+    assert own_variables({"PATH": "/bin"}, Path("/p"), before=None) == {"PATH": "/p/bin:/bin", "VIRTUAL_ENV": "/p"}
+
+
+def test_a_program_that_the_config_puts_first_on_the_path_stays_the_first() -> None:
+    found = own_variables({"PATH": "/mine:/usr/bin:/bin"}, Path("/p"), before=Path("/usr/bin"))
+    assert found["PATH"] == "/mine:/p/bin:/usr/bin:/bin"
 
 
 @pytest.mark.parametrize(
