@@ -25,6 +25,7 @@ from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.after.steps import is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
+from prime_train.core.spec_choices import OnDivergence
 from prime_train.core.text.formatting import usd
 from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
@@ -87,9 +88,10 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.Started():
             job = state.job
             state = replace(state, outputs=outputs.schedule(state.outputs, now_s + job.spec.outputs_every_s))
-            limits = {"deadline_s": job.deadline_in_s, "save_s": job.save_in_s, "spent_s": job.spent_in_s}
-            at_s = {name: now_s + left_s if left_s is not None else None for name, left_s in limits.items()}
-            return _enter(replace(state, **at_s), Phase.PREFLIGHT, now_s)
+            deadline_s, save_s, spent_s = (
+                now_s + left_s if left_s is not None else None for left_s in (job.deadline_in_s, job.save_in_s, job.spent_in_s)
+            )
+            return _enter(replace(state, deadline_s=deadline_s, save_s=save_s, spent_s=spent_s), Phase.PREFLIGHT, now_s)
         case v.PhaseDone(phase):
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
@@ -265,7 +267,16 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
     limit = state.job.spec.health.zero_reward_steps
     if limit and state.steps.zeros >= limit:
         return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
-    return state, ()
+    return _diverged(state, now_s)
+
+
+def _diverged(state: AgentState, now_s: float) -> Out:
+    """Stop a trainer whose loss has not been finite for as many steps as the config allows."""
+    health, made = state.job.spec.health, progress.not_finite_steps(state.steps)
+    if made < health.not_finite_steps or health.on_divergence is OnDivergence.ALERT:
+        return state, ()
+    detail = f"the loss was NaN or infinite in {made} steps in a row, from step {state.steps.not_finite_since} to step {state.steps.step}"
+    return _stopping(state, Cause.NOT_FINITE, detail, now_s)
 
 
 def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:

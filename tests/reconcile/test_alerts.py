@@ -216,6 +216,27 @@ def older(w: Outside) -> None:
     w.settle()
 
 
+def diverging(w: Outside) -> None:
+    w.trains(step=10).heartbeat(step=12, not_finite_since=11, finite_step=10)
+    w.settle()
+
+
+def begun_anew(w: Outside) -> None:
+    w.settle()
+    w.after(5).heartbeat()
+    w.settle()
+    w.after(5).heartbeat(step=1, loss=9.0)
+    w.settle()
+    manifest = w.save_checkpoint(5).model_copy(update={"loss": 2.0})
+    w.bucket.objects[manifest.key] = manifest.model_dump_json(exclude_none=True).encode()
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    w.after(5).heartbeat()
+    w.settle()
+    w.after(5).heartbeat(step=6, loss=8.9)
+    w.settle()
+
+
 def secrets(w: Outside) -> None:
     w.world = replace(w.world, secrets=frozenset())
     w.settle()
@@ -289,6 +310,8 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("bucket", bucket, {}, ("the bucket does not answer", "the run waits")),
     ("checkpoint", checkpoint, {}, ("a committed checkpoint cannot be found", "step 10 was committed", "prime-train stop tiny-1")),
     ("older", older, {}, ("an older checkpoint is used", "resumes from step 5", "files of step 10")),
+    ("not_finite", diverging, {}, ("the loss is not finite", "since step 11", "health.not_finite_steps")),
+    ("began_anew", begun_anew, {}, ("training seems to have begun anew", "at step 6", "the loss is 8.9")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
     ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
     ("kept", kept, {}, ("a machine is kept until its uploads are complete", "has the only copy", *MACHINE)),

@@ -121,8 +121,11 @@ def why_unfit(found: Interpreter | None, env: Mapping[str, str], *, agent_prefix
 
 
 def own_variables(env: Mapping[str, str], venv: Path, *, before: Path | None) -> dict[str, str]:
-    """Return the variables with which commands find the environment, and tools install into it. On PATH it comes right before the folder
-    `before`, of the Python that it replaces, and first where there is none: programs of folders before that stay the first of their name."""
+    """Return the variables with which commands find the environment, and tools install into it.
+
+    On PATH it comes right before the folder `before`, of the Python that it replaces, so that a program which a config has put in front of
+    that stays the first of its name; where there is no such folder, it comes first.
+    """
     folders = env.get("PATH", os.defpath).split(os.pathsep)
     place = folders.index(str(before)) if str(before) in folders else 0
     found = {"PATH": os.pathsep.join([*folders[:place], str(venv / "bin"), *folders[place:]]), "VIRTUAL_ENV": str(venv)}

@@ -441,8 +441,8 @@ def _let_through(watch: Watch, ignored: frozenset[str], fell_s: Mapping[str, int
 
 
 def _blind_since_s(watch: Watch) -> int | None:
-    """Return the second by which the event is known that keeps runs from being judged. Most runs fall silent because the path to the webhook
-    fails, so these two breakers stand for one event."""
+    """Return the second by which the event is known that keeps runs from being judged. Most runs fall silent because the path to the
+    webhook fails, so these two breakers stand for one event."""
     failing_s = [each.failing_s for each in (watch.inbound, watch.fleet) if each.failing_s is not None]
     return min(failing_s, default=watch.cohort.failing_s)
 

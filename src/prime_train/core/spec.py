@@ -36,7 +36,7 @@ from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.requirements import parse_requirement
-from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Migrate, Spot
+from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Migrate, OnDivergence, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
@@ -161,11 +161,15 @@ class ProgressSpec(Part):
     file: InsidePath | None = None
     """File the trainer writes; without it, the trainer's own output is read."""
     pattern: Regex | None = None
-    """For kind regex: a pattern with the group `step` and, optionally, `loss` and `reward`."""
+    """For kind regex: a pattern with the group `step` and, optionally, `loss`, `reward`, `grad_norm` and `learning_rate`."""
     step: str = "step"
     """Name of the step in JSON or CSV."""
     loss: str = "loss"
     reward: str = "reward"
+    grad_norm: str = "grad_norm"
+    """Name of the norm of the gradients: if it is no finite number, a loss of 0 is none either."""
+    learning_rate: str = "learning_rate"
+    """Name of the learning rate, by which a schedule that begins anew after a resume is found."""
 
     @model_validator(mode="after")
     def _pattern_goes_with_regex(self) -> Self:
@@ -525,6 +529,23 @@ class HealthSpec(Part):
     """Seconds that the inference server of prime-rl may be down without a step: less than the shortest step deadline, and more than the
     half minute that its own engine takes to detect it."""
     log_rules: Annotated[tuple[LogRuleSpec, ...], Field(max_length=LOG_RULES_MAX)] = ()
+    on_divergence: OnDivergence = OnDivergence.STOP
+    """When the loss is no finite number for `not_finite_steps`: alert only, stop the run, or go back to the last checkpoint with finite
+    figures. People are notified at the first such step in any case."""
+    not_finite_steps: int = Field(default=10, ge=1)
+    """Steps in a row without a finite loss after which `on_divergence` applies."""
+    rollback_times: int = Field(default=2, ge=1, le=100)
+    """How often a run may go back before it is stopped."""
+    rollback_arguments: str = ""
+    """Arguments that are added to the trainer's command once the run has gone back, such as a lower learning rate or another seed."""
+
+    @model_validator(mode="after")
+    def _arguments_are_used(self) -> Self:
+        if self.rollback_arguments and self.on_divergence is not OnDivergence.ROLLBACK:
+            raise ValueError(f"rollback_arguments: only used with on_divergence rollback, and it is {self.on_divergence.value}")
+        if _placeholders(self.rollback_arguments):
+            raise ValueError("rollback_arguments: no {placeholders} are filled in here; write {{ and }} for braces")
+        return self
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

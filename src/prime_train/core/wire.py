@@ -227,7 +227,15 @@ class Heartbeat(Wire):
     """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None
     loss: float | None = None
+    """The last loss that was reported; None: none was, or it was not a finite number."""
     reward: float | None = None
+    learning_rate: float | None = None
+    not_finite_since: Count | None = None
+    """The step from which on no reported loss of this attempt was finite; None: the last one was, or none was reported."""
+    finite_step: Count = 0
+    """The newest step of this attempt with a finite loss; 0: none."""
+    restored_step: Count | None = None
+    """The step of the checkpoint that was really restored, after which training went on; None: none, or unknown."""
     note: Line = Field(default="", max_length=200)
     """What the agent is doing, for people."""
     news: bool = False

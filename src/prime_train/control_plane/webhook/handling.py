@@ -20,6 +20,7 @@ from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
+from prime_train.core.resuming.divergence import after_rollback
 from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys
@@ -178,6 +179,7 @@ def _no_keys_now(now_s: int) -> Response:
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     attempt = call.attempt
     spec = in_force(run.spec, run.current_attempt.offer) if run.current_attempt is not None else run.spec
+    spec = after_rollback(spec) if run.rollbacks else spec
     hours, flush_s = spec.budget.hours, flush_from_s(run)
     save_in_s, spent_in_s = agent_limits_s(run, now_s)
     issue = webhook.issue_credentials

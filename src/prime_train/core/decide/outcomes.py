@@ -1,16 +1,22 @@
 """Decisions that follow from a verdict in any state."""
 
 from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import POLICY, Retry
+from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decision import Decision, Finish, Notify, Recover, Wait
 from prime_train.core.run import Run, RunState, Severity
+from prime_train.core.spec_choices import OnDivergence
 from prime_train.core.verdict import Sick, Unknown
 
 
-def sick(verdict: Sick) -> Decision:
-    policy = POLICY[verdict.cause]
-    if policy.retry is Retry.NEVER:
+def sick(run: Run, verdict: Sick) -> Decision:
+    policy, health = POLICY[verdict.cause], run.spec.health
+    if verdict.cause is Cause.NOT_FINITE and health.on_divergence is OnDivergence.ROLLBACK:
+        if run.rollbacks < health.rollback_times:
+            return Recover(verdict.cause, verdict.detail or policy.title)
+        times = f"{run.rollbacks} time{'' if run.rollbacks == 1 else 's'}"
+        return Finish(RunState.FAILED, verdict.cause, f"{policy.title} again, after the run went back {times}: {verdict.detail}")
+    if policy.retry is Retry.NEVER and not verdict.is_checkpoint:
         state = RunState.STOPPED if policy.needs_person else RunState.FAILED
         return Finish(state, verdict.cause, f"{policy.title}: {verdict.detail}. {policy.advice}".strip())
     return Recover(verdict.cause, verdict.detail or policy.title)
