@@ -9,7 +9,7 @@ import os
 import threading
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent import effects as e
@@ -28,6 +28,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
 from prime_agent.keyring import KeyRing, Renewal
+from prime_agent.machine_environment import MachineEnvironment
 from prime_agent.machine_readings import SensorThread
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.outputs.results import ResultsUploader
@@ -76,6 +77,8 @@ class Context:
     clock: Clock
     keys: KeyRing | None = None
     """Keys to the bucket that expire; None for keys that do not."""
+    machine: MachineEnvironment = field(default_factory=lambda: MachineEnvironment(dict(os.environ)))
+    """The environment that commands start from."""
 
 
 class Agent:
@@ -105,7 +108,7 @@ class Agent:
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         env |= lineage_variables(job, env)
         self._loan = _loan(context, disk)
-        children = on_path(job.spec, self._place.work, for_children(os.environ, job.spec.environment, job.secrets, env))
+        children = on_path(job.spec, self._place.work, for_children(context.machine.variables, job.spec.environment, job.secrets, env))
         self._env = with_loan(children, self._loan, job.bucket_keys)
         self._secrets = SecretsToRedact(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
         self._phases = Phases(
@@ -123,6 +126,7 @@ class Agent:
             secrets=self._secrets,
             owner=owner_of(job, disk),
             stall=self._stall,
+            environment=lambda: "\n".join([*context.machine.lines(), self._phases.python]),
         )
         self._ahead_s = 0
         self._leaving = threading.Event()
@@ -188,7 +192,7 @@ class Agent:
             work=place.work,
             logs=place.logs,
             folder=place.disk / "after",
-            environment=lambda: {**self._phases.by_version, **self._env},
+            environment=lambda: self._phases.environment,
             secrets=self._secrets,
             record=self._results.add,
         )
@@ -304,7 +308,7 @@ class Agent:
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
-            {**self._phases.by_version, **self._env, **self._launch_environment()},
+            {**self._phases.environment, **self._launch_environment()},
             SecretsToRedact(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -30,6 +31,7 @@ from tests.fakes.control_plane import FakeControlPlane
 from tests.fakes.http import ALWAYS, CutRequest
 from tests.fakes.prime import FakePrime, needs_sshd
 from tests.fakes.prime.client import create
+from tests.fakes.prime.machines import WALLS
 
 pytestmark = [needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
@@ -262,6 +264,22 @@ def test_a_machine_with_an_old_python_and_no_way_to_another_is_refused(tmp_path:
     assert done.stdout == (
         "the agent needs uv, or Python 3.11 or later with venv; this machine has Python 3.10.12, and no curl to fetch uv\n"
     )
+
+
+def test_a_python_that_only_the_images_path_leads_to_is_found(tmp_path: Path) -> None:
+    machine, image = Bare(tmp_path), tmp_path / "opt" / "conda" / "bin"
+    (tmp_path / "home" / ".prime-train").mkdir()
+    (tmp_path / "bin" / "sed").symlink_to(shutil.which("sed") or "/bin/sed")
+    image.mkdir(parents=True)
+    (image / "python3").write_text(f'#!/bin/sh\necho "$0" >>{tmp_path}/asked\n[ "$1" = -c ]\n')
+    (image / "python3").chmod(0o755)
+    script = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text()
+    # The first process has the image's PATH, and what it starts here has a session's.
+    session = f'PATH={tmp_path / "bin"} HOME={machine.home} /bin/sh -s -- up {ATTEMPT} digest "" /nowhere "~"; exit $?'
+    walls = [str(shutil.which("bwrap")), *WALLS, "--", "/bin/sh", "-c", session]
+    done = subprocess.run(walls, input=script, env={"PATH": str(image)}, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (75, "python3 could make no venv\n"), done.stderr
+    assert (tmp_path / "asked").read_text().splitlines() == [str(image / "python3")] * 2
 
 
 def test_an_installation_that_failed_is_begun_anew(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def resume_outputs(
     """Write the outputs of the attempts before `attempt` into the working tree, verified by their hashes, as they were at `step`.
 
     Rows of later steps are left out where the steps of rows can be told. `left_out` returns which of these paths the trainer must not find.
-    Folders named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Returns the paths. Raises RestoreFailed, and the bucket's
-    errors.
+    Folders named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Returns the paths.
+    Raises RestoreFailed, and the bucket's errors.
     """
     outputs = outputs_at(_manifests(bucket, run_id, before=attempt), step)
     unwanted = {*left_out(outputs), *filter(is_git, outputs)}

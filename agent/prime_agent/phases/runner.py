@@ -18,6 +18,7 @@ from prime_agent.outputs.restore import restore_outputs, resume_outputs
 from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.image_environment import is_described, provide
+from prime_agent.phases.own_python import OwnPython, give_python
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
 from prime_agent.phases.setup import set_up
@@ -79,6 +80,11 @@ class AttemptFolders:
     def logs(self) -> Path:
         return self.disk / "logs"
 
+    @property
+    def python(self) -> Path:
+        """Return the folder of the attempt's own Python environment, if it needs one."""
+        return self.disk / "python"
+
 
 @dataclass(frozen=True)
 class PhaseContext:
@@ -108,6 +114,17 @@ class Phases:
         """Newest CUDA version that the driver supports; (): unknown."""
         self.by_version: Mapping[str, str] = {}
         """Variables for the versions of the libraries that the setup has installed; everything else that is set has precedence."""
+        self._python = OwnPython({}, "")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of commands, as far as the phases have prepared it."""
+        return {**self.by_version, **self._context.env, **self._python.variables}
+
+    @property
+    def python(self) -> str:
+        """Return which Python environment the commands have, for people; empty before the setup."""
+        return self._python.why
 
     def run(self, phase: Phase) -> None:
         threading.Thread(target=self._run, args=(phase,), name=phase.value, daemon=True).start()
@@ -184,6 +201,10 @@ class Phases:
         else:
             self._note(f"cloning {spec.trainer.code.repo}")
             clone(spec.trainer.code, job.commit, shell.cwd, shell)
+        if spec.image is None or not spec.image.requirements:
+            self._python = give_python(shell, self._context.place.python, note=self._note)
+            _log.info("%s", self._python.why)
+            shell = self._shell("setup.log")
         if spec.image is not None and is_described(spec.image):
             provide(spec.image, shell, timeout_s=spec.health.first_step_s, note=self._note)
         set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
@@ -306,8 +327,7 @@ class Phases:
     def _shell(self, log: str) -> Shell:
         place = self._context.place
         place.work.mkdir(parents=True, exist_ok=True)
-        env = {**self.by_version, **self._context.env}
-        return Shell(self._context.processes, place.work, env, place.logs / log, self._call_off, self._context.secrets)
+        return Shell(self._context.processes, place.work, self.environment, place.logs / log, self._call_off, self._context.secrets)
 
     def _warn(self, text: str) -> None:
         if text:

@@ -128,7 +128,7 @@ install() {
   fi
   unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
   rm -rf "$venv"
-  PATH=$PATH:$HOME/.local/bin:$root/bin
+  PATH=$PATH:$HOME/.local/bin:$root/bin:$(image_path)
   system=$(new_enough)
   if command -v uv >/dev/null; then
     install_by_uv
@@ -142,6 +142,9 @@ install() {
   fi </dev/null
   : >"$venv/whole"
 }
+
+# The PATH that the image sets, which a session over SSH does not have. Its Python may be the only one, and images have not always a curl.
+image_path() { tr '\0' '\n' </proc/1/environ | sed -n 's/^PATH=//p' | tail -n 1; } 2>/dev/null
 
 # uv finds a Python that is new enough, or fetches one.
 install_by_uv() {
