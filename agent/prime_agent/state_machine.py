@@ -682,7 +682,8 @@ def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
 
 def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
     if state.exit_until_s is not None and now_s >= state.exit_until_s and not state.channel.flying:
-        return replace(state, over=True), (e.Exit(e.Leave.UNHEARD),)
+        spent = now_s >= _affordable(state, math.inf)
+        return replace(state, over=True), (e.Exit(e.Leave.SPENT if spent else e.Leave.UNHEARD),)
     if not channel.is_due(state.channel, now_s):
         return state, ()
     state = replace(state, channel=channel.sent(state.channel, now_s, salt=f"{state.job.run_id}/{state.job.attempt}"))
