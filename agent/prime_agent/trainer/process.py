@@ -13,9 +13,12 @@ from prime_agent.evidence import tail
 from prime_agent.processes import Process, Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
-from prime_agent.trainer.progress_follower import Follower, FollowThread
+from prime_agent.trainer.progress_follower import Follower, FollowThread, GlobFollower
+from prime_agent.trainer.reached_steps import ReachedSteps
+from prime_agent.trainer.resume_option import resume_of
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
+from prime_train.core.checkpoint_names import fixed_part, has_wildcards
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.trainers import LineReader, LogRule, Progress, classify, fired, trainer_for
@@ -52,9 +55,9 @@ class TrainerRun:
     """The running trainer. It reports StepsReported, RuleFired and ResumeMissed at most once each, and TrainerExited last, after all steps
     were reported."""
 
-    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
+    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics, reached: ReachedSteps | None = None) -> None:
         self._plan = plan
-        self._metrics = metrics
+        self._metrics, self._reached = metrics, reached
         self._processes = processes
         self._inbox = inbox
         self._trainer = trainer_for(plan.spec)
@@ -73,9 +76,9 @@ class TrainerRun:
     def start(self) -> None:
         """Start the trainer and the threads that read it. A failure to start is reported as TrainerExited with code 127."""
         plan = self._plan
-        folder = plan.work / plan.spec.checkpoints.folder
+        folder = plan.work / fixed_part(plan.spec.checkpoints.folder)
         command = self._trainer.command(
-            plan.spec,
+            resume_of(plan.spec, plan.work),
             checkpoints=str(folder),
             resume_step=plan.resume_step,
             resume_folder=str(plan.resume_folder) if plan.resume_folder else None,
@@ -89,7 +92,7 @@ class TrainerRun:
         self._process = process
         _log.info("the trainer runs as process %d", process.pid)
         self._drain = drain = Drain(process.output, BoundedLog(plan.log), self._output, name="trainer")
-        follow = FollowThread(follower, self._progress) if follower is not None else None
+        follow = FollowThread(follower, lambda lines: self._progress(lines, follower.written_s)) if follower is not None else None
         threading.Thread(target=self._await_end, args=(process, drain, follow), name="trainer", daemon=True).start()
 
     def ask(self) -> None:
@@ -106,11 +109,11 @@ class TrainerRun:
         cause, line = self._named(self._lines(), code=1)
         return None if cause is Cause.TRAINER_ERROR else (cause, line)
 
-    def _follower(self) -> Follower | None:
+    def _follower(self) -> Follower | GlobFollower | None:
         file = self._plan.spec.trainer.progress.file
         if file is None:
             return None
-        follower = Follower(self._plan.work / file)
+        follower = GlobFollower(self._plan.work, file) if has_wildcards(file) else Follower(self._plan.work / file)
         for line in follower.skip_present():
             self._reader.read(line)
         return follower
@@ -137,9 +140,11 @@ class TrainerRun:
         if lines and self._plan.spec.trainer.progress.file is None:
             self._progress(lines)
 
-    def _progress(self, lines: list[str]) -> None:
+    def _progress(self, lines: list[str], written_s: float | None = None) -> None:
         rows = [row for line in lines if (row := self._read(line)) is not None]
         self._newest = max([self._newest, *(row.step for row in rows)])
+        if self._reached is not None and rows:
+            self._reached.add([row.step for row in rows], written_s)
         self._metrics.add(rows)  # first, because a receiver of the steps may read them
         self._inbox.put_steps(rows)
 

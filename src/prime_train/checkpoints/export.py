@@ -16,6 +16,7 @@ import zstandard
 
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
 from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, CheckpointDamaged, Reported, RestoreFailed, check_folder, unreported
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest
 from prime_train.ports import Bucket, Data
 
@@ -45,13 +46,15 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
 """The compression of an archive, by the ending of its name."""
 
 
-def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | None = None, progress: Reported = unreported) -> None:
+def export(
+    bucket: Bucket, manifest: Manifest, into: Path, *, names: CheckpointNames | None = None, progress: Reported = unreported
+) -> None:
     """Write the archive to `into`, whose name ends with a key of KINDS, replacing an existing file.
 
-    `pattern`: as in `check_folder`. Raises RestoreFailed (CheckpointDamaged names the first bad file) and the bucket's errors; in these
+    `names`: as in `check_folder`. Raises RestoreFailed (CheckpointDamaged names the first bad file) and the bucket's errors; in these
     cases no new file is left.
     """
-    check_folder(manifest, pattern)
+    check_folder(manifest, names)
     kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
     draft = into.with_name(f".{into.name}.part")
     try:
@@ -82,7 +85,7 @@ def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Repo
         with tarfile.open(fileobj=packed, mode="w|") as tar:
             tar.copybufsize = COPY_BYTES  # type: ignore[attr-defined] # its stubs do not know it
             for file in manifest.files:
-                member = tarfile.TarInfo(f"{manifest.folder}/{file.path}")
+                member = tarfile.TarInfo(file.path if manifest.unit == "files" else f"{manifest.folder}/{file.path}")
                 member.size, member.mtime = file.size, file.mtime_s
                 tar.addfile(member, content)
     finally:

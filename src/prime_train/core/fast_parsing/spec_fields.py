@@ -35,7 +35,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "command": (("text", "", 0), ""),
         "prime_rl": (("null", ("part", "PrimeRlSpec")), None),
         "workers": (("integer", 1, None, 64), 1),
-        "resume": (("text", "", 0), "--resume-step {step}"),
+        "resume": (("text", "", 0), ""),
         "steps": (("null", ("integer", 1, None, None)), None),
         "code": (("part", "CodeSpec"), {}),
         "progress": (("part", "ProgressSpec"), {}),
@@ -60,6 +60,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "step": (("text", "", 0), "step"),
         "loss": (("text", "", 0), "loss"),
         "reward": (("text", "", 0), "reward"),
+        "first": (("integer", 0, None, 1), 1),
     },
     "BudgetSpec": {
         "usd": (("number", None, 0, None),),
@@ -103,6 +104,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "CheckpointSpec": {
         "folder": (("inside",), "checkpoints"),
         "pattern": (("text", "", 0), "step_{step}"),
+        "also": (("other",), ()),
+        "first": (("null", ("integer", 0, None, 1)), None),
         "sentinel": (("null", ("inside",)), None),
         "files": (("list", ("inside",)), ()),
         "settled_s": (("seconds", 1, None, 2592000), 30),
