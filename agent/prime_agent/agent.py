@@ -158,6 +158,7 @@ class Agent:
                 writers=written_by(owner_of(job, self._place.disk)),
                 reached=self._reached.at,
                 fresh_below=lambda: self._state.fresh_below,
+                now_s=self._context.clock.wall_s,
             ),
             monotonic_s=self._context.clock.monotonic_s,
         )

@@ -30,8 +30,10 @@ def files_in(folder: Path, roots: Sequence[Path] = ()) -> tuple[FileInfo, ...]:
 
 def stays_inside(link: Path, roots: Sequence[Path]) -> bool:
     """Return whether what the link points to, if it exists, is inside one of these folders, and does not contain the link itself."""
-    real = link.resolve()
-    return any(real.is_relative_to(root.resolve()) for root in roots) and not link.parent.resolve().is_relative_to(real)
+    real = Path(os.path.realpath(link))
+    return any(real.is_relative_to(os.path.realpath(root)) for root in roots) and not Path(os.path.realpath(link.parent)).is_relative_to(
+        real
+    )
 
 
 def size_of(folder: Path) -> int:

@@ -143,11 +143,12 @@ class Units:
 
     def _why_refused(self, entry: os.DirEntry[str]) -> str | None:
         """Return why the entry is no part of a checkpoint; empty if that is not worth telling; None if it is one."""
-        if entry.is_symlink() and entry.is_dir() and not stays_inside(Path(entry.path), self._roots):
-            return f"it is a link to a folder outside the machine's folder {self._roots[0]}"
-        if entry.is_dir():
-            return None
-        return None if self._accepts_files and entry.is_file() else ""
+        try:
+            if entry.is_symlink() and entry.is_dir() and not stays_inside(Path(entry.path), self._roots):
+                return f"it is a link to a folder outside the machine's folder {self._roots[0]}"
+            return None if entry.is_dir() or (self._accepts_files and entry.is_file()) else ""
+        except OSError as error:
+            return f"it cannot be read: {error.strerror or error}"
 
     def _unit(self, folder: Path, main: str, names: Sequence[str], step: int | None) -> Unit:
         also = [[name for name in names if name != main and self.names.belongs_by(pattern, name, main)] for pattern in self.names.also]

@@ -7,6 +7,7 @@ only after that do `latest.json` and the clean-up follow.
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,9 +47,11 @@ SAVING_QUIET_S = 120
 _log = logging.getLogger(__name__)
 
 
-QUIET_S = 1
+QUIET_S = 0.25
 """Seconds without a change after which a file that nobody has open for writing is complete. What the trainer writes right after it, such as
-a pointer, is there by then."""
+a pointer, is begun by then."""
+LATE_S = 1.0
+"""Seconds after which every line that the trainer printed before it closed a file has arrived."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,13 @@ class LocalCheckpoint:
 @dataclass(frozen=True)
 class Means:
     """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None if that is unknown; `reached`:
-    the step that it had reached at a time in seconds since 1970; `fresh_below`: as in the manifest."""
+    the step that it had reached at a time in seconds since 1970; `fresh_below`: as in the manifest;
+    `now_s`: this machine's clock."""
 
     writers: Callable[[], frozenset[Identity] | None] = lambda: None
     reached: Callable[[float], int] = lambda at_s: 0
     fresh_below: Callable[[], int | None] = lambda: None
+    now_s: Callable[[], float] = time.time
 
 
 class Uploader:
@@ -196,7 +201,7 @@ class Uploader:
     def _take_version(self, now_s: int) -> None:
         """Copy a checkpoint of a fixed name while nobody writes it, and hold the copy once it is known which step had been reached."""
         is_running = self._means.writers() is not None
-        self._label_version(now_s, is_running=is_running)
+        self._label_version(is_running=is_running)
         if self._versions.draft is not None:
             return
         for unit in self._newer():
@@ -209,12 +214,12 @@ class Uploader:
                 continue  # it is being saved again
             except (TemporaryError, PermanentError, OSError) as error:
                 self._violate(unit.name, str(error))
-        self._label_version(now_s, is_running=is_running)
+        self._label_version(is_running=is_running)
 
-    def _label_version(self, now_s: int, *, is_running: bool) -> None:
+    def _label_version(self, *, is_running: bool) -> None:
         """Hold the version that was copied under its step, once every line that was printed before it has arrived."""
         draft = self._versions.draft
-        if draft is None or (is_running and now_s - draft.written_s < QUIET_S):
+        if draft is None or (is_running and self._means.now_s() - draft.written_s < LATE_S):
             return
         step, waiting = self._means.reached(draft.written_s), self._waiting.newest(above=self._newest_step)
         if step < 1:
@@ -389,7 +394,7 @@ class Uploader:
         try:
             files = unit.files()
             is_settled = self._trainer.is_complete(self._spec, files, now_s)
-            is_closed = not is_settled and self._is_closed(unit, files, now_s)
+            is_closed = not is_settled and self._is_closed(unit, files)
             if not is_settled and not is_closed:
                 return None
             violation = f"no file {unit.missing[0]} with its number is beside it" if unit.missing else violation_of(unit.root, files)
@@ -412,7 +417,7 @@ class Uploader:
             self._violations[name] = violation
             _log.warning("checkpoint %s is not uploaded: %s", name, violation)
 
-    def _is_closed(self, unit: Unit, files: tuple[FileInfo, ...], now_s: int) -> bool:
+    def _is_closed(self, unit: Unit, files: tuple[FileInfo, ...]) -> bool:
         """Return whether a checkpoint of files is complete although not settled: nobody has one of them, or a copy that is being made of
         one, open for writing.
 
@@ -424,7 +429,7 @@ class Uploader:
             return False
         if not files or not {*checkpoints.files} <= {file.path for file in files}:
             return False
-        if not is_single and max(file.mtime_s for file in files) + QUIET_S > now_s:
+        if not is_single and 0 <= self._means.now_s() - max(file.mtime_s for file in files) < QUIET_S:
             return False
         written = self._means.writers()
         if written is None:

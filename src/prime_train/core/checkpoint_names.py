@@ -16,6 +16,8 @@ from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from prime_train.core.registry.trainers import TRAINERS
+
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec
 
@@ -63,8 +65,9 @@ class CheckpointNames:
 
     @classmethod
     def of(cls, spec: "RunSpec") -> "CheckpointNames":
-        checkpoints = spec.checkpoints
-        return cls(checkpoints.pattern, checkpoints.also, first_number(spec), checkpoints.folder)
+        checkpoints, gathered_in = spec.checkpoints, TRAINERS[spec.trainer.kind].gathered_in
+        folder = checkpoints.folder if gathered_in is None else gathered_in(spec)
+        return cls(checkpoints.pattern, checkpoints.also, first_number(spec), folder)
 
     @cached_property
     def is_fixed(self) -> bool:

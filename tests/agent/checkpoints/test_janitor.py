@@ -85,9 +85,9 @@ def test_what_is_no_checkpoint_is_left_alone(folder: Path) -> None:
     lay(folder, 1, 2)
     (folder / "best").mkdir()
     (folder / "step_0").symlink_to("best")
-    (folder / "step_5").write_text("a file")
+    (folder / "notes_5").write_text("a file")
     assert clean(folder, committed=9, kib_max=1) == [1]
-    assert left(folder) == ["best", "step_0", "step_2", "step_5"]
+    assert left(folder) == ["best", "notes_5", "step_0", "step_2"]
 
 
 def test_no_folder_is_no_work(folder: Path) -> None:
