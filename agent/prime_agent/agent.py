@@ -44,7 +44,7 @@ from prime_agent.trainer.disk_cleanup import remove_unneeded
 from prime_agent.trainer.environment import for_children
 from prime_agent.trainer.lineage import lineage_variables
 from prime_agent.trainer.metrics import stored_metrics
-from prime_agent.trainer.process import Plan, TrainerRun
+from prime_agent.trainer.process import Plan, TrainerRun, header_of
 from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
@@ -158,6 +158,7 @@ class Agent:
                 writers=written_by(owner_of(job, self._place.disk)),
                 reached=self._reached.at,
                 fresh_below=lambda: self._state.fresh_below,
+                header=lambda: header_of(job.spec, self._place.work),
                 now_s=self._context.clock.wall_s,
             ),
             monotonic_s=self._context.clock.monotonic_s,
@@ -309,6 +310,7 @@ class Agent:
             SecretsToRedact(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
+            self._phases.progress_header,
         )
         self._training = TrainerRun(plan, self._context.processes, self._inbox, self._metrics, self._reached)
         self._training.start()

@@ -79,12 +79,13 @@ class LocalCheckpoint:
 @dataclass(frozen=True)
 class Means:
     """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None if that is unknown; `reached`:
-    the step that it had reached at a time in seconds since 1970; `fresh_below`: as in the manifest;
+    the step that it had reached at a time in seconds since 1970; `fresh_below` and `header`: as in the manifest;
     `now_s`: this machine's clock."""
 
     writers: Callable[[], frozenset[Identity] | None] = lambda: None
     reached: Callable[[float], int] = lambda at_s: 0
     fresh_below: Callable[[], int | None] = lambda: None
+    header: Callable[[], str] = lambda: ""
     now_s: Callable[[], float] = time.time
 
 
@@ -342,6 +343,7 @@ class Uploader:
                 place=local.place,
                 pointers=local.pointers,
                 fresh_below=self._means.fresh_below(),
+                progress_header=self._means.header(),
                 loss=metrics.loss,
                 reward=metrics.reward,
                 identity=self._identity,

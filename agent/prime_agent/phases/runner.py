@@ -111,6 +111,7 @@ class Phases:
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
+        self.progress_header = ""
         self._cuda: tuple[int, ...] = ()
         """Newest CUDA version that the driver supports; (): unknown."""
         self.by_version: Mapping[str, str] = {}
@@ -270,6 +271,7 @@ class Phases:
         if written:
             _log.info("wrote what the trainer finds the checkpoint by: %s", ", ".join(written))
         self._inbox.put(Restored(manifest.fresh_below))
+        self.progress_header = manifest.progress_header
         return path
 
     def _place_of(self, manifest: Manifest, names: CheckpointNames) -> Path:

@@ -19,10 +19,11 @@ from prime_agent.trainer.resume_option import resume_of
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import fixed_part, has_wildcards
+from prime_train.core.manifest import PROGRESS_HEADER_CHARS_MAX
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.trainers import LineReader, LogRule, Progress, classify, fired, trainer_for
-from prime_train.trainers.log_lines import clean
+from prime_train.trainers.log_lines import clean, unglued
 from prime_train.trainers.patterns import found_in
 
 LINE_SHOWN_MAX = 500
@@ -49,6 +50,8 @@ class Plan:
     secrets: Mapping[str, str] = field(repr=False)
     resume_step: int | None = None
     resume_folder: Path | None = None
+    header: str = ""
+    """The header of the progress file where the checkpoint was saved: a trainer that goes on with its table writes none."""
 
 
 class TrainerRun:
@@ -114,11 +117,12 @@ class TrainerRun:
         if file is None:
             return None
         follower = GlobFollower(self._plan.work, file) if has_wildcards(file) else Follower(self._plan.work / file)
-        for line in follower.skip_present():
+        for line in (self._plan.header, *follower.skip_present()):
             self._reader.read(line)
         return follower
 
     def _output(self, lines: list[str]) -> None:
+        lines = [piece for line in lines for piece in unglued(line)]
         at, rule = self._stop_rule_in(lines)
         # In the order of the lines, because the first reason to stop the training is the one that counts.
         self._read_steps(lines[:at])
@@ -181,6 +185,24 @@ class TrainerRun:
         logs = {path: _last_lines(self._plan.work / path) for path in self._trainer.log_files(spec)}
         lines = self._trainer.last_lines(spec, logs, self._drain.tail() if self._drain is not None else [])
         return without_secrets("\n".join(lines), self._plan.secrets).split("\n") if lines else []
+
+
+def header_of(spec: RunSpec, work: Path) -> str:
+    """Return the first line of the trainer's table of progress; empty if it has none, or the line is none of a header."""
+    progress = spec.trainer.progress
+    if progress.kind != "csv" or progress.file is None:
+        return ""
+    path = (
+        max(work.glob(progress.file), key=lambda path: path.stat().st_mtime, default=None)
+        if has_wildcards(progress.file)
+        else work / progress.file
+    )
+    try:
+        with (path or work / progress.file).open("rb") as file:
+            line = file.readline(PROGRESS_HEADER_CHARS_MAX).decode().strip()
+    except (OSError, ValueError):
+        return ""
+    return line if line.isprintable() and len(line) < PROGRESS_HEADER_CHARS_MAX else ""
 
 
 def _last_lines(path: Path) -> list[str]:

@@ -94,9 +94,10 @@ class ManifestFile(BaseModel):
         return self
 
 
-NEWER_FIELDS = ("unit", "place", "pointers", "fresh_below")
+NEWER_FIELDS = ("unit", "place", "pointers", "fresh_below", "progress_header")
 """Fields of a manifest that older versions of prime-train do not know."""
 POINTER_BYTES_MAX = 4096
+PROGRESS_HEADER_CHARS_MAX = 4096
 POINTER_SUFFIXES = ("", ".txt", ".json", ".yaml", ".yml")
 TREE, PLACE = -1, -2
 """The parts of a pointer's text that stand for the absolute paths of the working tree, and of the folder that the checkpoint is in."""
@@ -163,6 +164,8 @@ class Manifest(BaseModel):
     pointers: tuple[Pointer, ...] = Field(default=(), max_length=20)
     fresh_below: int | None = Field(default=None, ge=0, le=STEP_MAX)
     """The step below which the first progress of a training lies that begins anew; None: unknown."""
+    progress_header: str = Field(default="", max_length=PROGRESS_HEADER_CHARS_MAX)
+    """The header of the table in which the trainer reports its progress."""
 
     @model_validator(mode="after")
     def _blobs_are_its_own_or_those_of_an_ancestor(self) -> Self:

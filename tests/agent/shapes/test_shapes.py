@@ -59,7 +59,7 @@ CONFIGS: Mapping[str, Config] = {
     "last_and_best": Config(
         {"folder": "runs/exp*/weights", "pattern": "last.pt"},
         "--resume {checkpoint}",
-        {"kind": "regex", "pattern": r"^\s*(?P<epoch>\d+)/\d+\s", "first": 0},
+        {"kind": "csv", "file": "runs/exp/results.csv", "step": "epoch", "loss": "train/loss", "first": 0},
     ),
     "epoch_files": Config(
         {"folder": "output_dir", "pattern": "checkpoint-{epoch}.pth"},
