@@ -220,7 +220,7 @@ class Uploader:
     def _label_version(self, *, is_running: bool) -> None:
         """Hold the version that was copied under its step, once every line that was printed before it has arrived."""
         draft = self._versions.draft
-        if draft is None or (is_running and self._means.now_s() - draft.written_s < LATE_S):
+        if draft is None or (is_running and 0 <= self._means.now_s() - draft.written_s < LATE_S):
             return
         step, waiting = self._means.reached(draft.written_s), self._waiting.newest(above=self._newest_step)
         if step < 1:

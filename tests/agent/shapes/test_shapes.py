@@ -1,4 +1,4 @@
-"""Scripts that save in the twelve usual ways lose their machine once, and go on where their newest durable checkpoint was.
+"""Scripts that save in the usual ways lose their machine once, and go on where their newest durable checkpoint was.
 
 Agent, bucket and trainer are real; the machine is lost by killing all its processes.
 """
@@ -37,8 +37,9 @@ class Config:
 
     checkpoints: Mapping[str, Any]
     resume: str = ""
-    progress: Mapping[str, Any] = field(default_factory=lambda: LINES)
+    progress: Mapping[str, Any] | None = field(default_factory=lambda: LINES)
     scale: int = 1
+    kind: str = "command"
 
 
 CONFIGS: Mapping[str, Config] = {
@@ -78,12 +79,15 @@ CONFIGS: Mapping[str, Config] = {
     ),
     "pair": Config({"folder": "gan", "pattern": "G_{step}.pth", "also": ["D_{step}.pth"]}),
     "file_and_path": Config({"folder": "work_dir", "pattern": "iter_{step}.pth"}, "--resume"),
+    "lightnings_default": Config({"folder": "lightning_logs/version_0/checkpoints", "settled_s": 1}, progress=None, kind="lightning"),
 }
 
 
 def spec_of(shape: str) -> RunSpec:
     config = CONFIGS[shape]
-    trainer = {"command": f"python3 train.py {shape}", "steps": STEPS * config.scale, "stop_s": 20, "progress": config.progress}
+    command = f"{'' if config.kind == 'lightning' else 'python3 '}train.py {shape}"
+    trainer = {"kind": config.kind, "command": command, "steps": STEPS * config.scale, "stop_s": 20}
+    trainer |= {"progress": config.progress} if config.progress else {}
     return RunSpec.model_validate(
         {
             "name": "tiny",

@@ -1,4 +1,4 @@
-"""A training whose state depends on every step so far, saved and resumed in one of twelve ways: `python train.py SHAPE [arguments]`.
+"""A training whose state depends on every step so far, saved and resumed in one of the usual ways: `python train.py SHAPE [arguments]`.
 
 With STOP_AT in the environment, it hangs before that step. Standard library only, because a machine gets this file alone.
 """
@@ -129,8 +129,10 @@ class EpochAndStep(Shape):
     """Files with epoch and step in the name, renamed into place in a folder with another number at each launch; a table that counts from
     0."""
 
+    LOGS = "logs"
+
     def __init__(self) -> None:
-        self.run = Path(f"logs/version_{len(list(Path().glob('logs/version_*')))}")
+        self.run = Path(f"{self.LOGS}/version_{len(list(Path().glob(f'{self.LOGS}/version_*')))}")
         self.before: Path | None = None
 
     def save(self, state: State) -> None:
@@ -148,6 +150,16 @@ class EpochAndStep(Shape):
         is_new = not table.exists()
         with table.open("a") as file:
             file.write(f"{'epoch, step, loss' + chr(10) if is_new else ''}{step // 5}, {step - 1}, {1 / step:.3f}\n")
+
+
+class LightningsDefault(EpochAndStep):
+    """The same in the default folder of Lightning."""
+
+    LOGS = "lightning_logs"
+
+    def load(self) -> State | None:
+        path = flag("--ckpt_path")
+        return read(path) if path else None
 
 
 class LastAndBest(Shape):
@@ -285,6 +297,7 @@ SHAPES: dict[str, type[Shape]] = {
     "archives": Archives,
     "pair": Pair,
     "file_and_path": FileAndPath,
+    "lightnings_default": LightningsDefault,
 }
 
 
