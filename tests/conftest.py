@@ -25,6 +25,8 @@ from tests.skips import pytest_sessionfinish
 
 __all__ = ["pytest_sessionfinish"]
 
+pytest_plugins = ["tests.leftovers"]
+
 # How quick an example is says how busy the machine is, and nothing of the product.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")

@@ -95,6 +95,8 @@ class Agent:
                 job.train_s_max,
                 job.identity,
                 job.deadline_in_s,
+                save_in_s=job.save_in_s,
+                spent_in_s=job.spent_in_s,
                 trained=job.trained,
                 after_done=job.after_done,
                 after_failed=job.after_failed,

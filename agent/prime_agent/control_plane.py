@@ -4,6 +4,7 @@ Every request carries the attempt's number and identity, a timestamp and a signa
 the server's time, which is used from then on. Each `ControlPlane` belongs to one thread.
 """
 
+import hmac
 from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ import requests
 from pydantic import BaseModel, ValidationError
 
 from prime_train.core.wire import (
+    PROOF_HEADER,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
     Bootstrap,
@@ -23,6 +25,7 @@ from prime_train.core.wire import (
     Reply,
     Ticket,
     attempt_path,
+    prove,
     sign,
 )
 from prime_train.ports import PermanentError, TemporaryError
@@ -79,23 +82,28 @@ class ControlPlane:
             return Reply(outcome=Outcome.FENCED, reason=str(error))
 
     def _answer(self, method: str, verb: str, body: bytes, model: type[M]) -> M:
-        status, data = self._ask(method, verb, body)
+        status, data, fences = self._ask(method, verb, body)
         if status == 401 and self._learn_time(data):
-            status, data = self._ask(method, verb, body)
-        if status == 409:
+            status, data, fences = self._ask(method, verb, body)
+        if fences:
             raise Fenced(_shown(data))
         if status != 200:
-            kind = TemporaryError if status >= 500 or status in (401, 408, 429) else PermanentError
+            kind = TemporaryError if status >= 500 or status in (401, 408, 409, 429) else PermanentError
             raise kind(f"{verb}: the control plane answers {status}: {_shown(data)}")
         return _parsed(verb, data, model)
 
-    def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes]:
-        """Send one request. The signature covers the API's own path, without any prefix of the URL."""
+    def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes, bool]:
+        """Send one request, and return the response's status and body, and whether it is a fence. The signature covers the API's own path,
+        without any prefix of the URL.
+
+        A fence is a response that proves to come from the control plane itself: a proxy may answer 409, or anything else, in its place.
+        """
         path = attempt_path(self._ticket.run, self._ticket.attempt, self._ticket.identity, verb)
         timestamp_s = int(self._wall_s()) + self._offset_s
+        signature = sign(self._ticket.key, timestamp_s, method, path, body)
         headers = {
             TIMESTAMP_HEADER: str(timestamp_s),
-            SIGNATURE_HEADER: sign(self._ticket.key, timestamp_s, method, path, body),
+            SIGNATURE_HEADER: signature,
             "content-type": "application/json",
         }
         url = self._ticket.url.rstrip("/") + path
@@ -104,7 +112,10 @@ class ControlPlane:
             with self._session.request(
                 method, url, data=body, headers=headers, timeout=(CONNECT_S, READ_S), allow_redirects=False, stream=True
             ) as response:
-                return response.status_code, _read(response)
+                status, data = response.status_code, _read(response)
+                proof = response.headers.get(PROOF_HEADER, "").encode()
+                fences = hmac.compare_digest(prove(self._ticket.key, signature, status, data).encode(), proof)
+                return status, data, fences
         except requests.RequestException as error:
             raise TemporaryError(f"{verb}: no answer from the control plane: {type(error).__name__}: {error}"[:TEXT_SHOWN_MAX]) from error
 

@@ -29,7 +29,8 @@ LONG_FLUSH_S = 10
 @dataclass(frozen=True)
 class Job:
     """The attempt's job. `train_s_max` is the training time left in seconds, counted from the first step. `deadline_in_s` is when to save
-    and exit, in seconds from the start."""
+    and exit, in seconds from the start; `save_in_s` and `spent_in_s` likewise for the run's dollars: when to save and exit, and when the
+    attempt must have ended."""
 
     run_id: str
     attempt: int
@@ -38,6 +39,8 @@ class Job:
     train_s_max: int | None = None
     identity: str = ""
     deadline_in_s: int | None = None
+    save_in_s: int | None = None
+    spent_in_s: int | None = None
     trained: bool = False
     """Whether an earlier attempt has trained to the end, with the checkpoint of `resume_step`."""
     after_done: int = 0
@@ -95,6 +98,10 @@ class AgentState:
     flush: Flush | None = None
     train_until_s: float | None = None
     deadline_s: float | None = None
+    save_s: float | None = None
+    """When the run's dollars require to save and exit; the control plane orders this earlier if it can."""
+    spent_s: float | None = None
+    """When the attempt must have ended, because the run's dollars are spent."""
     sensed: Sensed = field(default_factory=Sensed)
     gpus: GpuHealth = field(default_factory=GpuHealth)
     services: Services = ()
@@ -215,6 +222,10 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         saves=report(state.saves, now_s),
         loss=steps.loss,
         reward=steps.reward,
+        learning_rate=steps.learning_rate,
+        not_finite_since=steps.not_finite_since,
+        finite_step=steps.finite_step,
+        restored_step=state.job.resume_step,
         note=(state.transfers.problem or too_fast(state.saves) or state.note)[:NOTE_CHARS_MAX],
         news=state.channel.sent_news,
         exit=state.flush.exit if state.flush is not None and state.phase is Phase.EXITED else None,

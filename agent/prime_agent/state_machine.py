@@ -7,6 +7,7 @@ The agent never stops a healthy trainer because the control plane does not respo
 more for the run, because another attempt owns it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.after.steps import is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
+from prime_train.core.spec_choices import OnDivergence
+from prime_train.core.text.formatting import usd
 from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
 
@@ -63,7 +66,7 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
     """Return the next time after `now_s` at which something becomes due even without an event. Anything due earlier is handled at the next
     event."""
     moments = [*transfers.due_s(state.transfers), outputs.due_s(state.outputs), channel.due_s(state.channel)]
-    moments += [state.train_until_s, state.deadline_s, state.exit_until_s]
+    moments += [state.train_until_s, state.deadline_s, state.save_s, state.spent_s, state.exit_until_s]
     if state.stop is not None and state.running:
         moments.append(state.stop.kill_s + (STUCK_S_MAX if state.stop.killed else 0))
     if state.flush is not None and state.flush.until_s is not None:
@@ -83,9 +86,12 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.Tick():
             return state, ()
         case v.Started():
-            left_s = state.job.deadline_in_s
-            state = replace(state, outputs=outputs.schedule(state.outputs, now_s + state.job.spec.outputs_every_s))
-            return _enter(replace(state, deadline_s=now_s + left_s if left_s is not None else None), Phase.PREFLIGHT, now_s)
+            job = state.job
+            state = replace(state, outputs=outputs.schedule(state.outputs, now_s + job.spec.outputs_every_s))
+            deadline_s, save_s, spent_s = (
+                now_s + left_s if left_s is not None else None for left_s in (job.deadline_in_s, job.save_in_s, job.spent_in_s)
+            )
+            return _enter(replace(state, deadline_s=deadline_s, save_s=save_s, spent_s=spent_s), Phase.PREFLIGHT, now_s)
         case v.PhaseDone(phase):
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
@@ -266,7 +272,16 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
     limit = state.job.spec.health.zero_reward_steps
     if limit and state.steps.zeros >= limit:
         return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
-    return state, ()
+    return _diverged(state, now_s)
+
+
+def _diverged(state: AgentState, now_s: float) -> Out:
+    """Stop a trainer whose loss has not been finite for as many steps as the config allows."""
+    health, made = state.job.spec.health, progress.not_finite_steps(state.steps)
+    if made < health.not_finite_steps or health.on_divergence is OnDivergence.ALERT:
+        return state, ()
+    detail = f"the loss was NaN or infinite in {made} steps in a row, from step {state.steps.not_finite_since} to step {state.steps.step}"
+    return _stopping(state, Cause.NOT_FINITE, detail, now_s)
 
 
 def _began_anew(step: int, resume_step: int, fresh_below: int | None) -> bool:
@@ -370,7 +385,7 @@ def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out
     if state.stop is not None or state.flush is not None:
         return state, ()
     at_once = cause is Cause.RESUME_IGNORED
-    kill_s = now_s + (0 if at_once else state.job.spec.trainer.stop_s)
+    kill_s = now_s if at_once else _affordable(state, now_s + state.job.spec.trainer.stop_s)
     state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once))
     if at_once:
         # What such a trainer saves has the steps of this run, but belongs to a training that began anew.
@@ -404,6 +419,11 @@ def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
     return _job_exit(state.stop.cause, state.stop.detail, code=event.code, tail=event.log_tail)
 
 
+def _affordable(state: AgentState, until_s: float) -> float:
+    """Return the time, or the earlier one at which the run's dollars are spent."""
+    return until_s if state.spent_s is None else min(until_s, state.spent_s)
+
+
 def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str = "") -> JobExit:
     return JobExit(cause=cause, detail=detail[:DETAIL_CHARS_MAX], code=code, log_tail=tail[-TAIL_CHARS_MAX:])
 
@@ -428,10 +448,12 @@ def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
 # ------------------------------------------------------------------------------------------------------------- what is due
 
 
-def _enforce_deadline(state: AgentState, now_s: float) -> Out:
-    """Enforce the limits on time in the agent as well, because the control plane may be unavailable."""
+def _enforce_limits(state: AgentState, now_s: float) -> Out:
+    """Enforce the limits on time and money in the agent as well, because the control plane may be unavailable."""
     if state.deadline_s is not None and now_s >= state.deadline_s and (state.running or state.phase is Phase.AFTER):
         return _stopping(state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s)
+    if state.save_s is not None and now_s >= state.save_s and state.phase is not Phase.EXITED:
+        return _stopping(state, Cause.BUDGET_SPENT, f"the budget of {usd(state.job.spec.budget.usd)} is nearly spent", now_s)
     if state.train_until_s is None or now_s < state.train_until_s or state.after.trained:
         return state, ()
     return _stopping(state, Cause.HOURS_SPENT, f"the {state.job.train_s_max} s of training left to this run are spent", now_s)
@@ -494,7 +516,8 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
         flush = replace(flush, exit=order)
         state = replace(state, after=replace(state.after, trained=True))
     closed = replace(state.transfers, open=False)
-    return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=now_s + EXIT_S_MAX)), ()
+    until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + FLUSH_S_MIN)
+    return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=until_s)), ()
 
 
 def _has_trained(state: AgentState) -> bool:
@@ -604,6 +627,8 @@ def _lost(state: AgentState) -> str:
 
 def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
     moved = state.transfers
+    if now_s >= _affordable(state, math.inf):
+        return True
     if flush.until_s is not None:
         if moved.uncommitted is not None and state.channel.failures and now_s < flush.until_s + EXIT_S_MAX:
             # The exit could not be reported now either, so waiting costs nothing, and the commit must precede it.
@@ -641,7 +666,7 @@ def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
 
 
 ACTS: tuple[Callable[[AgentState, float], Out], ...] = (
-    _enforce_deadline,
+    _enforce_limits,
     _kill_what_stays,
     _diagnose,
     _transfer,

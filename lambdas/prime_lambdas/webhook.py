@@ -21,7 +21,7 @@ from prime_lambdas.settings import Settings
 from prime_train.adapters.store_dynamo import heartbeats
 from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.table import Table
-from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.authenticate import admit, proven
 from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
 from prime_train.control_plane.admission.heartbeats import PlainHeartbeat, plain_heartbeat
 from prime_train.control_plane.admission.keyring import Keyring
@@ -103,7 +103,7 @@ class Webhook:
             return unavailable(error, request.now_s)
         heartbeat = plain_heartbeat(admitted, request.body) if isinstance(admitted, RequestTarget) else None
         if heartbeat is not None:
-            return self._hear(heartbeat, event, request.now_s)
+            return proven(self._current(), request, self._hear(heartbeat, event, request.now_s))
         webhook = self._full_context(event)
         from prime_train.control_plane.webhook import fulfil
 

@@ -376,14 +376,16 @@ class Run:
         deadline: str | None = None,
         config: str | Path | None = None,
         name: str | None = None,
+        step: int | None = None,
     ) -> RunStatus:
-        """Continue a run that has ended from its newest checkpoint.
+        """Continue a run that has ended from its newest checkpoint that is trusted, or from that of `step`.
 
         `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together. `config`: a config to continue
         with, read now together with its code; `name`: the run's name, if it differs from that in `config`. Raises UsageError if the run is
-        not over, a limit is invalid or its budget is spent, and InvalidConfig if the config has mistakes."""
+        not over, a limit is invalid, its budget is spent or it has no complete checkpoint of `step`, and InvalidConfig if the config has
+        mistakes."""
         limits = limits_of(usd=usd, hours=hours, deadline=deadline)
-        resume(self._home, self.id, limits, config=Path(config) if config is not None else None, called=name)
+        resume(self._home, self.id, limits, config=Path(config) if config is not None else None, called=name, step=step)
         return self.status()
 
     def archive(self, *, undo: bool = False) -> RunStatus:

@@ -15,11 +15,12 @@ from prime_train.checkpoints.verify import verify
 from prime_train.core.causes import Cause
 from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
 from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Ticket
+from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Reply, Ticket
 from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, demo_spec
 from tests.exhaustive import some_of
 from tests.fakes.control_plane import FakeControlPlane
 from tests.fakes.http import ALWAYS, CutRequest
+from tests.fakes.http import Response as FakeResponse
 from tests.waiting import HANG_S, await_true
 
 LONG = "--steps 100000 --save-every 10 --step-seconds 0.02"
@@ -401,6 +402,22 @@ def test_fenced_kills_the_trainer_and_nothing_more_is_reported_or_uploaded(tmp_p
 
 
 # ------------------------------------------------------------------------------------------- when the control plane is away
+
+
+FENCE = Reply(outcome=Outcome.FENCED, reason="another attempt has taken over").model_dump_json().encode()
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 403, 404, 409, 410, 413, 422, 451])
+def test_whatever_a_proxy_answers_in_place_of_the_control_plane_a_healthy_trainer_goes_on(tmp_path: Path, status: int) -> None:
+    with attempt(tmp_path, demo_spec(LONG)) as here:
+        here.plane.await_commit(10)
+        here.plane.fail(FakeResponse(status, FENCE if status == 409 else b"<html>error</html>"), times=ALWAYS)
+        answered = len(here.plane.requests)
+        await_true("three answers of the proxy", lambda: len(here.plane.requests) >= answered + 3)
+        assert here.trainers() != []
+        here.plane.heal()
+        here.plane.await_commit(here.plane.commits[-1].step + 10)
+        assert here.trainers() != []
 
 
 def test_while_the_control_plane_is_away_training_and_manifests_go_on_and_are_caught_up(tmp_path: Path) -> None:

@@ -297,8 +297,8 @@ def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_
     assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(60, abs=5)
 
 
-@pytest.mark.parametrize("limit", [{"deadline_in_s": 600}, {"train_s_max": 600}])
-def test_at_its_hours_or_deadline_a_last_checkpoint_that_was_not_uploaded_is_reported(limit: dict[str, Any]) -> None:
+@pytest.mark.parametrize("limit", [{"deadline_in_s": 600}, {"train_s_max": 600}, {"save_in_s": 600, "spent_in_s": 1200}])
+def test_at_a_limit_of_its_budget_a_last_checkpoint_that_was_not_uploaded_is_reported(limit: dict[str, Any]) -> None:
     history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL), **limit).begin().train(1)
     history.look()
     history.wait(620)
@@ -556,6 +556,48 @@ def test_the_deadline_is_kept_by_the_agent_itself() -> None:
     history.end(v.TrainerExited(143, Cause.KILLED))
     assert history.heartbeats[-1].exit is not None
     assert history.heartbeats[-1].exit.cause is Cause.DEADLINE
+
+
+def test_the_dollars_are_kept_by_the_agent_itself_while_the_control_plane_sleeps() -> None:
+    history = History(spec(trainer={"stop_s": 100}), save_in_s=600, spent_in_s=650, answers=False).begin().train(1)
+    history.wait(590)
+    assert not history.of(e.SignalTrainer)
+    history.wait(20)
+    assert history.of(e.SignalTrainer) == [ASK]
+    history.wait(45)  # what the money left does not pay for is not waited for
+    assert history.of(e.SignalTrainer) == [ASK, e.SignalTrainer(e.Force.KILL)]
+    history.hear(v.TrainerExited(137, Cause.KILLED))
+    history.hear(v.HeartbeatFailed("asleep"))
+    history.wait(5)
+    last = history.of(e.SendExit)[-1].heartbeat.exit
+    assert last is not None
+    assert (last.cause, last.detail) == (Cause.BUDGET_SPENT, "the budget of $5.00 is nearly spent")
+    history.hear(v.HeartbeatFailed("asleep"))
+    history.wait(30)
+    assert history.of(e.Exit) == [e.Exit(e.Leave.UNHEARD)]
+
+
+@pytest.mark.parametrize("phase", [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY])
+def test_a_set_up_ends_when_the_dollars_do(phase: Phase) -> None:
+    history = History(save_in_s=600, spent_in_s=650)
+    history.hear(v.Started())
+    for done in list(Phase)[: list(Phase).index(phase)]:
+        history.hear(v.PhaseDone(done))
+    assert history.heartbeats[-1].phase is phase
+    history.wait(610)
+    assert history.heartbeats[-1].exit is not None
+    assert history.heartbeats[-1].exit.cause is Cause.BUDGET_SPENT
+
+
+def test_a_finished_run_keeps_its_machine_for_its_last_upload_no_longer_than_the_dollars_last() -> None:
+    history = History(spec(checkpoints=WITH_SENTINEL), save_in_s=600, spent_in_s=650).begin().train(1)
+    history.look()
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    refuse_uploads(history)
+    history.wait(700)
+    last = history.of(e.SendExit)[-1].heartbeat.exit
+    assert last is not None
+    assert last.cause is Cause.UPLOAD_FAILED
 
 
 def test_a_stopping_log_rule_names_its_line() -> None:

@@ -70,7 +70,7 @@ def test_a_descendant_restores_the_bytes_of_its_source_also_when_the_source_has_
     counted = Counted(bucket)
     reader = Reader(counted, RUN_ID)
     first, operations = reader.catalog(), counted.operations
-    assert (reader.catalog(), counted.operations - operations) == (first, 4), "four listings, and the record is not read again"
+    assert (reader.catalog(), counted.operations - operations) == (first, 5), "five listings, and the record is not read again"
     prune(bucket)
     assert is_intact(bucket, DESCENDANT), "nor does a second clean-up, which no longer sees the source's own manifest"
 

@@ -25,12 +25,14 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.run import (
     CHECK_S_MAX,
     Ancestor,
     Change,
     DesiredState,
     DrainReason,
+    Figures,
     Lease,
     Lineage,
     NotificationRecord,
@@ -192,6 +194,8 @@ def full_run() -> Run:
         offer=offer(gpu="H100_80GB", gpu_count=8, region="eu", machine="m-1", host="h-1", data_center="eu-1"),
         durable_step=8,
         resumed_step=3,
+        resumed_attempt=0,
+        not_finite_since=11,
         best_step_before=5,
         timed_steps=7,
         timed_s=35.5,
@@ -228,6 +232,15 @@ def full_run() -> Run:
         next_check_s=T0_S + 10_600,
         not_before_s=T0_S + 700,
         backoffs=2,
+        distrusted=(Distrusted(12, 1, 2, "bad magic number"),),
+        resume_failures=1,
+        unresumable="no checkpoint could be loaded",
+        step_asked=8,
+        finite_limit=9,
+        rollbacks=1,
+        rolls_back=True,
+        began=Figures(9.5, 1e-6),
+        renewed_attempt=1,
         trained_step=8,
         after_done=1,
         after_failed="publish failed: it ended with code 3",

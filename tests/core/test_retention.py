@@ -22,7 +22,13 @@ def kept(step: int, metric: float | None = None, *, attempt: int = 1, complete: 
 
 METRICS = st.one_of(st.none(), st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
 CHECKPOINTS = st.lists(
-    st.builds(kept, st.integers(0, STEP_MAX), METRICS, attempt=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
+    st.builds(
+        lambda checkpoint, proven, doubtful, best_step: replace(checkpoint, proven=proven, is_doubtful=doubtful, best_step=best_step),
+        st.builds(kept, st.integers(0, STEP_MAX), METRICS, attempt=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
+        st.booleans(),
+        st.booleans(),
+        st.one_of(st.none(), st.integers(0, STEP_MAX)),
+    ),
     max_size=10,
     unique_by=lambda c: c.age,
 )
@@ -183,10 +189,11 @@ def test_each_rule_holds_what_it_names(made: list[Kept], policy: Policy, committ
     left = keys(without(made, expired(made, policy, committed_step=committed, pinned=pins)))
     usable = sorted((c for c in made if c.complete and c.step <= committed), key=lambda c: (c.step, c.attempt))
     sign = 1.0 if policy.best_by == "reward" else -1.0
-    measured = [c for c in usable if c.metric is not None and math.isfinite(c.metric)]
+    good = [c for c in usable if not c.is_doubtful]
+    measured = [c for c in good if c.metric is not None and math.isfinite(c.metric)]
     by_metric = sorted(measured, key=lambda c: (sign * (c.metric or 0.0), c.step, c.attempt))
-    assert left >= keys(usable[-policy.keep :])
-    assert left >= keys([c for c in usable if policy.every_steps and c.step % policy.every_steps == 0])
+    assert left >= keys(usable[-1:]) | keys(good[-policy.keep :]) | keys([c for c in good if c.proven][-1:])
+    assert left >= keys([c for c in good if policy.every_steps and c.step % policy.every_steps == 0])
     assert left >= keys(by_metric[len(by_metric) - min(policy.best, len(by_metric)) :])
     assert left >= pins | keys([c for c in made if c.step >= committed])
 
@@ -198,7 +205,8 @@ def test_what_no_rule_names_goes(made: list[Kept], policy: Policy, committed: in
     left = without(made, expired(made, policy, committed_step=committed, pinned=pins))
     free = [c for c in left if c.complete and c.step < committed and c.key not in pins]
     multiples = [c for c in free if policy.every_steps and c.step % policy.every_steps == 0]
-    assert len(without(free, multiples)) <= policy.keep + policy.best
+    others = 3  # the newest of all, the newest proven one, and the trainer's best
+    assert len(without(free, multiples)) <= policy.keep + policy.best + others
     usable = [c.age for c in left if c.complete and c.step <= committed]
     unusable = [c.age for c in left if not c.complete and c.step < committed and c.key not in pins]
     assert not usable or not unusable or min(unusable) > min(usable)
@@ -299,3 +307,55 @@ def test_a_metric_that_came_late_is_too_late_for_a_checkpoint_that_is_gone() -> 
     after = [kept(1, 0.9), kept(2, 0.5), kept(3)]
     assert steps(before, policy) == [1]
     assert steps(after, policy) == [2]
+
+
+# ---------------------------------------------------------------------------------------------------- proven and doubtful ones
+
+
+def marked(step: int, *, proven: bool = False, doubtful: bool = False, best_step: int | None = None) -> Kept:
+    return replace(kept(step), proven=proven, is_doubtful=doubtful, best_step=best_step)
+
+
+def test_checkpoints_that_are_not_finite_push_out_no_finite_one() -> None:
+    checkpoints = [*run_of(1, 2, 3), *(marked(step, doubtful=True) for step in (4, 5, 6))]
+    assert steps(checkpoints, Policy(3)) == [4, 5]
+
+
+def test_a_run_that_saves_nothing_finite_any_more_keeps_its_last_good_one_whatever_follows() -> None:
+    checkpoints = [kept(1), *(marked(step, doubtful=True) for step in range(2, 12))]
+    assert steps(checkpoints, Policy(1)) == list(range(2, 11))
+
+
+def test_the_newest_proven_checkpoint_stays_until_a_newer_one_is_proven() -> None:
+    unproven = run_of(3, 4, 5, 6)
+    assert steps([marked(1, proven=True), marked(2, proven=True), *unproven], Policy(2)) == [1, 3, 4]
+    assert steps([marked(2, proven=True), *run_of(3, 4, 5), marked(6, proven=True)], Policy(2)) == [2, 3, 4]
+
+
+def test_a_proven_checkpoint_whose_figures_are_not_finite_does_not_replace_one_whose_are() -> None:
+    assert 1 not in steps([marked(1, proven=True), marked(2, proven=True, doubtful=True), *run_of(3, 4)], Policy(1))
+
+
+def test_a_doubtful_checkpoint_is_not_among_the_best_however_good_its_metric() -> None:
+    best, doubtful = kept(1, 1.0), replace(kept(2, 5.0), is_doubtful=True)
+    assert steps([best, doubtful, *run_of(3, 4)], Policy(1, best=1)) == [2, 3]
+
+
+def test_the_checkpoint_that_the_trainer_calls_its_best_stays_until_it_names_another() -> None:
+    assert steps([*run_of(1, 2, 3), marked(4, best_step=1)], Policy(1)) == [2, 3]
+    assert steps([*run_of(1, 2, 3), marked(4, best_step=1), marked(5, best_step=3)], Policy(1)) == [1, 2, 4]
+
+
+@PROPERTY
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=10), st.integers(1, 3))
+def test_pruning_after_each_save_never_loses_the_newest_good_nor_the_newest_good_proven_one(
+    flags: list[tuple[bool, bool]], keep: int
+) -> None:
+    left: list[Kept] = []
+    for step, (proven, doubtful) in enumerate(flags, 1):
+        left = [*left, marked(step, proven=proven, doubtful=doubtful)]
+        gone = keys(expired(left, Policy(keep), committed_step=step))
+        good = [c for c in left if not c.is_doubtful]
+        newest_proven = [c for c in good if c.proven][-1:]
+        assert not keys([*good[-keep:], *newest_proven, left[-1]]) & gone
+        left = [c for c in left if c.key not in gone]

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from prime_train.core.wire import (
     CLOCK_SKEW_S_MAX,
+    PROOF_HEADER,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
     Bootstrap,
@@ -24,6 +25,7 @@ from prime_train.core.wire import (
     Ticket,
     attempt_key,
     attempt_path,
+    prove,
     sign,
 )
 from tests.fakes.http import HttpFake, Request, Response
@@ -102,7 +104,9 @@ class FakeControlPlane(HttpFake):
     def respond(self, request: Request) -> Response:
         verb = request.path.rpartition("/")[2]
         status, content = self._decided(request.method, request.path, verb, request.headers, request.body)
-        return Response(status, content.model_dump_json().encode())
+        data = content.model_dump_json().encode()
+        fence = {PROOF_HEADER: prove(self.key, request.headers[SIGNATURE_HEADER], status, data)} if status == 409 else {}
+        return Response(status, data, headers=fence)
 
     def _decided(self, method: str, path: str, verb: str, headers: Mapping[str, str], body: bytes) -> tuple[int, BaseModel]:
         sent_s = int(headers.get(TIMESTAMP_HEADER, "0"))

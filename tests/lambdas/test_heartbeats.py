@@ -22,7 +22,7 @@ from prime_train.control_plane.server.app import create_app
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.webhook import Request, handle
 from prime_train.core.run import Change
-from prime_train.core.wire import Order, attempt_key
+from prime_train.core.wire import PROOF_HEADER, Order, attempt_key
 from prime_train.ports import RunRecord, Store
 from tests import builders as b
 from tests.fakes import dynamo
@@ -109,6 +109,7 @@ def test_the_function_answers_and_keeps_what_the_webhook_does(name: str, webhook
     reported = webhook(event(REQUESTS[name]), None)
     response = handle(webhook_context(memory, MASTER), REQUESTS[name])
     assert (reported["statusCode"], reported["body"]) == (response.status, response.body.decode())
+    assert reported["headers"].get(PROOF_HEADER) == dict(response.headers).get(PROOF_HEADER)
     assert loaded(store) == loaded(memory)
 
 

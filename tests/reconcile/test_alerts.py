@@ -11,7 +11,7 @@ from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
-from prime_train.core.run import DesiredState
+from prime_train.core.run import DesiredState, Severity
 from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
@@ -216,6 +216,27 @@ def older(w: Outside) -> None:
     w.settle()
 
 
+def diverging(w: Outside) -> None:
+    w.trains(step=10).heartbeat(step=12, not_finite_since=11, finite_step=10)
+    w.settle()
+
+
+def begun_anew(w: Outside) -> None:
+    w.settle()
+    w.after(5).heartbeat()
+    w.settle()
+    w.after(5).heartbeat(step=1, loss=9.0)
+    w.settle()
+    manifest = w.save_checkpoint(5).model_copy(update={"loss": 2.0})
+    w.bucket.objects[manifest.key] = manifest.model_dump_json(exclude_none=True).encode()
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    w.after(5).heartbeat()
+    w.settle()
+    w.after(5).heartbeat(step=6, loss=8.9)
+    w.settle()
+
+
 def secrets(w: Outside) -> None:
     w.world = replace(w.world, secrets=frozenset())
     w.settle()
@@ -289,6 +310,8 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("bucket", bucket, {}, ("the bucket does not answer", "the run waits")),
     ("checkpoint", checkpoint, {}, ("a committed checkpoint cannot be found", "step 10 was committed", "prime-train stop tiny-1")),
     ("older", older, {}, ("an older checkpoint is used", "resumes from step 5", "files of step 10")),
+    ("not_finite", diverging, {}, ("the loss is not finite", "since step 11", "health.not_finite_steps")),
+    ("began_anew", begun_anew, {}, ("training seems to have begun anew", "at step 6", "the loss is 8.9")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
     ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
     ("kept", kept, {}, ("a machine is kept until its uploads are complete", "has the only copy", *MACHINE)),
@@ -315,6 +338,26 @@ def test_people_are_notified_what_happened_with_the_values_that_loaded_config(
     lines = [card.title, card.text, card.image, *(f"{name}: {value}" for name, value in (*card.facts, *card.links))]
     message = "\n".join(lines)
     assert not [word for word in words if word not in message], message
+
+
+def test_an_outage_is_told_once_with_the_runs_that_are_silent_and_each_run_shows_it() -> None:
+    w = Outside()
+    names = [f"run-{number:02d}" for number in range(1, 31)]
+    for name in names:
+        w.add(name)
+    for name in (b.RUN_ID, *names):
+        w.trains(name)
+    for name in (b.RUN_ID, *names):
+        w.heartbeat(name, step=20)
+    w.sweeps(30)
+    before = len(w.reported.alerts)
+    w.canary.sings_now = False
+    w.sweeps(1200)
+    (told,) = [alert for alert in w.reported.alerts[before:] if alert.severity is not Severity.QUIET and alert.kind is AlertKind.BLIND]
+    assert "Silent: run-01, run-02, " in told.text
+    assert "and 11 more" in told.text
+    assert all(w.run(name).noted_s(AlertKind.BLIND) is not None for name in names)
+    assert not [run for name in names if (run := w.run(name)).attempt != 1]
 
 
 def test_every_alert_is_in_the_runbook_and_is_tried_here() -> None:

@@ -438,7 +438,21 @@ BROKEN = (
         (("", "eval_strategy: steps\neval_steps: 100", "eval_strategy: 'no'"),),
     ),
     Broken("hf-bf16-fp16", "trl.yaml", "TR425", "fp16: true", (("", "bf16: true", "bf16: true\nfp16: true"),)),
-    Broken("hf-limit1", "trl.yaml", "TR426", "save_total_limit: 1", (("", "save_total_limit: 2", "save_total_limit: 1"),)),
+    Broken(
+        "hf-limit1",
+        "trl.yaml",
+        "TR426",
+        "save_total_limit: 1",
+        (("", "save_total_limit: 2", "save_total_limit: 1"), ("", "load_best_model_at_end: true", "load_best_model_at_end: false")),
+    ),
+    Broken("hf-limit1-best", "trl.yaml", "TR438", "save_total_limit: 1", (("", "save_total_limit: 2", "save_total_limit: 1"),)),
+    Broken(
+        "hf-limit1-best-flags",
+        "command",
+        "TR439",
+        "command: python train.py --save_total_limit 1 --load_best_model_at_end true --out {checkpoints}",
+        (("", "train.py --config base.yaml --out", "train.py --save_total_limit 1 --load_best_model_at_end true --out"),),
+    ),
     Broken(
         "hf-evaluation_strategy",
         "trl.yaml",

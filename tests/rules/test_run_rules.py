@@ -162,6 +162,7 @@ class Case:
 
 
 STRATEGIES = "save_strategy: steps\nsave_steps: 100\nsave_total_limit: 2\neval_strategy: steps"
+LIMIT_TO_BEST = "save_total_limit: 2\neval_strategy: steps\nmax_steps: 1000\nload_best_model_at_end: true"
 
 MISTAKES = (
     Case("prime_rl.yaml", "PT031", "config: rl.toml", "config: rll.toml", "rll.toml"),
@@ -224,7 +225,15 @@ MISTAKES = (
     Case("trl.yaml", "TR423", "save_steps: 100", "save_steps: 2000", "2000"),
     Case("trl.yaml", "TR424", "eval_strategy: steps", "eval_strategy: epoch", "load_best"),
     Case("trl.yaml", "TR425", "bf16: true", "bf16: true\nfp16: true", "fp16"),
-    Case("trl.yaml", "TR426", "save_total_limit: 2", "save_total_limit: 1", "total_limit"),
+    Case("trl.yaml", "TR426", LIMIT_TO_BEST, LIMIT_TO_BEST.replace("limit: 2", "limit: 1").replace("true", "false"), "total_limit"),
+    Case("trl.yaml", "TR438", "save_total_limit: 2", "save_total_limit: 1", "total_limit"),
+    Case(
+        "run.yaml",
+        "TR439",
+        "python train.py --out {checkpoints}",
+        "python train.py --out {checkpoints} --save_total_limit 1 --load_best_model_at_end",
+        "save_total_limit",
+    ),
     Case("trl.yaml", "TR427", "bf16: true", "bf16: true\nauto_find_batch_size: true", "auto_find"),
     Case("trl.yaml", "TR428", "utilization: 0.3", "utilization: 0.9", "0.9"),
     Case("trm.yaml", "TR441", "eval_interval: 10000", "eval_interval: 30000", "30000"),

@@ -15,6 +15,7 @@ from prime_train.control_plane.server.connection import Connection
 from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.serve import uvicorn_config
 from prime_train.control_plane.webhook import Request
+from prime_train.core.access.signing import PROOF_HEADER
 from prime_train.ports import Store
 from tests import waiting
 from tests.waiting import HANG_S
@@ -23,11 +24,17 @@ from tests.webhook.calls import NOW_S, webhook
 
 def call(url: str, request: Request) -> tuple[int, bytes]:
     """Send the request unchanged, and return the response."""
+    status, body, _ = call_with_proof(url, request)
+    return status, body
+
+
+def call_with_proof(url: str, request: Request) -> tuple[int, bytes, str | None]:
+    """Send the request unchanged, and return the response with the proof that it is a fence, if it has one."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=HANG_S)
     try:
         connection.request(request.method, request.path, request.body, {k: v.encode("latin-1") for k, v in request.headers.items()})
         response = connection.getresponse()
-        return response.status, response.read()
+        return response.status, response.read(), response.getheader(PROOF_HEADER)
     finally:
         connection.close()
 

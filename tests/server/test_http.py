@@ -16,9 +16,9 @@ from prime_train.control_plane.server.body import BODY_DISCARDED_BYTES_MAX
 from prime_train.control_plane.server.serve import Server
 from prime_train.control_plane.webhook import handle
 from prime_train.core.run import RunState
-from prime_train.core.wire import BODY_BYTES_MAX, Outcome, Reply
+from prime_train.core.wire import BODY_BYTES_MAX, PROOF_HEADER, Outcome, Reply
 from tests import builders as b
-from tests.server.calling import call, exchange, serving
+from tests.server.calling import call, call_with_proof, exchange, serving
 from tests.waiting import HANG_S
 from tests.webhook.calls import CASES, NOW_S, Case, ask, heartbeat, stored, webhook
 
@@ -53,9 +53,9 @@ def test_each_door_answers_as_the_plain_function_does(case: Case, url: str, fres
     before = stored(alone)
     expected = handle(webhook(alone), case.request)
 
-    status, body = call(url, case.request)
+    status, body, proof = call_with_proof(url, case.request)
 
-    assert (status, body) == (expected.status, expected.body)
+    assert (status, body, proof) == (expected.status, expected.body, dict(expected.headers).get(PROOF_HEADER))
     assert (fresh.load(b.RUN_ID) == alone.load(b.RUN_ID)) is True
     assert (fresh.load(b.RUN_ID) != before) is case.changes
 

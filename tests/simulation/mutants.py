@@ -122,7 +122,7 @@ MUTANTS = (
     _mutant(
         "the budget is not looked at",
         (MONEY, ".usd >= run.spec.budget.usd:\n", ".usd >= 1000 * run.spec.budget.usd:\n"),
-        (MONEY, ".usd >= run.spec.budget.usd - drain_reserve_usd(run):", ".usd >= 1000 * run.spec.budget.usd:"),
+        (MONEY, ".usd >= budget.save_usd(run):", ".usd >= 1000 * run.spec.budget.usd:"),
     ),
     _mutant(
         "only the newest attempt is paid for",

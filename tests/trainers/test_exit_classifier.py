@@ -130,6 +130,8 @@ SAMPLES: dict[Cause, list[str]] = {
         "Loss or gradient norm is not finite on at least one rank at step 120. Stopping training before the optimizer update.",
         "ValueError: loss is nan at step 7",
         "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.",
     ],
     Cause.ACCESS_DENIED: [
         "huggingface_hub.errors.GatedRepoError: 403 Client Error. (Request ID: Root=1)",

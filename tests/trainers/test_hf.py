@@ -207,6 +207,33 @@ def test_figures_that_are_not_finite_are_no_figures(value: str) -> None:
     assert read(f"{{'loss': {value}}}", bar(10)) == [Progress(10)]
 
 
+@pytest.mark.parametrize("quoted", [True, False])
+def test_a_loss_of_0_beside_a_gradient_of_nan_is_not_finite(quoted: bool) -> None:
+    """As Trainer 5.23 logs weights that have become NaN."""
+    figures = "{'loss': '0', 'grad_norm': 'nan', 'learning_rate': '3.5e-05', 'epoch': '0.8'}"
+    (row,) = read(figures if quoted else figures.replace("'nan'", "nan").replace("'0'", "0.0"), bar(10))
+    assert (row.loss, row.learning_rate) == (None, 3.5e-05)
+    assert "loss" in row.not_finite
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ('{"best_model_checkpoint": "out/checkpoint-20", "best_metric": 0.5}', 20),
+        ('{"best_model_checkpoint": "/abs/out/checkpoint-5"}', 5),
+        ('{"best_model_checkpoint": null}', None),
+        ('{"best_model_checkpoint": 3}', None),
+        ('{"best_model_checkpoint": "../../etc"}', None),
+        ("[1]", None),
+        ("{", None),
+        ("", None),
+    ],
+)
+def test_the_best_checkpoint_by_the_trainers_own_account_is_read_from_its_state(text: str, step: int | None) -> None:
+    made = hf()
+    assert trainer_for(made).best_step(made, {"trainer_state.json": text}) == step
+
+
 def test_another_way_of_reading_progress_may_be_chosen() -> None:
     made = hf(progress={"file": "out/trainer_log.jsonl", "step": "current_steps"})
     assert trainer_for(made).reader(made).read('{"current_steps": 10, "loss": 1.5}') == Progress(10, 1.5)

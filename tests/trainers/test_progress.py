@@ -100,3 +100,44 @@ def test_a_true_step_is_never_lost(step: int, loss: float) -> None:
     csv.read("step,loss")
     assert reader().read(json.dumps({"step": step, "loss": loss})) == Progress(step, loss)
     assert csv.read(f"{step},{loss!r}") == Progress(step, loss)
+
+
+@pytest.mark.parametrize("value", ["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf", '"nan"', '"-inf"', "1e999"])
+def test_a_loss_that_is_not_finite_is_seen_however_it_is_written_in_json(value: str) -> None:
+    row = reader().read(f'{{"step": 16, "loss": {value}, "lr": 0.1}}')
+    assert row == Progress(16)
+    assert row is not None
+    assert "loss" in row.not_finite
+    assert row.others["lr"] == 0.1
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf", "Infinity"])
+def test_a_loss_that_is_not_finite_is_seen_in_csv_and_by_a_pattern(value: str) -> None:
+    csv, regex = reader(kind="csv"), reader(kind="regex", pattern=r"step=(?P<step>\d+) loss=(?P<loss>\S+)")
+    csv.read("step,loss")
+    for row in (csv.read(f"16,{value}"), regex.read(f"step=16 loss={value}")):
+        assert row is not None
+        assert (row.step, row.loss, row.not_finite) == (16, None, frozenset({"loss"}))
+
+
+def test_a_loss_of_0_beside_a_gradient_that_is_not_finite_is_none() -> None:
+    row = reader(grad_norm="gnorm").read('{"step": 16, "loss": 0.0, "gnorm": NaN}')
+    assert row is not None
+    assert (row.loss, row.not_finite) == (None, frozenset({"loss", "gnorm"}))
+    fine = reader(grad_norm="gnorm").read('{"step": 16, "loss": 0.0, "gnorm": 0.5}')
+    assert fine is not None
+    assert (fine.loss, fine.grad_norm) == (0.0, 0.5)
+    skipped = reader().read('{"step": 3, "loss": 2.0, "grad_norm": Infinity}')  # a step that the scaler skips
+    assert skipped is not None
+    assert skipped.loss == 2.0
+
+
+def test_the_learning_rate_is_read_under_its_configured_name() -> None:
+    row = reader(learning_rate="lr").read('{"step": 16, "loss": 1, "lr": 0.25}')
+    assert row is not None
+    assert (row.learning_rate, row.others["lr"]) == (0.25, 0.25)
+
+
+def test_words_in_a_text_are_not_taken_for_numbers() -> None:
+    assert reader().read('{"step": 16, "note": "nan, inf", "loss": 2}') == Progress(16, 2.0)
+    assert reader().read('{"step": 16, "note": nan inf}') is None

@@ -10,8 +10,22 @@ from hypothesis import strategies as st
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.webhook import HeartbeatCall, Request, Response, WebhookContext, handle, parse, record
+from prime_train.core import ledger
+from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE
 from prime_train.core.run import Origin, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Order, Refusal, Reply, attempt_key
+from prime_train.core.wire import (
+    PROOF_HEADER,
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    Bootstrap,
+    Commit,
+    Heartbeat,
+    Order,
+    Refusal,
+    Reply,
+    attempt_key,
+    prove,
+)
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
 from tests import builders as b
 from tests.webhook.calls import (
@@ -117,6 +131,19 @@ def test_only_news_makes_the_run_due(message: Heartbeat, wakes: bool, store: Sto
     assert store.due(NOW_S, 10) == ([b.RUN_ID] if wakes else [])
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_fence_and_nothing_else_is_proven_to_the_attempt_that_asked(case: Case, store: Store) -> None:
+    stored(store)
+    path, signature = case.request.path, case.request.headers.get(SIGNATURE_HEADER, "")
+
+    response = handle(webhook(store), case.request)
+
+    proofs = [value for name, value in response.headers if name == PROOF_HEADER]
+    asked = path.split("/")
+    key = attempt_key(MASTER, asked[3], int(asked[4])) if response.status == 409 else ""
+    assert proofs == ([prove(key, signature, 409, response.body)] if response.status == 409 else [])
+
+
 def test_after_the_fence_an_attempt_commits_nothing(store: Store) -> None:
     stored(store, held(open=False))
     before = store.load(b.RUN_ID)
@@ -187,6 +214,19 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
     assert job.train_s_max == 3600 - lost_s - this_s
+
+
+def test_an_agent_is_told_for_how_long_the_dollars_that_are_left_pay_for_its_machine(store: Store) -> None:
+    of = held()
+    stored(store, of)
+    burn, left_usd = of.run.attempts[-1].offer.usd_per_hour / 3600, of.run.spec.budget.usd - ledger.spent(of.run, NOW_S).usd
+
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
+
+    assert job.save_in_s is not None
+    assert job.spent_in_s is not None
+    assert job.save_in_s < job.spent_in_s
+    assert job.spent_in_s * burn <= left_usd - min(burn * GIVE_BACK_S, of.run.spec.budget.usd * GIVE_BACK_SHARE) + 1e-6
 
 
 @pytest.mark.parametrize(("code", "key"), [({}, f"runs/{b.RUN_ID}/code.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])

@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +40,9 @@ __all__ = ["Cancelled", "LocalCheckpoint", "Refusal", "Uploader", "Vanished"]
 
 MANIFEST_BYTES_MAX = 16 * 2**20
 """Largest manifest that a reader of the bucket fetches in one piece."""
+
+BEST_BYTES_MAX = 64 * 2**20
+"""Largest file in which the trainer's own best checkpoint is looked for; it contains the figures of all steps."""
 
 BEGUN_SHARE_MAX = 0.2
 SAVING_QUIET_S = 120
@@ -313,7 +317,7 @@ class Uploader:
             if files_in(stage) != files:
                 # Overwriting a file in place also changes our hard link to it, so the chunks may come from two versions.
                 raise Vanished("the trainer wrote into the checkpoint during its upload; set checkpoints.in_place")
-            manifest, data = self._manifest(local, listed, metrics)
+            manifest, data = self._manifest(local, listed, metrics, self._best_step(stage))
             self._must_be_there(manifest)
             if cancelled():
                 raise Cancelled("the upload was cancelled")
@@ -330,7 +334,18 @@ class Uploader:
             self._blobs.forget(missing)
             raise TemporaryError(f"{missing[0]} and {len(missing) - 1} more blobs in the bucket differ from what was sent")
 
-    def _manifest(self, local: LocalCheckpoint, files: tuple[ManifestFile, ...], metrics: Metrics) -> tuple[Manifest, bytes]:
+    def _best_step(self, stage: Path) -> int | None:
+        """Return the step of the best checkpoint so far by the trainer's own account in the checkpoint that is being uploaded."""
+        texts = {}
+        for name in self._trainer.best_files(self._spec):
+            with suppress(OSError, ValueError):
+                if (stage / name).stat().st_size <= BEST_BYTES_MAX:
+                    texts[name] = (stage / name).read_text(encoding="utf-8")
+        return self._trainer.best_step(self._spec, texts)
+
+    def _manifest(
+        self, local: LocalCheckpoint, files: tuple[ManifestFile, ...], metrics: Metrics, best_step: int | None
+    ) -> tuple[Manifest, bytes]:
         try:
             manifest = Manifest(
                 run=self._run_id,
@@ -346,6 +361,10 @@ class Uploader:
                 progress_header=self._means.header(),
                 loss=metrics.loss,
                 reward=metrics.reward,
+                finite=metrics.finite,
+                not_finite_since=metrics.not_finite_since,
+                learning_rate=metrics.learning_rate,
+                best_step=best_step,
                 identity=self._identity,
             )
             data = manifest.to_json()

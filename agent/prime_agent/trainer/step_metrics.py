@@ -6,9 +6,10 @@ cannot be written, the values are only kept in memory.
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
@@ -27,6 +28,11 @@ class Metrics:
 
     loss: float | None = None
     reward: float | None = None
+    finite: bool | None = None
+    """Whether the last loss was a finite number; None: unknown."""
+    not_finite_since: int | None = None
+    """The step from which on no reported loss was finite; None: the last one was, or it is unknown."""
+    learning_rate: float | None = None
 
 
 NO_METRICS = Metrics()
@@ -51,7 +57,7 @@ class StepMetrics:
         rows = list(rows)
         if self._csv is not None:
             self._csv.add(rows)
-        measured = [row for row in rows if row.loss is not None or row.reward is not None]
+        measured = [_measured(row) for row in rows if row.loss is not None or row.reward is not None or "loss" in row.not_finite]
         if not measured:
             return
         with self._lock:
@@ -60,17 +66,26 @@ class StepMetrics:
             self._write(measured)
 
     def at(self, step: int, *, after: int) -> Metrics:
-        """Return the newest reported value of each metric for the steps above `after` and up to `step`."""
+        """Return the newest reported value of each metric for the steps above `after` and up to `step`. What is known of whether the loss
+        is finite counts from before, too, if it is not."""
         with self._lock:
-            steps = sorted((made for made in self._by_step if after < made <= step), reverse=True)
-            measured = [self._by_step[made] for made in steps]
-        return Metrics(_first(metrics.loss for metrics in measured), _first(metrics.reward for metrics in measured))
+            before = [(made, self._by_step[made]) for made in sorted(self._by_step, reverse=True) if made <= step]
+        measured = [metrics for made, metrics in before if made > after]
+        newest, since = _first(metrics.loss for metrics in measured), _not_finite_since(before)
+        return Metrics(
+            newest if since is None else None,
+            _first(metrics.reward for metrics in measured),
+            finite=False if since is not None else True if newest is not None else None,
+            not_finite_since=since,
+            learning_rate=_first(metrics.learning_rate for metrics in measured),
+        )
 
     def _remember(self, row: Progress) -> None:
         before = self._by_step.pop(row.step, NO_METRICS)  # stored as the newest again, also if the trainer has gone back
         loss = row.loss if row.loss is not None else before.loss
         reward = row.reward if row.reward is not None else before.reward
-        self._by_step[row.step] = Metrics(loss, reward)
+        rate = row.learning_rate if row.learning_rate is not None else before.learning_rate
+        self._by_step[row.step] = Metrics(loss, reward, learning_rate=rate)
         if len(self._by_step) > STEPS_MAX:
             del self._by_step[next(iter(self._by_step))]
 
@@ -81,20 +96,36 @@ class StepMetrics:
                 self._rewrite()
                 return
             with self._path.open("a") as file:
-                file.writelines(_line(row.step, row.loss, row.reward) for row in rows)
+                file.writelines(_line(row.step, row.loss, row.reward, row.learning_rate) for row in rows)
         except OSError as error:
             _log.warning("the metrics of steps cannot be stored on the disk: %s", error)
 
     def _rewrite(self) -> None:
         fresh = self._path.with_suffix(".new")
         with fresh.open("w") as file:
-            file.writelines(_line(step, metrics.loss, metrics.reward) for step, metrics in self._by_step.items())
+            file.writelines(_line(step, metrics.loss, metrics.reward, metrics.learning_rate) for step, metrics in self._by_step.items())
         fresh.replace(self._path)
         self._lines = len(self._by_step)
 
 
-def _line(step: int, loss: float | None, reward: float | None) -> str:
-    return json.dumps({"step": step, "loss": loss, "reward": reward}) + "\n"
+def _line(step: int, loss: float | None, reward: float | None, learning_rate: float | None) -> str:
+    return json.dumps({"step": step, "loss": loss, "reward": reward, "learning_rate": learning_rate}) + "\n"
+
+
+def _measured(row: Progress) -> Progress:
+    """Return the row with a loss of NaN if it was not finite."""
+    return replace(row, loss=math.nan) if "loss" in row.not_finite else row
+
+
+def _not_finite_since(newest_first: list[tuple[int, Metrics]]) -> int | None:
+    """Return the step from which on no loss was finite; None if the last one was, or none is known."""
+    since = None
+    for step, metrics in newest_first:
+        if metrics.loss is not None:
+            if math.isfinite(metrics.loss):
+                break
+            since = step
+    return since
 
 
 def _read(path: Path) -> Iterator[Progress]:
@@ -109,7 +140,7 @@ def _read(path: Path) -> Iterator[Progress]:
     for line in lines:
         try:
             row = json.loads(line)
-            yield Progress(row["step"], row["loss"], row["reward"])
+            yield Progress(row["step"], row["loss"], row["reward"], learning_rate=row.get("learning_rate"))
         except (ValueError, KeyError, TypeError):
             continue
 

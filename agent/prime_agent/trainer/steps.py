@@ -33,7 +33,15 @@ class Steps:
     zero_step: int = -1
     """The last step counted in `zeros`, so that a step reported twice counts once."""
     loss: float | None = None
+    """The last loss that was reported; None also if it was not finite."""
     reward: float | None = None
+    learning_rate: float | None = None
+    not_finite_since: int | None = None
+    """The step from which on no reported loss was finite; None: the last one was, or none was reported."""
+    not_finite_rows: int = 0
+    """Number of steps since then with a reported loss."""
+    finite_step: int = 0
+    """The newest step with a finite loss; 0: none."""
 
 
 def started(now_s: float) -> Steps:
@@ -47,8 +55,14 @@ def seen(steps: Steps, rows: tuple[Progress, ...], now_s: float) -> Steps:
     if highest > steps.step:
         steps = _risen(steps, highest, now_s)
     for row in rows:
-        steps = _rewarded(steps, row)
+        steps = _rewarded(_lost(steps, row), row)
     return steps
+
+
+def not_finite_steps(steps: Steps) -> int:
+    """Return for how many steps in a row no loss was finite; 0 before a second one was reported, because a single one may be an accident
+    of one batch."""
+    return steps.step - steps.not_finite_since + 1 if steps.not_finite_since is not None and steps.not_finite_rows > 1 else 0
 
 
 def slow_s(steps: Steps) -> float | None:
@@ -85,8 +99,21 @@ def _risen(steps: Steps, step: int, now_s: float) -> Steps:
     return replace(steps, step=step, rose_s=now_s, rises=steps.rises + made, durations_s=durations_s)
 
 
+def _lost(steps: Steps, row: Progress) -> Steps:
+    """Record loss and learning rate. A value that is not finite replaces a finite one, which would be shown as if it were current."""
+    if row.learning_rate is not None:
+        steps = replace(steps, learning_rate=row.learning_rate)
+    if "loss" in row.not_finite:
+        since = steps.not_finite_since if steps.not_finite_since is not None else row.step
+        return replace(steps, loss=None, not_finite_since=min(since, row.step), not_finite_rows=steps.not_finite_rows + 1)
+    if row.loss is None:
+        return steps
+    return replace(steps, loss=row.loss, not_finite_since=None, not_finite_rows=0, finite_step=max(steps.finite_step, row.step))
+
+
 def _rewarded(steps: Steps, row: Progress) -> Steps:
-    steps = steps if row.loss is None else replace(steps, loss=row.loss)
+    if "reward" in row.not_finite:
+        return replace(steps, reward=None, zeros=0, zero_step=-1)
     if row.reward is None:
         return steps
     if row.reward != 0:

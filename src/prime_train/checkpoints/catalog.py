@@ -7,12 +7,14 @@ from prime_train.core.keys import (
     blob_prefix,
     descendants_prefix,
     manifest_prefix,
+    mark_prefix,
     parse_descendant_key,
     parse_manifest_key,
     parse_pin_key,
     pin_prefix,
 )
 from prime_train.core.manifest import Manifest, ResumePoint, descendant_manifest, missing_blobs
+from prime_train.core.resuming.trust import Mark, Place, marked
 from prime_train.core.retention import Kept, Policy
 from prime_train.ports import Bucket, Stat
 
@@ -31,7 +33,7 @@ class Blob:
 class Catalog:
     """The checkpoints of one run at one moment, newest first. `blobs` are its own; `shared`: those of another run that its manifests list,
     if it is a descendant; `descendants`: the manifests of its descendants, whose blobs must be kept. `unread`: keys of manifests that
-    cannot be read."""
+    cannot be read. `marks`: which checkpoints are proven or distrusted."""
 
     run_id: str
     manifests: tuple[Manifest, ...]
@@ -40,6 +42,11 @@ class Catalog:
     unread: tuple[str, ...] = ()
     shared: Mapping[str, Blob] = field(default_factory=dict)
     descendants: tuple[Manifest, ...] = ()
+    marks: Mapping[Mark, frozenset[Place]] = field(default_factory=dict)
+
+    def has(self, mark: Mark, manifest: Manifest) -> bool:
+        """Return whether the checkpoint has this mark."""
+        return (manifest.step, manifest.attempt) in self.marks.get(mark, frozenset())
 
     def missing(self, manifest: Manifest) -> tuple[str, ...]:
         """Return the keys of the manifest's blobs that are absent from the bucket or have another size there."""
@@ -55,7 +62,19 @@ class Catalog:
     def kept(self, policy: Policy) -> list[Kept]:
         """Return the checkpoints as values that the retention policy takes."""
         complete = {manifest.key for manifest in self.complete()}
-        return [Kept(m.step, m.attempt, m.key, m.key in complete, getattr(m, policy.best_by)) for m in self.manifests]
+        return [
+            Kept(
+                m.step,
+                m.attempt,
+                m.key,
+                m.key in complete,
+                getattr(m, policy.best_by),
+                proven=self.has(Mark.PROVEN, m),
+                is_doubtful=m.finite is False or self.has(Mark.DISTRUSTED, m),
+                best_step=m.best_step,
+            )
+            for m in self.manifests
+        ]
 
 
 class Reader:
@@ -83,7 +102,8 @@ class Reader:
             key: blob for holder in sorted({m.holder for m in manifests} - {self._run_id}) for key, blob in self._blobs(holder).items()
         }
         descendants, unread_descendants = read_descendants(self._bucket, self._run_id, self._descendants)
-        return Catalog(self._run_id, manifests, blobs, pinned, (*unread, *unread_descendants), shared, descendants)
+        marks = marked(self._run_id, [stat.key for stat in self._bucket.list(mark_prefix(self._run_id))])
+        return Catalog(self._run_id, manifests, blobs, pinned, (*unread, *unread_descendants), shared, descendants, marks)
 
     def _blobs(self, run_id: str) -> dict[str, Blob]:
         return {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(run_id))}

@@ -30,25 +30,31 @@ def resume(
         str | None,
         typer.Option(help="Name of the run, if it was launched with another name than that in --config.", show_default=False),
     ] = None,
+    step: Annotated[
+        int | None,
+        typer.Option(help="Resume from the checkpoint of this step, not from the newest that is trusted.", min=0, show_default=False),
+    ] = None,
     quiet: Quiet = False,
 ) -> Exit:
     """Resume an ended run.
 
     A run that has failed, or was stopped or cancelled, continues from its newest checkpoint: with the config and code that it was launched
-    with, or with those of --config.
+    with, or with those of --config. A checkpoint that a trainer could not resume from, or from after its loss was no longer finite, is not
+    chosen again unless --step names it.
     """
     home = Home.of(os.environ)
     if name is not None and config is None:
         raise UsageError("--name says under which name --config is read, and there is no --config", fix="give both, or neither")
     try:
-        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config, called=name)
+        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config, called=name, step=step)
     except Unfit as error:
         return _unfit(error)
     if quiet:
         return Exit.OK
     # What an attempt has saved since is chosen only at the next launch.
     point = record.run.resume if record.run.resume_chosen else None
-    start = f"step {point.step}" if point is not None else "its newest checkpoint, if there is one"
+    chosen = step if step is not None else point.step if point is not None else None
+    start = f"step {chosen}" if chosen is not None else "its newest checkpoint, if there is one"
     typer.echo(f"{record.run.run_id} is queued again and will resume from {start}")
     if not home.is_served:
         typer.echo(worded(UNSERVED))

@@ -100,8 +100,7 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
 
 
 def _measures(one: RunStatus) -> str:
-    named = (("loss", one.loss), ("reward", one.reward))
-    return "".join(f", {name} {value:.4g}" for name, value in named if value is not None)
+    return "".join(f", {name} {text}" for name, text in one.measures)
 
 
 def state_text(state: str, *, archived: bool = False) -> Text:

@@ -37,6 +37,8 @@ class AlertKind(StrEnum):
     UPLOADS = "uploads"
     UPLOADS_AGAIN = "uploads_again"
     KEPT = "kept"
+    NOT_FINITE = "not_finite"
+    BEGAN_ANEW = "began_anew"
     CHEAPER = "cheaper"
     RESTORED = "restored"
     ORPHAN = "orphan"
@@ -92,6 +94,7 @@ _POLICIES: Mapping[AlertKind, AlertPolicy] = {
     AlertKind.FUNDS: AlertPolicy(needs_person=True, all_clear="the wallet has credit again"),
     AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_MACHINE),
     AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again", cleared_by=AlertKind.UPLOADS_AGAIN),
+    AlertKind.NOT_FINITE: AlertPolicy(all_clear="the loss is finite again"),
     AlertKind.CHEAPER: AlertPolicy(all_clear="a move to another machine would no longer pay"),
     AlertKind.LAUNCHING: _DISPLAY_ONLY,
     AlertKind.STARTING: _DISPLAY_ONLY,

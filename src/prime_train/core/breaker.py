@@ -223,6 +223,8 @@ class Hearing:
 
     blind: str | None = None
     receiving_since_s: int = 0
+    blind_since_s: int | None = None
+    """When the breaker opened that gives this reason: the second by which the event is known; None without a reason."""
     through: str | None = None
     cohort: frozenset[str] | None = None
     overruled_since_s: int | None = None
@@ -285,7 +287,7 @@ def listen(
     inbound = watch.inbound
     if inbound.state is State.OPEN:
         deaf_s = now_s - (inbound.since_s if inbound.since_s is not None else now_s)
-        return watch, Hearing(f"the webhook has not answered its canary heartbeat for {deaf_s} s", now_s, deaf=True)
+        return watch, Hearing(f"the webhook has not answered its canary heartbeat for {deaf_s} s", now_s, _blind_since_s(watch), deaf=True)
     receiving_since_s = _works_since_s(inbound, watch.store)
     fell_s = {run_id: max(active[run_id], receiving_since_s) for run_id in silent_s}
     watch, ignored = _after_cohorts(watch, fell_s, active, now_s)
@@ -294,6 +296,7 @@ def listen(
     hearing = Hearing(
         blind,
         receiving_since_s,
+        _blind_since_s(watch) if blind is not None else None,
         through,
         cohort=ignored if ignored and watch.fleet.state is State.CLOSED else None,
         overruled_since_s=None if canary else _overruled_since_s(watch, now_s),
@@ -435,6 +438,13 @@ def _let_through(watch: Watch, ignored: frozenset[str], fell_s: Mapping[str, int
     ripe = [run_id for run_id in ignored if breaker is watch.fleet or now_s - fell_s[run_id] >= HOLD_S]
     longest_first = sorted(ripe, key=lambda run_id: (-silent_s[run_id], run_id))
     return longest_first[watch.let_through % len(longest_first)] if longest_first else None
+
+
+def _blind_since_s(watch: Watch) -> int | None:
+    """Return the second by which the event is known that keeps runs from being judged. Most runs fall silent because the path to the
+    webhook fails, so these two breakers stand for one event."""
+    failing_s = [each.failing_s for each in (watch.inbound, watch.fleet) if each.failing_s is not None]
+    return min(failing_s, default=watch.cohort.failing_s)
 
 
 def _why(watch: Watch, ignored: int, active: int) -> str:

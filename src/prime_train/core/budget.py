@@ -1,6 +1,7 @@
 """Computes what is left of a run's limits: dollars, hours of training, and the time until its deadline.
 
-Dollars always count, from the create call until the provider confirms that the machine is gone. Hours are hours of training: in each
+Dollars always count, from the create call until the provider confirms that the machine is gone. So that they are not exceeded, a part of
+them is reserved: for the last save and its upload, and for the time until the machine is given back. Hours are hours of training: in each
 attempt from its first step to its last sign of life; set-up, verification and restore have limits of their own. The deadline is a moment:
 by then progress is saved, and the machine given back.
 """
@@ -14,8 +15,15 @@ from prime_train.core.run import Run
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import usd
 
-RESERVED_SHARE = 0.05
-"""The largest share of the dollars that is reserved for the flush; with no more than that left, no machine is rented."""
+SAVE_SHARE = 0.05
+"""The largest share of the dollars that is reserved for the last save and its upload."""
+GIVE_BACK_S = 90
+"""Seconds reserved for giving the machine back: until a watcher that looks every minute sees that it is time, and the provider has ended
+the machine."""
+GIVE_BACK_SHARE = 0.02
+"""The largest share of the dollars that is reserved for that."""
+RESERVED_SHARE = SAVE_SHARE + GIVE_BACK_SHARE
+"""With no larger share of the dollars left, no machine is rented."""
 
 
 class Limit(StrEnum):
@@ -53,6 +61,34 @@ def flush_from_s(run: Run) -> int | None:
     None if there is no deadline."""
     end_s, health = deadline_s(run), run.spec.health
     return None if end_s is None else end_s - health.drain_s - health.heartbeat_s
+
+
+def end_usd(run: Run) -> float:
+    """Return the dollars at which the run's machine is given back, so that the budget is not exceeded until it is gone."""
+    return run.spec.budget.usd - min(ledger.burn_usd_per_s(run) * GIVE_BACK_S, run.spec.budget.usd * GIVE_BACK_SHARE)
+
+
+def save_usd(run: Run) -> float:
+    """Return the dollars at which the last save begins, so that it is uploaded before the machine is given back."""
+    health = run.spec.health
+    flush_usd = ledger.burn_usd_per_s(run) * (health.drain_s + health.heartbeat_s)
+    return end_usd(run) - min(flush_usd, run.spec.budget.usd * SAVE_SHARE)
+
+
+def agent_limits_s(run: Run, now_s: int) -> tuple[int | None, int | None]:
+    """Return the seconds until the agent saves and exits by itself, and those until it has ended, because the run's dollars are spent; None
+    for a machine that costs nothing.
+
+    The control plane orders this half a reserve earlier, by figures that are newer. The agent's own limits are for a control plane that is
+    away.
+    """
+    return _seconds_until(run, (save_usd(run) + end_usd(run)) / 2, now_s), _seconds_until(run, end_usd(run), now_s)
+
+
+def _seconds_until(run: Run, dollars: float, now_s: int) -> int | None:
+    """Return the seconds until the run has cost these dollars at the price of what it pays for now; None if that costs nothing."""
+    burn = ledger.burn_usd_per_s(run)
+    return max(1, int((dollars - ledger.spent(run, now_s).usd) / burn)) if burn > 0 else None
 
 
 def used_up(run: Run, now_s: int) -> tuple[Limit, ...]:

@@ -194,9 +194,9 @@ POLICY: dict[Cause, Policy] = {
     Cause.PROBED: Policy(_NEVER, "measured", ""),
 }
 
-FLUSHED = (Cause.STOPPED_GRACEFULLY, Cause.HOURS_SPENT, Cause.DEADLINE)
-"""Causes that an agent reports after it has saved everything and exited, because it was ordered to or because the hours or the deadline
-were reached. If it could not upload the last checkpoint or the outputs in time, it reports UPLOAD_FAILED instead."""
+FLUSHED = (Cause.STOPPED_GRACEFULLY, Cause.HOURS_SPENT, Cause.DEADLINE, Cause.BUDGET_SPENT)
+"""Causes that an agent reports after it has saved everything and exited, because it was ordered to or because a limit of the budget was
+reached. If it could not upload the last checkpoint or the outputs in time, it reports UPLOAD_FAILED instead."""
 
 MENDED_IN_CONFIG = frozenset(
     {

@@ -24,6 +24,7 @@ _IDENTITY = re.compile(IDENTITY_PATTERN)
 _POD = re.compile(rf"pt-({RUN_ID_PATTERN})-e([1-9][0-9]{{0,8}})(-a[0-9a-f]{{{IDENTITY_IN_NAME_CHARS}}})?")
 _RECORD = re.compile(r"([0-9]{9})-([0-9]{9})\.json")
 _MANIFEST = re.compile(r"([0-9]{12})-e(0|[1-9][0-9]{0,8})\.json")
+_MARK = re.compile(r"([0-9]{12})-e(0|[1-9][0-9]{0,8})-([a-z]{1,20})")
 _DESCENDANT = re.compile(rf"({RUN_ID_PATTERN})/([0-9]{{12}})\.json")
 DIGEST_PATTERN = r"blake3-[0-9a-f]{64}"
 CODEC_PATTERN = r"[a-z0-9]{1,12}"
@@ -129,6 +130,22 @@ def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
     """Return `(step, attempt)` of the checkpoint that `key` pins, or None if it is not a pin of this run."""
     prefix = pin_prefix(run_id)
     return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
+
+
+def mark_prefix(run_id: str) -> str:
+    return f"runs/{run_id}/marks/"
+
+
+def mark_key(run_id: str, step: int, attempt: int, mark: str) -> str:
+    """Return the key of an empty object that says something of a checkpoint, such as `proven`. Only the control plane writes them."""
+    return f"runs/{run_id}/marks/{step:012d}-e{attempt}-{mark}"
+
+
+def parse_mark_key(run_id: str, key: str) -> tuple[int, int, str] | None:
+    """Return `(step, attempt, mark)` from the key of a mark, or None if it is not a mark of this run."""
+    prefix = mark_prefix(run_id)
+    found = _MARK.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
+    return (int(found.group(1)), int(found.group(2)), found.group(3)) if found else None
 
 
 def descendants_prefix(run_id: str) -> str:

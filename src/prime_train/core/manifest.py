@@ -152,6 +152,14 @@ class Manifest(BaseModel):
     loss: float | None = None
     reward: float | None = None
     """The last reward that the trainer had reported when the checkpoint was written; `loss` likewise."""
+    finite: bool | None = None
+    """Whether the last loss that the trainer had reported by then was a finite number; None: unknown."""
+    not_finite_since: int | None = Field(default=None, ge=0, le=STEP_MAX)
+    """The step from which on no reported loss was finite; None: the last one was, or it is unknown."""
+    learning_rate: float | None = None
+    """The last learning rate that the trainer had reported."""
+    best_step: int | None = Field(default=None, ge=0, le=STEP_MAX)
+    """The step of the best checkpoint so far by the trainer's own account in this one; None: it says nothing of it."""
     identity: str = Field(default="", pattern=f"^({IDENTITY_PATTERN})?$")
     """The identity of the attempt that wrote it."""
     blobs_of: str = Field(default="", pattern=f"^({RUN_ID_PATTERN})?$")
@@ -228,7 +236,16 @@ class Manifest(BaseModel):
     def for_descendant(self, run_id: str) -> "Manifest":
         """Return the manifest of this checkpoint as the start of the run `run_id`, with the same content. Its metrics are left out, because
         retention would compare them with those of another config."""
-        own = {"run": run_id, "attempt": 0, "identity": "", "blobs_of": self.holder, "loss": None, "reward": None}
+        own = {
+            "run": run_id,
+            "attempt": 0,
+            "identity": "",
+            "blobs_of": self.holder,
+            "loss": None,
+            "reward": None,
+            "learning_rate": None,
+            "best_step": None,
+        }
         return Manifest.model_validate({**dict(self), **own})
 
     def blobs(self) -> dict[str, int]:

@@ -6,6 +6,11 @@ from the best, and never brings one back; so a checkpoint that expires in an old
 checkpoint of all lists together is the newest in every list that contains it, so no process deletes it. This requires that a metric is
 written with its checkpoint, once: a metric that became known later could make an older checkpoint the best after it was deleted. Likewise,
 a pin must be written before a list is read that is to respect it.
+
+A checkpoint that may be useless displaces none that is not: of those whose figures were not finite, and those that an attempt could not
+resume from, only the newest of all stays by its age, and it takes no place of a good one. The newest one that is proven, because a trainer
+resumed from it and made a step, stays until a newer one is; and the one that the trainer itself calls the best, until it names another. A
+mark that a list does not have yet only keeps more: an older one stays proven.
 """
 
 import math
@@ -27,6 +32,12 @@ class Kept:
     key: str
     complete: bool = True
     metric: float | None = None
+    proven: bool = False
+    """Whether a trainer has resumed from it and made a step."""
+    is_doubtful: bool = False
+    """Whether its figures were not finite, or an attempt could not resume from it."""
+    best_step: int | None = None
+    """The step of the best checkpoint so far by the trainer's own account in this one; None: it says nothing of it."""
 
     @property
     def age(self) -> tuple[int, int]:
@@ -36,7 +47,8 @@ class Kept:
 
 @dataclass(frozen=True)
 class Policy:
-    """The checkpoints to keep: the newest `keep`, every multiple of `every_steps`, and the `best` ones by `best_by`."""
+    """The checkpoints to keep: the newest `keep`, the newest proven one, every multiple of `every_steps`, and the `best` ones by
+    `best_by`."""
 
     keep: int
     every_steps: int | None = None
@@ -85,7 +97,7 @@ def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: i
             reasons.setdefault(checkpoint.key, []).append("pinned")
         if checkpoint.step > committed_step:
             reasons.setdefault(checkpoint.key, []).append("not committed")
-    oldest = min((c.age for c in settled[: policy.keep]), default=None)
+    oldest = min((c.age for c in _good(settled)[: policy.keep] or settled[:1]), default=None)
     for checkpoint in checkpoints:
         if checkpoint.key not in reasons and (why_waits := _why_waits(checkpoint, committed_step, oldest)):
             reasons[checkpoint.key] = [why_waits]
@@ -94,11 +106,20 @@ def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: i
 
 def _rules(newest_first: list[Kept], policy: Policy) -> Iterator[tuple[str, Iterable[Kept]]]:
     """Yield each rule of the policy with the complete and committed checkpoints that it keeps."""
-    yield f"newest {policy.keep}", newest_first[: policy.keep]
+    good = _good(newest_first)
+    yield f"newest {policy.keep}", good[: policy.keep]
+    yield "newest of all", [c for c in newest_first[:1] if c.is_doubtful]
+    yield "newest proven", [c for c in good if c.proven][:1]
+    best_step = next((c.best_step for c in newest_first if c.best_step is not None), None)
+    yield "the trainer's best", [c for c in newest_first if c.step == best_step][:1]
     if policy.every_steps is not None:
-        yield f"every {policy.every_steps}", [c for c in newest_first if c.step % policy.every_steps == 0]
+        yield f"every {policy.every_steps}", [c for c in good if c.step % policy.every_steps == 0]
     if policy.best:
-        yield f"best {policy.best} by {policy.best_by}", _best_first(newest_first, policy)[: policy.best]
+        yield f"best {policy.best} by {policy.best_by}", _best_first(good, policy)[: policy.best]
+
+
+def _good(newest_first: list[Kept]) -> list[Kept]:
+    return [c for c in newest_first if not c.is_doubtful]
 
 
 def _best_first(newest_first: list[Kept], policy: Policy) -> list[Kept]:

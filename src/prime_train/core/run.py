@@ -16,6 +16,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.offers import Offer
+from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Heartbeat, Order
 
@@ -157,6 +158,10 @@ class Attempt:
     """Last sign of life: the last heartbeat, or if it stalled the last step; before the fence also the tracker's last report."""
     tracked: TrackedStep | None = None
     resumed_step: int = 0
+    resumed_attempt: int | None = None
+    """The attempt that wrote the checkpoint of `resumed_step`; None: it started from step 0, or older stores, which do not say it."""
+    not_finite_since: int | None = None
+    """The step from which on no reported loss was finite when the attempt ended; None: the last one was, or it is unknown."""
     best_step_before: int = 0
     """Highest step of all earlier attempts. Steps up to it count as recomputed."""
     last_step: int = 0
@@ -252,6 +257,14 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Figures:
+    """Loss and learning rate of a step; None: not reported."""
+
+    loss: float | None = None
+    learning_rate: float | None = None
+
+
+@dataclass(frozen=True)
 class Ancestor:
     """A run from whose checkpoint of step `step` another run was started."""
 
@@ -314,6 +327,24 @@ class Run:
     resume: ResumePoint | None = None
     resume_chosen: bool = True
     """False between a fence and the choice of what the next attempt restores."""
+    distrusted: tuple[Distrusted, ...] = ()
+    """Checkpoints from which an attempt could not resume, the last such attempt last. Only a person's request chooses one again."""
+    resume_failures: int = 0
+    """How many checkpoints could not be resumed from since the last new durable step, or a person's request."""
+    unresumable: str = ""
+    """Why nothing that the next attempt could restore is left; empty: something is."""
+    step_asked: int | None = None
+    """The step from which a person asked to resume; None: not asked, or chosen already."""
+    finite_limit: int | None = None
+    """The last step up to which a diverged attempt's figures are known to be finite, until the next attempt's checkpoint is chosen."""
+    rollbacks: int = 0
+    """How often the run went back because its figures were not finite, since its launch or a person's request."""
+    rolls_back: bool = False
+    """Whether the next attempt goes back for that reason; False once its checkpoint is chosen."""
+    began: Figures = Figures()
+    """The first figures that the run reported."""
+    renewed_attempt: int = 0
+    """Number of the newest attempt when the config was last changed; 0: never."""
     desired: DesiredState = DesiredState.RUN
     drain: DrainReason | None = None
     drain_s: int | None = None

@@ -37,7 +37,7 @@ from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.requirements import parse_requirement
-from prime_train.core.spec_choices import Compress, Migrate, Spot
+from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
@@ -163,12 +163,16 @@ class ProgressSpec(Part):
     """File the trainer writes; without it, the trainer's own output is read. With wildcards, as in logs/version_*/metrics.csv, all such
     files are read."""
     pattern: Regex | None = None
-    """For kind regex: a pattern with the group `step` and, optionally, `loss` and `reward`. With `epoch` instead, epochs are counted; with
-    `epoch`, `batch` and `batches`, the step is epoch * batches + batch."""
+    """For kind regex: a pattern with the group `step` and, optionally, `loss`, `reward`, `grad_norm` and `learning_rate`. With `epoch`
+    instead, epochs are counted; with `epoch`, `batch` and `batches`, the step is epoch * batches + batch."""
     step: str = "step"
     """Name of the step, or of the epoch, in JSON or CSV."""
     loss: str = "loss"
     reward: str = "reward"
+    grad_norm: str = "grad_norm"
+    """Name of the norm of the gradients: if it is no finite number, a loss of 0 is none either."""
+    learning_rate: str = "learning_rate"
+    """Name of the learning rate, by which a schedule that begins anew after a resume is found."""
     first: int = Field(default=1, ge=0, le=1)
     """The number of the first step, or epoch, as the trainer reports it. 0: the number n says that n + 1 are completed, so the last of 20
     is 19."""
@@ -553,6 +557,23 @@ class HealthSpec(Part):
     """Seconds that the inference server of prime-rl may be down without a step: less than the shortest step deadline, and more than the
     half minute that its own engine takes to detect it."""
     log_rules: Annotated[tuple[LogRuleSpec, ...], Field(max_length=LOG_RULES_MAX)] = ()
+    on_divergence: OnDivergence = OnDivergence.STOP
+    """When the loss is no finite number for `not_finite_steps`: alert only, stop the run, or go back to the last checkpoint with finite
+    figures. People are notified at the first such step in any case."""
+    not_finite_steps: int = Field(default=10, ge=1)
+    """Steps in a row without a finite loss after which `on_divergence` applies."""
+    rollback_times: int = Field(default=2, ge=1, le=100)
+    """How often a run may go back before it is stopped."""
+    rollback_arguments: str = ""
+    """Arguments that are added to the trainer's command once the run has gone back, such as a lower learning rate or another seed."""
+
+    @model_validator(mode="after")
+    def _arguments_are_used(self) -> Self:
+        if self.rollback_arguments and self.on_divergence is not OnDivergence.ROLLBACK:
+            raise ValueError(f"rollback_arguments: only used with on_divergence rollback, and it is {self.on_divergence.value}")
+        if _placeholders(self.rollback_arguments):
+            raise ValueError("rollback_arguments: no {placeholders} are filled in here; write {{ and }} for braces")
+        return self
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -20,6 +20,14 @@ class Migrate(StrEnum):
     NEVER = "never"
 
 
+class OnDivergence(StrEnum):
+    """What is done when the loss is not a finite number for several steps."""
+
+    ALERT = "alert"
+    STOP = "stop"
+    ROLLBACK = "rollback"
+
+
 class Compress(StrEnum):
     """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
 

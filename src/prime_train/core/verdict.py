@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from prime_train.core.after.steps import is_trained
 from prime_train.core.causes import Cause
+from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
@@ -112,6 +113,8 @@ class Healthy:
     timed_steps: int = 0
     """Number of steps that the attempt has made after its first one, in `timed_s` seconds."""
     timed_s: float = 0.0
+    not_finite_since: int | None = None
+    """The step from which on no reported loss was finite; None: the last one was, or none was reported."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ class Sick:
     detail: str
     exited: bool
     """Whether the agent has ended the attempt itself."""
+    is_checkpoint: bool = False
+    """Whether this counts against the checkpoint that the attempt restored."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +257,8 @@ def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
     assert heartbeat.exit is not None
     steps = run.spec.trainer.steps
     if heartbeat.exit.cause is not Cause.FINISHED:
-        return Sick(heartbeat.exit.cause, heartbeat.exit.detail, exited=True)
+        cause = heartbeat.exit.cause
+        return Sick(cause, heartbeat.exit.detail, exited=True, is_checkpoint=failed_to_resume(run, lease, cause))
     resumed = run.resume.step if run.resume else 0
     step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
     if not is_trained(steps, step) and not heartbeat.trained:
@@ -276,6 +282,7 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
             is_durable=_is_durable(run, heartbeat, evidence.lease),
             timed_steps=heartbeat.timed_steps,
             timed_s=heartbeat.timed_s or 0.0,
+            not_finite_since=heartbeat.not_finite_since,
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")

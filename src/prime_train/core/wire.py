@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from prime_train.core.access.signing import (
     BODY_BYTES_MAX,
     CLOCK_SKEW_S_MAX,
+    PROOF_HEADER,
     SIGNATURE_HEADER,
     STORE_BODY_BYTES_MAX,
     STORE_PATH,
@@ -19,6 +20,7 @@ from prime_train.core.access.signing import (
     attempt_path,
     body_bytes_max,
     operator_key,
+    prove,
     server_time_s,
     sign,
 )
@@ -33,6 +35,7 @@ __all__ = [
     "CLOCK_SKEW_S_MAX",
     "GPU_NOTE_CHARS_MAX",
     "LOG_TAIL_CHARS_MAX",
+    "PROOF_HEADER",
     "SIGNATURE_HEADER",
     "STORE_BODY_BYTES_MAX",
     "STORE_PATH",
@@ -61,6 +64,7 @@ __all__ = [
     "attempt_path",
     "body_bytes_max",
     "operator_key",
+    "prove",
     "server_time_s",
     "sign",
 ]
@@ -223,7 +227,15 @@ class Heartbeat(Wire):
     """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None
     loss: float | None = None
+    """The last loss that was reported; None: none was, or it was not a finite number."""
     reward: float | None = None
+    learning_rate: float | None = None
+    not_finite_since: Count | None = None
+    """The step from which on no reported loss of this attempt was finite; None: the last one was, or none was reported."""
+    finite_step: Count = 0
+    """The newest step of this attempt with a finite loss; 0: none."""
+    restored_step: Count | None = None
+    """The step of the checkpoint that was really restored, after which training went on; None: none, or unknown."""
     note: Line = Field(default="", max_length=200)
     """What the agent is doing, for people."""
     news: bool = False
@@ -303,6 +315,11 @@ class Bootstrap(Answered):
     """Seconds of training left; counted from this attempt's first step."""
     deadline_in_s: int | None = None
     """Seconds after which the attempt must save and exit to be done by the run's deadline."""
+    save_in_s: int | None = None
+    """Seconds after which the attempt must save and exit, because the run's dollars are nearly spent; None: the machine costs nothing, or
+    the control plane is from before this field."""
+    spent_in_s: int | None = None
+    """Seconds after which the machine must be given back so that the dollars are not exceeded: the attempt ends by then, done or not."""
     last_cause: Cause | None = None
     """Why the last attempt with a heartbeat ended, or None; this attempt may avoid what failed there."""
     best_step: int = 0

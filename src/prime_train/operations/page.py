@@ -1,13 +1,16 @@
 """Collects the data of a run's page: from the store, and from other sources, which are the bucket, the machine, the provider and the
 tracker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from prime_train.control_plane.reconcile import read_manifests
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Call, Operation
 from prime_train.core.errors import UsageError
+from prime_train.core.keys import mark_prefix
+from prime_train.core.manifest import Manifest
+from prime_train.core.resuming.trust import Mark, Place, marked
 from prime_train.core.text.commands import command
 from prime_train.operations.diagnose import diagnose_with
 from prime_train.operations.machine_access import is_elsewhere
@@ -97,8 +100,17 @@ def _lines(record: RunRecord) -> int:
 
 def _checkpoints(home: Home, record: RunRecord) -> tuple[CheckpointSummary, ...]:
     """Return the newest checkpoints. The clock of the machine that wrote them may be wrong: their times are kept within the run's life."""
-    run, now_s = record.run, home.store().now_s()
+    run, now_s, bucket = record.run, home.store().now_s(), home.bucket()
+    marks = marked(run.run_id, [stat.key for stat in bucket.list(mark_prefix(run.run_id))])
     return tuple(
-        CheckpointSummary(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s))
-        for one in read_manifests(home.bucket(), run.run_id, manifests_max=CHECKPOINTS_MAX)
+        CheckpointSummary(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s), _mark(one, marks))
+        for one in read_manifests(bucket, run.run_id, manifests_max=CHECKPOINTS_MAX)
     )
+
+
+def _mark(one: Manifest, marks: Mapping[Mark, frozenset[Place]]) -> str:
+    if (one.step, one.attempt) in marks[Mark.DISTRUSTED]:
+        return "a trainer could not load it"
+    if one.finite is False:
+        return f"loss not finite since step {one.not_finite_since}"
+    return "proven" if (one.step, one.attempt) in marks[Mark.PROVEN] else ""

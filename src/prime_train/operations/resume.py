@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from prime_train.checkpoints.catalog import Reader
 from prime_train.configs.parsing import read_config
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
@@ -11,6 +12,7 @@ from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
 from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
+from prime_train.core.resuming.choice import steps_text
 from prime_train.core.run import Event, IllegalMove, Run, move
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.safe import neutralized
@@ -39,23 +41,40 @@ def limits_of(*, usd: float | None, hours: float | None, deadline: str | None) -
 
 
 def resume(
-    home: Home, name: str, limits: Mapping[Limit, float | str], *, config: Path | None = None, called: str | None = None
+    home: Home,
+    name: str,
+    limits: Mapping[Limit, float | str],
+    *,
+    config: Path | None = None,
+    called: str | None = None,
+    step: int | None = None,
 ) -> RunRecord:
     """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
-    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch.
+    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `step`: the step of the
+    checkpoint to resume from, instead of the newest one that is trusted.
 
-    Raises UsageError if there is no such run, it has not ended, or its budget is spent; Unfit if the config has errors; and ExternalError
-    if an external service fails.
+    Raises UsageError if there is no such run, it has not ended, its budget is spent, or it has no complete checkpoint of that step; Unfit
+    if the config has errors; and ExternalError if an external service fails.
     """
     store = home.store()
     try:
         renewed = _renewed(home, find(store, name).run, config, called) if config is not None else None
-        return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed))
+        if step is not None:
+            _check_step(home, find(store, name).run, step)
+        return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed, step=step))
     except IllegalMove as error:
         raise impossible(error) from error
     except ValueError as error:
         fix = Advice("launch it as a new run: ", Call(Operation.LAUNCH, "CONFIG"))
         raise UsageError(f"{config or name}: {error}", fix=fix) from error
+
+
+def _check_step(home: Home, run: Run, step: int) -> None:
+    """Raise UsageError unless the run has a complete checkpoint of this step in the bucket."""
+    complete = Reader(home.bucket(), run.run_id).catalog().complete()
+    if all(manifest.step != step for manifest in complete):
+        steps = steps_text(complete)
+        raise UsageError(f"{run.run_id} has no complete checkpoint of step {step} in the bucket", fix=f"steps there: {steps}")
 
 
 def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:

@@ -118,7 +118,8 @@ def _facts(now: RunFigures, lease: Lease, found: PullResults) -> list[tuple[str,
     rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
     heartbeat = lease.heartbeat if lease.attempt == run.attempt and not run.is_over else None
     if heartbeat is not None:
-        seen = [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
+        seen = [f"loss nan since step {heartbeat.not_finite_since:,}"] if heartbeat.not_finite_since is not None else []
+        seen += [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
     if run.spec.success is not None and run.is_over:
         unknown = f"the results cannot be read: {redacted(found.unread)}" if found.unread else NOT_REPORTED

@@ -76,6 +76,15 @@ class RunStatus:
     after: StepsAfter | None = None
     results: tuple[Number, ...] | None = None
     probe: ProbeResult | None = None
+    not_finite_since: int | None = None
+
+    @property
+    def measures(self) -> tuple[tuple[str, str], ...]:
+        """Return the last reported figures by name, such as `("loss", "0.231")`. One that is not finite is shown as such, never as the last
+        finite one."""
+        lost = f"nan since step {self.not_finite_since:,}" if self.not_finite_since is not None else ""
+        named = (("loss", lost or _number(self.loss)), ("reward", _number(self.reward)))
+        return tuple((name, text) for name, text in named if text)
 
     def row(self) -> dict[str, object]:
         """Return all values for JSON."""
@@ -118,6 +127,10 @@ class RunStatus:
         return f"in {span(self.next_check_in_s)}" if self.next_check_in_s > 0 else "now"
 
 
+def _number(value: float | None) -> str:
+    return f"{value:.4g}" if value is not None else ""
+
+
 def status_of(record: RunRecord, now_s: int) -> RunStatus:
     """Return the status of one run at `now_s`."""
     now = figures(record.run, record.lease, now_s)
@@ -138,6 +151,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         steps=run.spec.trainer.steps,
         loss=heartbeat.loss if heartbeat is not None else None,
         reward=heartbeat.reward if heartbeat is not None else None,
+        not_finite_since=heartbeat.not_finite_since if heartbeat is not None else None,
         heartbeat_age_s=max(0, now_s - lease.heartbeat_s) if lease.heartbeat_s is not None and not run.is_over else None,
         best_step=now.best_step,
         durable_step=now.durable_step,

@@ -23,6 +23,7 @@ from prime_train.trainers.progress import (
     number_of,
     others_of,
     step_of,
+    true_loss,
 )
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.script import ScriptTrainer
@@ -33,6 +34,8 @@ _SHARDED = ".metadata"
 _SHARDED_LAST = "meta.pt"
 """The file that Lightning writes last in a folder of shards."""
 _LOSSES = ("train_loss", "train_loss_step", "loss_step", "train/loss", "train/loss_step")
+_RATE = "lr-"
+"""What the names of columns begin with that Lightning's monitor of learning rates writes."""
 
 RULES = (
     # Versions up to 2.6 end with exit code 0 on SIGTERM, as a finished training does.
@@ -76,9 +79,19 @@ class LightningReader:
         if row is None or step is None:
             return None
         losses = (row.get(name) for name in self._losses)
-        loss = next((loss for loss in losses if number_of(loss) is not None or is_not_finite(loss)), None)
+        found = next((loss for loss in losses if number_of(loss) is not None or is_not_finite(loss)), None)
+        norm = row.get("grad_norm")
+        loss = true_loss(found, norm)
         lost = names_not_finite({"loss": loss}) | names_not_finite(row, ("step",))
-        return Progress(step + 1, number_of(loss), others=others_of(row, ("step",)), not_finite=lost)
+        rate = number_of(next((value for name, value in row.items() if name.startswith(_RATE) and value), None))
+        return Progress(
+            step + 1,
+            number_of(loss),
+            others=others_of(row, ("step",)),
+            not_finite=lost,
+            grad_norm=number_of(norm),
+            learning_rate=rate,
+        )
 
 
 def _checkpoints(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterable[Scattered]:

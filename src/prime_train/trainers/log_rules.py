@@ -184,6 +184,7 @@ BUILT_IN: tuple[LogRule, ...] = (
         r"Loss or gradient norm is not finite on at least one rank at step \d+",
         r"(?i)\bloss (is|became|was) (nan|inf|not finite|infinite)\b",
         r"Function '\w+' returned nan values in its \d+th output",
+        r"(?i)loss scale already at minimum|minimum loss scale reached",
     ),
     *_root(Cause.ACCESS_DENIED, r"GatedRepoError|Repository Not Found for url", r"\b40[13] Client Error\b"),
     *_root(Cause.STOPPED_EARLY, r"Ran out of data; last step was canceled"),

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,18 +18,23 @@ OTHERS_MAX = 50
 """Number of further numbers that are read from one row; some trainers write hundreds of them."""
 NAME_CHARS_MAX = 100
 _ANY = ProgressSpec()
+_BARE = re.compile(r"(?<=[:\[,\s])(?P<sign>[-+]?)(?P<word>nan|inf|infinity)(?=[\s,}\]])", re.IGNORECASE)
+"""A number that is not finite, as other writers than Python's own put it into a line of JSON."""
 
 
 @dataclass(frozen=True)
 class Progress:
     """A completed step. `loss` and `reward` are None if they are absent or not finite. `others`: further finite numbers of the same row, by
-    name. `not_finite`: the names of figures that the trainer reported as NaN or infinite, `loss` and `reward` by these names."""
+    name. `not_finite`: the names of figures that the trainer reported as NaN or infinite, `loss` and `reward` by these names. A loss of 0
+    beside a norm of the gradients that is not finite counts as not finite, too: some trainers log such a loss instead of NaN."""
 
     step: int
     loss: float | None = None
     reward: float | None = None
     others: Mapping[str, float] = field(default_factory=dict, compare=False)
     not_finite: frozenset[str] = field(default=frozenset(), compare=False)
+    grad_norm: float | None = field(default=None, compare=False)
+    learning_rate: float | None = field(default=None, compare=False)
 
 
 class LineReader(Protocol):
@@ -57,11 +63,20 @@ class JsonReader:
         text = clean(line).strip()
         if not text.startswith("{"):
             return None
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        return _progress(found, self._spec)
+        return _progress(_parsed(text) or _parsed(_BARE.sub(_as_json, text)), self._spec)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as_json(found: re.Match[str]) -> str:
+    """Return a number that JSON does not have as Python's reader takes it."""
+    sign = "-" if found["sign"] == "-" else ""
+    return "NaN" if found["word"].lower() == "nan" else f"{sign}Infinity"
 
 
 class CsvReader:
@@ -114,9 +129,24 @@ def _progress(values: object, names: ProgressSpec) -> Progress | None:
     if step is None:
         return None
     known = {names.step, names.loss, names.reward}
-    loss, reward = values.get(names.loss), values.get(names.reward)
+    norm = values.get(names.grad_norm)
+    loss, reward = true_loss(values.get(names.loss), norm), values.get(names.reward)
     lost = names_not_finite({"loss": loss, "reward": reward}) | names_not_finite(values, known)
-    return Progress(step - names.first + 1, number_of(loss), number_of(reward), others_of(values, known), lost)
+    rate = number_of(values.get(names.learning_rate))
+    return Progress(
+        step - names.first + 1,
+        number_of(loss),
+        number_of(reward),
+        others_of(values, known),
+        lost,
+        grad_norm=number_of(norm),
+        learning_rate=rate,
+    )
+
+
+def true_loss(loss: object, grad_norm: object) -> object:
+    """Return the loss as it was reported; NaN for a 0 that stands in for one, as the norm of the gradients tells."""
+    return math.nan if number_of(loss) == 0 and is_not_finite(grad_norm) else loss
 
 
 def _counted(groups: Mapping[str, str], *, epochs: bool, first: int) -> dict[str, str]:

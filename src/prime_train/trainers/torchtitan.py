@@ -12,7 +12,7 @@ from prime_train.core.trainer_conventions.torchtitan import choices
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of
+from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of, true_loss
 from prime_train.trainers.script import ScriptTrainer
 from prime_train.trainers.torchrun import one_worker
 
@@ -23,7 +23,7 @@ RULES = (
     LogRule(r"TorchCheckpointingManager does not implement", Cause.BAD_CONFIG),
 )
 
-_STEP = r"- INFO - step:\s+(?P<step>\d{1,12})\s+loss:\s+(?P<loss>[-+.\w]+)"
+_STEP = r"- INFO - step:\s+(?P<step>\d{1,12})\s+loss:\s+(?P<loss>[-+.\w]+)(?:\s+grad_norm:\s+(?P<grad_norm>[-+.\w]+))?"
 _LAST = r"- INFO - Saving a .*checkpoint.* at last step, step (?P<step>\d{1,12})\."
 """The last step is logged only if the interval of logging divides it."""
 
@@ -58,5 +58,7 @@ class TorchtitanReader:
         if found is None:
             return None
         values = found.groupdict()
-        loss = values.get("loss")
-        return Progress(int(values["step"]), number_of(loss), not_finite=names_not_finite({"loss": loss}))
+        norm = values.get("grad_norm")
+        loss = true_loss(values.get("loss"), norm)
+        lost = names_not_finite({"loss": loss, "grad_norm": norm})
+        return Progress(int(values["step"]), number_of(loss), not_finite=lost, grad_norm=number_of(norm))

@@ -86,6 +86,15 @@ class Trainer(Protocol):
         """Return where the trainer writes checkpoints that are no folders of their own, or None if each is a folder."""
         return None
 
+    def best_step(self, spec: RunSpec, files: Mapping[str, str]) -> int | None:
+        """Return the step of the checkpoint that the trainer calls its best so far, by the text of the files of a checkpoint that
+        `best_files` names; None if they say nothing of it."""
+        return None
+
+    def best_files(self, spec: RunSpec) -> tuple[str, ...]:
+        """Return the names of small files in a checkpoint that tell which checkpoint is the best so far."""
+        return ()
+
     def counts_anew(self, spec: RunSpec) -> bool:
         """Return whether a resumed training counts its steps from 0 again, so that they are added to the step of the checkpoint."""
         return False

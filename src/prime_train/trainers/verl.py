@@ -17,7 +17,7 @@ from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, number_of
+from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, number_of, true_loss
 
 RULES = (
     LogRule(r"Checkpoint does not exist", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
@@ -38,7 +38,9 @@ _PARTS = ("model", "optim", "extra_state")
 _DATA = re.compile(r"data(?:_(?P<rank>\d{1,5}))?\.pt")
 
 _STEP = r"\bstep:(?P<step>\d{1,12}) - "
-_FIGURE = r" - (?P<name>critic/score/mean|critic/rewards/mean|actor/pg_loss|train/loss):(?:np\.float\d+\()?(?P<value>[-+.\w]+)"
+_NAMES = r"critic/score/mean|critic/rewards/mean|actor/pg_loss|(?:actor|train)/grad_norm|train/loss|(?:actor|train)/lr"
+_FIGURE = rf" - (?P<name>{_NAMES}):(?:np\.float\d+\()?(?P<value>[-+.\w]+)"
+_NORMS, _RATES = ("actor/grad_norm", "train/grad_norm"), ("actor/lr", "train/lr")
 _REWARDS, _LOSSES = ("critic/score/mean", "critic/rewards/mean"), ("actor/pg_loss", "train/loss")
 
 
@@ -69,9 +71,13 @@ class VerlReader:
         if step is None:
             return None
         figures = {found["name"]: found["value"] for found in matches(_FIGURE, text)}
-        loss, reward = _first(figures, _LOSSES), _first(figures, _REWARDS)
-        lost = names_not_finite({"loss": loss, "reward": reward})
-        return Progress(int(step["step"]), number_of(loss), number_of(reward), not_finite=lost)
+        norm, reward = _first(figures, _NORMS), _first(figures, _REWARDS)
+        loss = true_loss(_first(figures, _LOSSES), norm)
+        lost = names_not_finite({"loss": loss, "reward": reward, "grad_norm": norm})
+        rate = number_of(_first(figures, _RATES))
+        return Progress(
+            int(step["step"]), number_of(loss), number_of(reward), not_finite=lost, grad_norm=number_of(norm), learning_rate=rate
+        )
 
 
 def _first(figures: Mapping[str, str], names: Iterable[str]) -> str | None:

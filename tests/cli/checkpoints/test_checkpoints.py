@@ -18,7 +18,7 @@ from prime_train.checkpoints.catalog import read_manifest
 from prime_train.cli.checkpoints import verb_first
 from prime_train.cli.verbs import VERBS
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import blob_key, manifest_key, spec_key
+from prime_train.core.keys import blob_key, manifest_key, mark_key, spec_key
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.run import RunState
 from prime_train.ports import Bucket
@@ -137,6 +137,23 @@ def test_a_list_says_what_is_complete_and_why_it_is_kept(shell: Shell, bucket: F
     assert "no: 1 chunks missing" in output
     assert "newest 2, every 20" in output
     assert not shell.home.exists(), "nothing of a control plane is made"
+
+
+def test_a_list_says_which_checkpoints_a_trainer_could_resume_from(shell: Shell, bucket: FolderBucket, url: str) -> None:
+    bucket.put(mark_key(RUN_ID, 20, 1, "proven"), b"")
+    bucket.put(mark_key(RUN_ID, 30, 1, "distrusted"), b"")
+    rows = {row["step"]: row for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))}
+    assert [(row["step"], row["proven"], row["distrusted"]) for row in rows.values()] == [
+        (40, False, False),
+        (30, False, True),
+        (20, True, False),
+        (10, False, False),
+    ]
+    assert "newest proven" in rows[20]["kept"]
+    assert "newest 2" not in (rows[30]["kept"] or "")
+    output = shell.ok("checkpoints", RUN_ID, url)
+    assert "proven" in output
+    assert "not loadable" in output
 
 
 def test_what_compression_saved_is_shown(shell: Shell) -> None:

@@ -40,6 +40,13 @@ class Meadow(DescribedFake):
         self.stock: dict[str, int] = {}
         self.made, self.boot_s, self.balance_usd = 0, 0.0, 42.0
 
+    def __exit__(self, *error: object) -> None:
+        try:
+            super().__exit__(*error)
+        finally:
+            for pod in self.host.list():
+                self.host.terminate(pod.pod_id)
+
     @property
     def alive(self) -> list[Rented]:
         return list(self.machines.values())

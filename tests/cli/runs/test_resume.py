@@ -10,7 +10,7 @@ from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.run import Run, RunState, Totals
 from tests import builders as b
 from tests.cli.inside import Inside
@@ -37,6 +37,28 @@ def failed(shell: Inside, **changes: object) -> Run:
 def test_what_a_run_resumes_from_is_named_only_if_it_is_known(shell: Inside, is_chosen: bool, start: str) -> None:
     failed(shell, resume=ResumePoint(step=10, attempt=0, key="k"), resume_chosen=is_chosen)
     assert f"small-1 is queued again and will resume from {start}\n" in shell.ok("resume", "small-1")
+
+
+def with_checkpoint(shell: Inside, step: int) -> None:
+    (shell.home / "bucket").mkdir(exist_ok=True)
+    bucket = open_bucket((shell.home / "bucket").as_uri())
+    file = b.stored_file("weights", step, size=4)
+    manifest = Manifest(run="small-1", attempt=1, step=step, created_s=1, folder=f"step_{step}", files=(file,))
+    bucket.put(f"runs/small-1/blobs/{b.digest(step)}", b"good")
+    bucket.put(manifest.key, manifest.model_dump_json().encode())
+
+
+def test_a_person_chooses_the_step_to_resume_from_and_one_that_is_not_there_is_refused_with_those_that_are(shell: Inside) -> None:
+    failed(shell)
+    for step in (10, 20):
+        with_checkpoint(shell, step)
+    refused = shell.run("resume", "small-1", "--step", "15")
+    assert refused.returncode == 2
+    assert "no complete checkpoint of step 15" in refused.stderr
+    assert "steps there: 20, 10" in refused.stderr
+    assert stored(shell).state is RunState.FAILED
+    assert "will resume from step 10\n" in shell.ok("resume", "small-1", "--step", "10")
+    assert (stored(shell).step_asked, stored(shell).resume_chosen) == (10, False)
 
 
 def stored(shell: Inside) -> Run:

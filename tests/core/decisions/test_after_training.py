@@ -131,7 +131,7 @@ def test_steps_are_paid_from_the_budget_which_stops_them_and_are_no_hours_of_tra
     started_s = newest(run).launched_s
     attempt = replace(newest(run), first_heartbeat_s=started_s, first_step_s=started_s, after_s=started_s + 600, fenced_s=None)
     long_s = started_s + 600 + 2 * 3600
-    cheap, dear = (with_attempt(run, replace(attempt, offer=b.offer(usd_per_hour=price))) for price in (0.0, 4.6))
+    cheap, dear = (with_attempt(run, replace(attempt, offer=b.offer(usd_per_hour=price))) for price in (0.0, 4.5))
     assert training_s(cheap, long_s) == 600
     totals = ledger.totals(cheap, long_s)
     assert (totals.useful_s, totals.after_s) == (600, 7200)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prime_train.core import decide as d
 from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.budget import training_s
+from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE, end_usd, save_usd, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
 from prime_train.core.run import (
@@ -525,10 +525,18 @@ def test_a_run_whose_money_is_spent_is_stopped_in_every_state_that_costs_money(s
 
 def test_the_budget_holds_across_dead_attempts() -> None:
     run = a_run(attempt=4, budget={"usd": 0.2})
-    spent_s = newest(run).launched_s + 80
-    assert ledger.totals(run, spent_s).usd == pytest.approx((3 * 640 + 80) * 0.0001)
+    spent_s = newest(run).launched_s + 41
+    assert ledger.totals(run, spent_s).usd == pytest.approx((3 * 640 + 41) * 0.0001)
     assert finish_of(after(run, now_s=spent_s)).cause is Cause.BUDGET_SPENT
-    assert not isinstance(after(run, now_s=spent_s - 40), d.Finish)
+    assert not isinstance(after(run, now_s=spent_s - 10), d.Finish)
+
+
+@pytest.mark.parametrize(("usd", "usd_per_hour"), [(20.0, 2.0), (0.05, 1.0), (500.0, 24.0)])
+def test_the_machine_is_given_back_before_the_budget_is_exceeded(usd: float, usd_per_hour: float) -> None:
+    run = with_attempt(a_run(budget={"usd": usd}), replace(newest(a_run()), offer=b.offer(usd_per_hour=usd_per_hour)))
+    given_back_s = next(s for s in range(newest(run).launched_s, b.T0_S + 10**6) if isinstance(after(run, now_s=s), d.Finish))
+    confirmed_s = given_back_s + min(GIVE_BACK_S, int(usd * GIVE_BACK_SHARE / usd_per_hour * 3600)) - 1
+    assert ledger.spent(run, confirmed_s).usd <= usd
 
 
 def test_the_hours_hold_across_dead_attempts() -> None:
@@ -608,7 +616,7 @@ def test_a_run_that_hours_stopped_while_it_booted_says_that_it_was_the_hours(sta
     assert finish_of(after(run, NOT_YET)).cause is Cause.HOURS_SPENT
 
 
-@pytest.mark.parametrize(("usd", "ends"), [(9.49, False), (9.5, True), (10.0, True), (50.0, True)])
+@pytest.mark.parametrize(("usd", "ends"), [(9.29, False), (9.31, True), (10.0, True), (50.0, True)])
 def test_no_machine_is_rented_for_what_is_left_only_for_a_flush(usd: float, ends: bool) -> None:
     decision = after(spending(S.QUEUED, usd), None)
     assert finish_of(decision).cause is Cause.BUDGET_SPENT if ends else isinstance(decision, d.Launch)
@@ -665,8 +673,8 @@ def crossed(run: Run, at_s: int) -> frozenset[str]:
     spent, budget, trained_s = ledger.totals(run, at_s), run.spec.budget, training_s(run, at_s)
     marks = {
         "warning": not run.noted_s(AlertKind.BUDGET) and spent.usd >= budget.usd * d.WARN_SHARE - 1e-9,
-        "flush": spent.usd >= budget.usd - d.drain_reserve_usd(run) - 1e-9,
-        "end": spent.usd >= budget.usd - 1e-9,
+        "flush": spent.usd >= save_usd(run) - 1e-9,
+        "end": spent.usd >= end_usd(run) - 1e-9,
         "hours warning": budget.hours is not None and trained_s >= budget.hours * 3600 * d.WARN_SHARE - 1e-6,
         "hours": budget.hours is not None and trained_s >= budget.hours * 3600 - 1e-6,
     }

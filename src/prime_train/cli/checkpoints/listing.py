@@ -15,7 +15,8 @@ from prime_train.operations.checkpoints.lookup import Found, Row, rows_of
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
     """List the checkpoints.
 
-    They are listed newest first, with whether each is complete (all of its files are in the bucket) and why it is kept.
+    They are listed newest first, with whether each is complete (all of its files are in the bucket), whether a trainer has resumed from
+    it and made a step (proven), and why it is kept.
     """
     found = found_run(run, bucket)
     rows = rows_of(found)
@@ -39,6 +40,7 @@ def _print(rows: list[Row], now_s: int) -> None:
         "stored": (6, [_stored(row) for row in rows]),
         "age": (2, [span(now_s - row["created_s"]) for row in rows]),
         "complete": (0, ["yes" if row["complete"] else f"no: {row['missing']} chunks missing" for row in rows]),
+        "proven": (8, [_proven(row) for row in rows]),
         "kept": (3, [_kept(row) for row in rows]),
         "": (7, [_marks(row) for row in rows]),
     }
@@ -57,6 +59,13 @@ def _stored(row: Row) -> str:
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""
 
 
+def _proven(row: Row) -> str:
+    """Return whether a trainer could resume from the checkpoint; "" if none has tried."""
+    if row["distrusted"]:
+        return "no: not loadable"
+    return "yes" if row["proven"] else ""
+
+
 def _kept(row: Row) -> str:
     return row["kept"] or ("pinned" if row["pinned"] else "")
 
@@ -66,5 +75,6 @@ def _marks(row: Row) -> str:
         (f"content of {row['blobs_of']}", bool(row["blobs_of"])),
         ("latest", row["latest"]),
         ("not committed", row["committed"] is False),
+        (f"loss not finite since step {row['not_finite_since']}", row["finite"] is False),
     )
     return ", ".join(word for word, applies in marks if applies)

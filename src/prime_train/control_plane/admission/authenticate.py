@@ -13,14 +13,16 @@ from prime_train import __version__
 from prime_train.control_plane.admission.calls import CANARY, MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.notices import VAST_PATH, NoticeCall, read_notice
-from prime_train.control_plane.admission.responses import refuse, too_large
+from prime_train.control_plane.admission.responses import FENCED_STATUS, refuse, too_large
 from prime_train.core.access.signing import (
     CLOCK_SKEW_S_MAX,
     MARKET_PATH,
+    PROOF_HEADER,
     SIGNATURE_HEADER,
     STORE_PATH,
     TIMESTAMP_HEADER,
     body_bytes_max,
+    prove,
     sign,
 )
 from prime_train.core.keys import is_identity, is_run_id
@@ -58,6 +60,21 @@ def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | Stor
         return refuse(405, f"{place.verb} needs {method}", request.now_s, (("allow", method),))
     reason = _distrust(keyring.keys(place.run, place.attempt, place.identity), request)
     return place if reason is None else refuse(401, reason, request.now_s)
+
+
+def proven(keyring: Keyring, request: Request, response: Response) -> Response:
+    """Return a fence with the proof that it comes from here, and any other response to an admitted request as it is.
+
+    An agent ends its training for a fence and for nothing else, so a proxy that answers in this place must not be able to write one.
+    """
+    place = _place(request.path) if response.status == FENCED_STATUS and len(request.path) <= PATH_CHARS_MAX else None
+    if place is None:
+        return response
+    key = _key_of(keyring.keys(place.run, place.attempt, place.identity), request)
+    if key is None:
+        return response
+    proof = prove(key, request.headers[SIGNATURE_HEADER], response.status, response.body)
+    return response._replace(headers=(*response.headers, (PROOF_HEADER, proof)))
 
 
 def _health(request: Request) -> Response:
@@ -113,7 +130,13 @@ def _distrust(keys: tuple[str, ...], request: Request) -> str | None:
         return f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are required"
     if abs(request.now_s - at_s) > CLOCK_SKEW_S_MAX:
         return f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX} s; sign with now_s"
+    return "the signature is not valid for this path" if _key_of(keys, request) is None else None
+
+
+def _key_of(keys: tuple[str, ...], request: Request) -> str | None:
+    """Return the key that has signed the request, whose headers have the right form; None if none of these has."""
+    at_s, given = int(request.headers[TIMESTAMP_HEADER]), request.headers[SIGNATURE_HEADER]
     for key in keys:
         if hmac.compare_digest(sign(key, at_s, request.method, request.path, request.body), given):
-            return None
-    return "the signature is not valid for this path"
+            return key
+    return None

@@ -11,6 +11,7 @@ from prime_train.core.errors import ExternalError, TemporaryError
 HEARTBEAT_S = 30
 """The heartbeat interval in seconds in replies to an unknown run."""
 OK, FENCED = "ok", "fenced"
+FENCED_STATUS = 409
 REPLIES_CACHED_MAX = 16_384
 RETRY_S = 2
 DELAY_S_MAX = 600
@@ -27,7 +28,7 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
         "committed_step": committed_step,
         "now_s": now_s,
     }
-    return Response(409 if outcome == FENCED else 200, _json(content), wakes)
+    return Response(FENCED_STATUS if outcome == FENCED else 200, _json(content), wakes)
 
 
 def answer_to(

@@ -8,6 +8,7 @@ from prime_train.control_plane.reconcile.clean_up import clean_up
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.descendants import spec_json
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
+from prime_train.control_plane.reconcile.marks import write_marks
 from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -16,10 +17,13 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
-from prime_train.core.manifest import ResumePoint, choose_resume, missing_blobs
+from prime_train.core.manifest import ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
-from prime_train.core.run import Change, Lease, Run, Severity
+from prime_train.core.resuming.choice import choose
+from prime_train.core.resuming.divergence import began_anew
+from prime_train.core.resuming.trust import proven_places
+from prime_train.core.run import Change, Figures, Lease, Run, Severity
 from prime_train.core.text.commands import command
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, RunRecord, TemporaryError
@@ -56,6 +60,8 @@ def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: 
     if not _save(context, record, saved):
         return False
     match decision:
+        case d.SeeStep():
+            _see_step(context, RunRecord(saved.run, record.lease), now_s)
         case d.PutAgent(pod_id):
             _put_agent(context, RunRecord(saved.run, record.lease), pod_id, now_s)
         case d.Terminate(pods):
@@ -64,6 +70,7 @@ def carry_out(context: Context, record: RunRecord, decision: d.Decision, now_s: 
             if record.run.spec.wandb is not None:
                 context.unmarked[record.run.run_id, record.run.attempt] = now_s
             terminate(context, record.run.run_id, [a.pod_id for a in record.run.attempts[-1:] if a.pod_id and a.ended_s is None])
+            _mark(context, saved.run)
             if isinstance(decision, d.Finish):  # last: it may read many objects, and the machine is paid for meanwhile
                 _keep_results(context, saved.run)
         case _:
@@ -110,6 +117,36 @@ def _keep_results(context: Context, run: Run) -> None:
         context.watched(run.run_id, "ResultsFailed", str(error))
 
 
+def _mark(context: Context, run: Run) -> None:
+    """Write to the bucket which checkpoints are proven. If that fails, it is done at the next fence or choice."""
+    if not run.distrusted and not proven_places(run.attempts):
+        return
+    try:
+        write_marks(context.bucket, run)
+    except ExternalError as error:
+        context.watched(run.run_id, "MarkFailed", str(error))
+
+
+def _see_step(context: Context, record: RunRecord, now_s: int) -> None:
+    """Mark the checkpoint that the attempt resumed from as proven, and notify people if training nevertheless began anew."""
+    run, heartbeat = record.run, record.lease.heartbeat
+    _mark(context, run)
+    if run.resume is None or heartbeat is None or run.began == Figures():
+        return
+    try:
+        content = context.bucket.get(run.resume.key)
+    except ExternalError as error:
+        context.watched(run.run_id, "BucketFailed", f"the figures of the checkpoint could not be compared: {error}")
+        return
+    manifest = parse_manifest(content.data) if content is not None else None
+    if manifest is None:
+        return
+    saved, now = Figures(manifest.loss, manifest.learning_rate), Figures(heartbeat.loss, heartbeat.learning_rate)
+    if (text := began_anew(run.began, saved, now, step=heartbeat.step)) and run.noted_s(AlertKind.BEGAN_ANEW) is None:
+        note = d.Notify(AlertKind.BEGAN_ANEW, Severity.WARNING, "training seems to have begun anew", text)
+        _save(context, record, c.change(run, record.lease, note, now_s))
+
+
 def terminate(context: Context, run_id: str, pod_ids: list[str]) -> None:
     """Request termination once; the decisions about orphans repeat it until the provider confirms."""
     for pod_id in pod_ids:
@@ -137,17 +174,20 @@ def _put_agent(context: Context, record: RunRecord, pod_id: str, now_s: int) -> 
 def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
     run = record.run
     try:
-        manifests = read_manifests(context.bucket, run.run_id, attempt=run.attempt)
+        proven = write_marks(context.bucket, run)
+        manifests = read_manifests(context.bucket, run.run_id)
         sizes = {stat.key: stat.size for stat in context.bucket.list(blob_prefix(run.run_id))} if manifests else {}
-        identity = run.current_attempt.identity if run.current_attempt is not None else ""
-        point = choose_resume(manifests, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
-        lost = _lost_of(context.bucket, record.lease if record.lease.attempt == run.attempt else None, point)
+        choice = choose(run, manifests, sizes, proven=proven)
+        lease = record.lease if record.lease.attempt == run.attempt and run.step_asked is None else None
+        lost = _lost_of(context.bucket, lease, choice.newest)
     except ExternalError as error:
         return _bucket_fails(context, record, error, now_s)
-    if lost and (point is None or all(manifest.key != record.lease.committed_key for manifest in manifests)):
+    if lost and (choice.newest is None or all(manifest.key != record.lease.committed_key for manifest in manifests)):
         note = d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "a committed checkpoint cannot be found", lost)
         return context.store.save(_waits(record, note, now_s))
-    return context.store.save(c.resume_chosen(run, point, now_s, instead_of=record.lease.committed_step if lost else None))
+    instead_of = record.lease.committed_step if lost else None
+    chosen = c.resume_chosen(run, choice.point, now_s, instead_of=instead_of, why=choice.why, unresumable=choice.unresumable)
+    return context.store.save(chosen)
 
 
 def _lost_of(bucket: Bucket, lease: Lease | None, point: ResumePoint | None) -> str:

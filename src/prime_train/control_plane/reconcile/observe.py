@@ -20,6 +20,7 @@ SNAPSHOT_S_MAX = 120
 UNKNOWN_ID_S = 90
 """Seconds after the creation of a pod for which its provider may not know its id yet."""
 SAVES_MAX = 20
+RUNS_SHOWN_MAX = 20
 
 
 def look(context: Context, now_s: int | None = None) -> Snapshot:
@@ -71,6 +72,9 @@ def _listen(context: Context, now_s: int, *, provider: bool, unlisted: Collectio
     context.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
     if hearing.overruled_since_s is not None:
         enqueue(context, _closed_way(hearing.overruled_since_s, now_s))
+    unjudged = sorted(run_id for run_id in silent if hearing.blind_for(run_id) is not None)
+    if unjudged and hearing.blind is not None:
+        enqueue(context, _unjudged(unjudged, hearing.blind, hearing.blind_since_s, now_s))
     return hearing
 
 
@@ -104,6 +108,14 @@ def _closed_way(since_s: int, now_s: int) -> Alert:
     return Alert(
         f"canary/{since_s}/blind", "", AlertKind.BLIND, Severity.WARNING, "the canary fails although heartbeats arrive", text, now_s
     )
+
+
+def _unjudged(run_ids: Sequence[str], why: str, since_s: int | None, now_s: int) -> Alert:
+    """Return the one alert about an event that keeps several runs from being judged; each of them only shows it."""
+    shown, more = run_ids[:RUNS_SHOWN_MAX], len(run_ids) - RUNS_SHOWN_MAX
+    text = f"{why}; no machine is terminated. Silent: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}"
+    key = f"fleet/{since_s if since_s is not None else now_s}/blind"
+    return Alert(key, "", AlertKind.BLIND, Severity.WARNING, "the control plane cannot judge the runs", text, now_s)
 
 
 def gather(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) -> Evidence:

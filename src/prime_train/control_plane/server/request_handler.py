@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from prime_train.control_plane.admission import notices
+from prime_train.control_plane.admission.authenticate import proven
 from prime_train.control_plane.admission.responses import unavailable
 from prime_train.control_plane.server.body import BodyReader, Overloaded, Receive, Scope
 from prime_train.control_plane.server.group_commit import GroupCommit
@@ -72,14 +73,15 @@ class RequestHandler:
         if body is None:
             return too_large(self._clock(), scope["path"])
         headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
-        call = parse(self._context, Request(scope["method"], scope["path"], headers, body, self._clock()))
+        request = Request(scope["method"], scope["path"], headers, body, self._clock())
+        call = parse(self._context, request)
         if isinstance(call, Response):
             return call
         scope.get("extensions", {}).get(SIGNED, nobody)()
         response = await (self._heartbeats.submit(call) if isinstance(call, HeartbeatCall) else self._slowly(call))
         if response.wakes:
             self._on_wake()
-        return response
+        return proven(self._context, request, response)
 
     async def _slowly(self, call: Call) -> Response:
         if self._slow_waiting >= SLOW_WAITING_MAX:

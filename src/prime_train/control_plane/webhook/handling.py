@@ -7,7 +7,7 @@ from typing import TypeGuard
 from pydantic import ValidationError
 
 from prime_train import __version__
-from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.authenticate import admit, proven
 from prime_train.control_plane.admission.calls import MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
@@ -16,10 +16,11 @@ from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryC
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
-from prime_train.core.budget import flush_from_s, training_s
+from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
 from prime_train.core.causes import Cause
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
+from prime_train.core.resuming.divergence import after_rollback
 from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys
@@ -38,7 +39,7 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
 def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | MarketCall | NoticeCall, request: Request) -> Response:
     """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
-    return call if isinstance(call, Response) else carry_out(webhook, call, request.now_s)
+    return call if isinstance(call, Response) else proven(webhook, request, carry_out(webhook, call, request.now_s))
 
 
 def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
@@ -178,7 +179,9 @@ def _no_keys_now(now_s: int) -> Response:
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     attempt = call.attempt
     spec = in_force(run.spec, run.current_attempt.offer) if run.current_attempt is not None else run.spec
+    spec = after_rollback(spec) if run.rollbacks else spec
     hours, flush_s = spec.budget.hours, flush_from_s(run)
+    save_in_s, spent_in_s = agent_limits_s(run, now_s)
     issue = webhook.issue_credentials
     return Bootstrap(
         run=run.run_id,
@@ -196,6 +199,8 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         secrets={name: webhook.secrets[name] for name in spec.secrets},
         train_s_max=None if hours is None else max(0, int(hours * 3600) - training_s(run, now_s)),
         deadline_in_s=None if flush_s is None else max(1, flush_s - now_s),
+        save_in_s=save_in_s,
+        spent_in_s=spent_in_s,
         last_cause=_last_cause(run, attempt),
         best_step=run.best_step,
         step_slow_s=run.step_slow_s,

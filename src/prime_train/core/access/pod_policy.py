@@ -18,7 +18,7 @@ Keys stay valid for an hour whatever happens, so those of a fenced attempt work 
 
 The keys of a run that was started from another run's checkpoint also list and read the blobs of the run that holds its content.
 
-These keys have no access to the spec, the working tree, pins, the control plane's records of attempts, or any other run.
+These keys have no access to the spec, the working tree, pins and marks, the control plane's records of attempts, or any other run.
 """
 
 import json

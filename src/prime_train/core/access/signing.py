@@ -17,6 +17,8 @@ machine, so that a delayed heartbeat is not taken for a current sign of life. A 
 signs by that."""
 TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
+PROOF_HEADER = "x-pt-proof"
+"""Header of a response that proves that the control plane itself has fenced the attempt."""
 MARKET_KEY_PREFIX = "pt_market_"
 _MARKET_KEY = re.compile(MARKET_KEY_PREFIX + "[0-9a-f]{64}")
 
@@ -68,4 +70,11 @@ def sign(key: str, timestamp_s: int, method: str, path: str, body: bytes) -> str
     """Return the signature of one request: HMAC(key, "v1:timestamp:METHOD:length of path:path:body"), hex, prefixed with its version. The
     length marks where the path ends, so that no two requests have the same signed text."""
     head = f"v1:{timestamp_s}:{method}:{len(path)}:{path}:".encode()
+    return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()
+
+
+def prove(key: str, signature: str, status: int, body: bytes) -> str:
+    """Return the proof that the response with this status and body answers the request with that signature: HMAC(key, "v1:proof:signature:
+    status:body"), hex, prefixed with its version. Nobody on the way between the two ends has the key."""
+    head = f"v1:proof:{signature}:{status}:".encode()
     return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()

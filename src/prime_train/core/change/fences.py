@@ -7,7 +7,8 @@ from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change.common import alert_for, happened, saved, turned
-from prime_train.core.manifest import BLOB_GRACE_S
+from prime_train.core.manifest import BLOB_GRACE_S, checkpoint_title
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, distrust, failed_to_resume, with_restored
 from prime_train.core.run import (
     ACTIVE_STATES,
     Attempt,
@@ -23,7 +24,7 @@ from prime_train.core.run import (
 )
 from prime_train.core.text.formatting import usd as dollars
 from prime_train.core.verdict import step_rose_s
-from prime_train.core.wire import Order
+from prime_train.core.wire import Heartbeat, Order
 
 CLEANUP_AFTER_S = BLOB_GRACE_S + 300
 """Seconds after the end of a run until its clean-up: by then its last uploads are older than the grace period for chunks, by any clock."""
@@ -58,8 +59,10 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
     if cause is Cause.STALLED:
         sign_s = step_rose_s(lease) or sign_s
     first_step_s = attempt.first_step_s if attempt.first_step_s is not None else _late_first_step_s(attempt, lease)
+    since = heartbeat.not_finite_since if heartbeat else None
     attempt = replace(
-        attempt,
+        with_restored(attempt, heartbeat),
+        not_finite_since=since,
         first_step_s=first_step_s,
         last_sign_s=sign_s,
         fenced_s=now_s,
@@ -73,9 +76,18 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
         drain=None,
         drain_s=None,
         cause=cause,
+        finite_limit=run.finite_limit if heartbeat is None or since is None else _finite_limit(attempt, heartbeat, since),
         notices=tuple(n for n in run.notices if policy_of(n.kind).lasts is not Lasts.ATTEMPT),
     )
     return after, closed
+
+
+def _finite_limit(attempt: Attempt, heartbeat: Heartbeat, since: int) -> int:
+    """Return the step after which checkpoints may hold what made the figures infinite. If the first ones after a resume were, the
+    checkpoint that was restored may hold it, too."""
+    if heartbeat.finite_step:
+        return min(heartbeat.finite_step, since - 1)
+    return max(0, attempt.resumed_step - 1)
 
 
 def _late_first_step_s(attempt: Attempt, lease: Lease) -> int | None:
@@ -91,8 +103,10 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
         fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
     gained = fenced.durable_step > run.durable_step or (fenced.trained_step, fenced.after_done) != (run.trained_step, run.after_done)
     strikes = () if gained else run.strikes
-    if not gained and policy.retry is Retry.COUNTED:
+    is_checkpoint = failed_to_resume(run, lease, decision.cause)
+    if not gained and policy.retry is Retry.COUNTED and not is_checkpoint:
         strikes = (*strikes, decision.cause)
+    fenced = _with_faults(fenced, decision, is_checkpoint=is_checkpoint, gained=gained)
     excluded = tuple(e for e in run.excluded if not offer or e != offer.offer_id)
     if policy.exclude_offer and offer:
         excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
@@ -109,7 +123,7 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
         not_before_s=now_s + pause_s,
         next_check_s=now_s,
     )
-    text = f"{policy.title}: {decision.detail}"
+    text = f"{policy.title}: {decision.detail}{_blamed(run) if is_checkpoint else ''}"
     severity = Severity.INFO if decision.cause is Cause.MOVED else Severity.WARNING
     alert = alert_for(after, now_s, AlertKind.LOST, severity, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
     step = after.attempts[-1].last_step if after.attempts else 0
@@ -120,6 +134,22 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
         lease_version=lease.version,
         alerts=(alert,),
     )
+
+
+def _with_faults(run: Run, decision: d.Recover, *, is_checkpoint: bool, gained: bool) -> Run:
+    """Return the run with what the end of its attempt says of its checkpoints."""
+    failures = 0 if gained else run.resume_failures
+    if is_checkpoint:
+        run = replace(run, distrusted=distrust(run, decision.detail or POLICY[decision.cause].title))
+    if decision.cause is Cause.NOT_FINITE:
+        run = replace(run, rollbacks=run.rollbacks + 1, rolls_back=True)
+    return replace(run, resume_failures=failures + is_checkpoint)
+
+
+def _blamed(run: Run) -> str:
+    assert run.resume is not None
+    tried = f"{run.resume_failures + 1} of {CHECKPOINTS_TRIED_MAX}"
+    return f"; before its first step, so it counts against {checkpoint_title(run.resume.step, run.resume.attempt)} ({tried})"
 
 
 def _with_durable(run: Run, text: str) -> str:

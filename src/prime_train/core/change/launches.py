@@ -36,6 +36,7 @@ def launch(run: Run, lease: Lease, offer: Offer, now_s: int, *, identity: str = 
         offer=offer,
         launched_s=now_s,
         resumed_step=resumed,
+        resumed_attempt=run.resume.attempt if run.resume else None,
         last_step=resumed,
         durable_step=resumed,
         best_step_before=run.best_step,
@@ -113,9 +114,12 @@ def no_offer(
     return replace(change, run=replace(after, version=change.run.version, notices=change.run.notices))
 
 
-def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None) -> Change:
+def resume_chosen(
+    run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None, why: str = "", unresumable: str = ""
+) -> Change:
     """Record what the next attempt restores, chosen once after the fence. A checkpoint discovered only now counts as progress.
-    `instead_of`: the committed step, if its files are no longer complete and people have to be notified."""
+    `instead_of`: the committed step, if its files are no longer complete and people have to be notified. `why`: why the newest checkpoint
+    was not chosen; `unresumable`: why nothing can be restored, after which no machine is rented any more."""
     step = point.step if point else 0
     gained = step > run.durable_step
     after = replace(
@@ -124,14 +128,23 @@ def resume_chosen(run: Run, point: ResumePoint | None, now_s: int, *, instead_of
         resume_chosen=True,
         durable_step=max(run.durable_step, step),
         strikes=() if gained else run.strikes,
+        unresumable=unresumable,
+        step_asked=None,
+        finite_limit=run.finite_limit if unresumable else None,
+        rolls_back=False,
         next_check_s=now_s,
     )
+    if unresumable:
+        return saved(after, happened(run, now_s, "resume_chosen", unresumable, step))
     if run.trained_step is not None and (point is None or point.step < run.trained_step):
         after = replace(after, trained_step=None, after_done=0, after_failed="")
     text = f"resumes from step {step} of attempt {point.attempt}" if point else "starts from step 0 because there is no checkpoint"
     if after.lineage is not None and after.starts_elsewhere:
         text = f"starts from {after.lineage.text} because it has no checkpoint of its own"
+    text += f", {why}" if why else ""
     alerts: tuple[Alert, ...] = ()
+    if why and run.step_asked is None:
+        alerts = (alert_for(after, now_s, AlertKind.OLDER, Severity.WARNING, "an older checkpoint is used", text),)
     if instead_of is not None:
         text += f", because files of step {instead_of}, which was committed, are missing in the bucket"
         alerts = (alert_for(after, now_s, AlertKind.OLDER, Severity.WARNING, "an older checkpoint is used", text),)

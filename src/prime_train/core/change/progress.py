@@ -7,11 +7,13 @@ from prime_train.core import decide as d
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY
 from prime_train.core.change.common import alert_for, happened, mirrored, noted, saved
+from prime_train.core.resuming.trust import proven_places, with_restored
 from prime_train.core.run import (
     Alert,
     Change,
     DrainReason,
     Event,
+    Figures,
     Lease,
     Run,
     Severity,
@@ -43,7 +45,12 @@ def see_step(run: Run, lease: Lease, step: int, now_s: int) -> Change:
     assert run.current_attempt is not None
     seen_s = min(now_s, step_rose_s(lease) or now_s)
     attempt = replace(run.current_attempt, first_step_s=max(seen_s, run.current_attempt.first_heartbeat_s or seen_s), last_step=step)
+    heartbeat = lease.heartbeat if lease.attempt == attempt.number else None
+    attempt = with_restored(attempt, heartbeat)
     after = replace(with_attempt(move(run, Event.FIRST_STEP), attempt), backoffs=0, next_check_s=now_s)
+    if run.began == Figures() and run.resume is None and heartbeat is not None:
+        after = replace(after, began=Figures(heartbeat.loss, heartbeat.learning_rate))
+    after = replace(after, distrusted=tuple(one for one in run.distrusted if one.place not in proven_places((attempt,))))
     after = replace(after, notices=tuple(n for n in run.notices if policy_of(n.kind).lasts is Lasts.RUN))
     text = f"training at step {step}" + (f", resumed from {attempt.resumed_step}" if attempt.resumed_step else "")
     kind = AlertKind.TRAINING if run.attempt == 1 else AlertKind.RECOVERED
@@ -69,8 +76,10 @@ def see_after(run: Run, lease: Lease, step: int, now_s: int) -> Change:
 
 def note(run: Run, note: d.Notify, now_s: int) -> Change:
     after = replace(noted(run, note.kind, f"{note.title}: {note.text}", now_s), next_check_s=now_s)
-    alert = alert_for(after, now_s, note.kind, note.severity, note.title, note.text)
-    return saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=(alert,))
+    alerts = mirrored(after, note.kind, now_s)
+    if note.severity is not Severity.QUIET:
+        alerts = (alert_for(after, now_s, note.kind, note.severity, note.title, note.text),)
+    return saved(after, happened(run, now_s, note.kind, f"{note.title}: {note.text}"), alerts=alerts)
 
 
 def all_clear(run: Run, lease: Lease, kinds: tuple[AlertKind, ...], now_s: int) -> Change:

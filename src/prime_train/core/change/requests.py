@@ -55,8 +55,11 @@ class Renewed:
             raise ValueError(f"trainer.steps is {steps}, but run {run.run_id} already has a checkpoint of step {run.durable_step}")
 
 
-def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None) -> Change:
-    """Return the change that resumes an ended run, optionally with larger limits or another config. Raises IllegalMove unless the run was
+def resumed(
+    run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None, *, step: int | None = None
+) -> Change:
+    """Return the change that resumes an ended run, optionally with larger limits or another config, and from the checkpoint of `step`
+    instead of the newest one that is trusted. Raises IllegalMove unless the run was
     stopped, failed or cancelled, Exhausted if its budget is still used up, and ValueError if it cannot continue with that config or these
     limits."""
     moved = move(run, Event.RESUME)
@@ -64,6 +67,7 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
         renewed.check(run)
         moved = _with_steps_kept(moved, renewed.spec)
         moved = replace(moved, spec=renewed.spec, forecast=renewed.forecast)
+        moved = replace(moved, renewed_attempt=run.attempt)
         moved = replace(moved, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
     # Validated like any budget, because a run stored with an invalid limit could not be read again.
     budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
@@ -72,6 +76,11 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
         spec=moved.spec.model_copy(update={"budget": budget}),
         desired=DesiredState.RUN,
         strikes=(),
+        resume_failures=0,
+        rollbacks=0,
+        unresumable="",
+        step_asked=step,
+        resume_chosen=False if step is not None else run.resume_chosen and not run.unresumable,
         backoffs=0,
         not_before_s=now_s,
         next_check_s=now_s,
@@ -84,7 +93,9 @@ def resumed(run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = N
     exhausted = used_up(after, now_s)
     if exhausted:
         raise Exhausted(after, exhausted)
-    text = "the user resumes the run" + (f" with a changed config, at {renewed.commit or 'no commit'}" if renewed is not None else "")
+    text = f"the user resumes the run{f' from step {step}' if step is not None else ''}" + (
+        f" with a changed config, at {renewed.commit or 'no commit'}" if renewed is not None else ""
+    )
     return saved(after, happened(after, now_s, "asked", text), alerts=mirrored(after, AlertKind.RESUMED, now_s))
 
 

@@ -17,7 +17,7 @@ Money is checked in every state that costs money, before anything else about the
 
 from prime_train.core.decide.active import EVIDENCE_WAIT_S
 from prime_train.core.decide.draining import PREEMPTION_DRAIN_S
-from prime_train.core.decide.money import DRAIN_SHARE_MAX, WARN_SHARE, budget_moment_s, drain_reserve_usd, in_wallet
+from prime_train.core.decide.money import WARN_SHARE, budget_moment_s, in_wallet
 from prime_train.core.decide.moving import best_move, may_move
 from prime_train.core.decide.next_check import (
     BACKOFF_FIRST_S,
@@ -72,7 +72,6 @@ __all__ = [
     "BACKOFF_S_MAX",
     "BEHIND_SHARE_MAX",
     "CHECK_S",
-    "DRAIN_SHARE_MAX",
     "EVIDENCE_WAIT_S",
     "ORPHAN_RETRY_S",
     "PREEMPTIONS_AN_HOUR_MAX",
@@ -110,7 +109,6 @@ __all__ = [
     "closed_providers",
     "current_attempt",
     "decide",
-    "drain_reserve_usd",
     "healthy_until_s",
     "in_common",
     "in_wallet",

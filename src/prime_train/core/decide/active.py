@@ -3,6 +3,7 @@
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.decide.draining import decide_draining
+from prime_train.core.decide.figures import of_figures
 from prime_train.core.decide.moving import of_move
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.orphans import may_be_adopted
@@ -58,7 +59,7 @@ def decide_active(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, 
                 return SeeHeartbeat()
             return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
         case Sick():
-            return sick(verdict)
+            return sick(run, verdict)
         case Gone(why, was_alive):
             return Recover(_loss(attempt, was_alive=was_alive), why)
         case Silent():
@@ -105,7 +106,7 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeAfter(verdict.step)
     if verdict.upload_pending and run.state is not RunState.UPLOADING:
         return SeeUpload(verdict.step)
-    if (decision := of_uploads(run, attempt, verdict)) is not None:
+    if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict, now_s)) is not None:
         return decision
     if (measured := _measured(run, verdict)) is not None:
         return measured

@@ -39,7 +39,7 @@ def _stopped_gracefully(run: Run, verdict: Verdict) -> Decision:
     if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS, DrainReason.MOVE):
         was_requested = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
         if isinstance(verdict, Sick) and not was_requested and POLICY[verdict.cause].retry is Retry.NEVER:
-            return sick(verdict)
+            return sick(run, verdict)
         if run.drain is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, "stopped before the wallet was empty")
         if run.drain is DrainReason.MOVE:

@@ -13,7 +13,6 @@ from prime_train.core.verdict import Finished, Healthy, Verdict
 
 WARN_SHARE = 0.8
 """Used share of a limit of the budget at which people are notified."""
-DRAIN_SHARE_MAX = budget.RESERVED_SHARE
 REASONS = {DrainReason.BUDGET: Limit.USD, DrainReason.HOURS: Limit.HOURS, DrainReason.DEADLINE: Limit.DEADLINE}
 _WORDS = {Limit.USD: "dollars", Limit.HOURS: "hours of training", Limit.DEADLINE: "time until the deadline"}
 
@@ -26,7 +25,7 @@ def required_by_money_or_user(run: Run, verdict: Verdict, funds: Funds | None, n
         return Finish(RunState.CANCELLED, None, "cancelled by the user")
     if run.state is RunState.UPLOADING and (over := given_up(run, verdict, now_s)) is not None:
         return over
-    if ledger.spent(run, now_s).usd >= run.spec.budget.usd:
+    if ledger.spent(run, now_s).usd >= budget.end_usd(run):
         return ended(run, Limit.USD)
     end_s = budget.deadline_s(run)
     if end_s is not None and now_s >= end_s:
@@ -53,7 +52,7 @@ def _drain_reason(run: Run, verdict: Verdict, funds: Funds | None, now_s: int) -
         return DrainReason.USER, "stopped by the user"
     if run.state is RunState.UPLOADING:  # the run is flushing already; whether that has cost too much is checked before
         return _warned_away(run, verdict, funds)
-    if ledger.spent(run, now_s).usd >= run.spec.budget.usd - drain_reserve_usd(run):
+    if ledger.spent(run, now_s).usd >= budget.save_usd(run):
         return DrainReason.BUDGET, f"the budget of {usd(run.spec.budget.usd)} is nearly spent"
     if run.spec.budget.hours is not None and run.trained_step is None and budget.training_s(run, now_s) >= run.spec.budget.hours * 3600:
         return DrainReason.HOURS, budget.limit_reason(run, Limit.HOURS)
@@ -99,18 +98,12 @@ def _warned(run: Run, now_s: int) -> Notify | None:
     return Notify(AlertKind.BUDGET, Severity.WARNING, title, f"the run is saved and stopped when its {_WORDS[limit]} are spent")
 
 
-def drain_reserve_usd(run: Run) -> float:
-    """Return the dollars reserved for the flush, so that the flush ends before the budget does."""
-    flush_usd = ledger.burn_usd_per_s(run) * run.spec.health.drain_s
-    return min(flush_usd, run.spec.budget.usd * DRAIN_SHARE_MAX)
-
-
 def budget_moment_s(run: Run, now_s: int) -> int | None:
     """Return the second at which money or hours next require an action at the present spending rate: the warning, the flush or the end;
     None if there is none."""
     spent, limits, burn = ledger.spent(run, now_s), run.spec.budget, ledger.burn_usd_per_s(run)
     is_warned = run.noted_s(AlertKind.BUDGET) is not None
-    marks = [limits.usd, limits.usd - drain_reserve_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])
+    marks = [budget.end_usd(run), budget.save_usd(run)] + ([] if is_warned else [limits.usd * WARN_SHARE])
     moments = [(mark - spent.usd) / burn for mark in marks if burn > 0 and mark > spent.usd]
     upload_usd = upload_left_usd(run, now_s)
     if upload_usd is not None and burn > 0:

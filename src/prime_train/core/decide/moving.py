@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from prime_train.core import ledger
+from prime_train.core import budget, ledger
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
-from prime_train.core.decide.money import drain_reserve_usd
 from prime_train.core.decide.queued import avoided_offers, closed_providers, wants_on_demand
 from prime_train.core.decision import AllClear, Decision, Drain, Notify
 from prime_train.core.market.moving import Move, move_to
@@ -66,7 +65,7 @@ def best_move(run: Run, lease: Lease, offers: Sequence[Offer], market: Market, n
 def of_move(run: Run, verdict: Healthy, move: Move, now_s: int) -> Decision | None:
     """Return the order to save and leave, or the proposal of it, given once, or the all-clear when it would no longer pay; else None."""
     proposed = run.noted_s(AlertKind.CHEAPER) is not None
-    left_usd = run.spec.budget.usd - ledger.spent(run, now_s).usd - drain_reserve_usd(run)
+    left_usd = budget.save_usd(run) - ledger.spent(run, now_s).usd
     if run.state is not RunState.TRAINING or verdict.upload_problem or not move.pays or move.cost_usd >= left_usd:
         # Not as soon as a move no longer pays, or people would be told of each turn of a price that is close to that.
         return AllClear((AlertKind.CHEAPER,)) if proposed and move.saves_usd <= 0 else None

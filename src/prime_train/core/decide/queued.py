@@ -27,6 +27,8 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
     if not run.resume_chosen:
         return ChooseResume()
+    if run.unresumable:
+        return Finish(RunState.STOPPED, run.cause or Cause.BAD_CHECKPOINT, run.unresumable)
     if run.trained_step is not None and run.after_done >= len(run.spec.after):
         return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {run.best_step}")
     limits = used_up(run, now_s)

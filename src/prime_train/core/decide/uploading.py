@@ -3,6 +3,7 @@ limited cost."""
 
 from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind
+from prime_train.core.budget import end_usd
 from prime_train.core.causes import Cause
 from prime_train.core.decision import AllClear, Finish, Notify
 from prime_train.core.run import Attempt, Run, RunState, Severity
@@ -38,7 +39,7 @@ def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
     """Return the end of a run whose last checkpoint or outputs could not be uploaded within the allowed cost; else None. The run has
     succeeded if all is durable and only the agent lacks the confirmation, because responses do not reach it."""
     left_usd, spent_usd = upload_left_usd(run, now_s), ledger.spent(run, now_s).usd
-    if left_usd is None or (left_usd > 0 and spent_usd < run.spec.budget.usd):
+    if left_usd is None or (left_usd > 0 and spent_usd < end_usd(run)):
         return None
     if isinstance(verdict, Healthy) and verdict.is_durable:
         return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {verdict.step}")

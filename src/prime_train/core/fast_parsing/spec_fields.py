@@ -60,6 +60,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "step": (("text", "", 0), "step"),
         "loss": (("text", "", 0), "loss"),
         "reward": (("text", "", 0), "reward"),
+        "grad_norm": (("text", "", 0), "grad_norm"),
+        "learning_rate": (("text", "", 0), "learning_rate"),
         "first": (("integer", 0, None, 1), 1),
     },
     "BudgetSpec": {
@@ -134,6 +136,10 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "gpu_idle_s": (("seconds", 1, None, 2592000), 900),
         "inference_idle_s": (("seconds", 1, None, 2592000), 180),
         "log_rules": (("other",), ()),
+        "on_divergence": (("choice", "OnDivergence"), "stop"),
+        "not_finite_steps": (("integer", 1, None, None), 10),
+        "rollback_times": (("integer", 1, None, 100), 2),
+        "rollback_arguments": (("text", "", 0), ""),
     },
     "AlertSpec": {
         "webhook": (("null", ("text", "^[A-Za-z_][A-Za-z0-9_]{0,127}$", 0)), None),

@@ -18,6 +18,7 @@ from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
+from prime_train.core.resuming.trust import Mark
 from prime_train.core.retention import Policy, why_kept
 from prime_train.core.run import Lineage
 from prime_train.core.run_figures import figures
@@ -144,7 +145,9 @@ class Row(TypedDict):
     checkpoint; None if the run is not in the store.
 
     `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read. `stored_bytes`: the size of its
-    chunks, each counted once. `attempt` is 0 for the checkpoint that the run was started from; `blobs_of` is then the run that has its
+    chunks, each counted once. `proven`: whether a trainer has resumed from it and made a step; `distrusted`: whether one could not;
+    `finite`: whether the last loss before it was a finite number, None if that is unknown, and `not_finite_since` the step from which on it
+    was not. `attempt` is 0 for the checkpoint that the run was started from; `blobs_of` is then the run that has its
     content, and otherwise empty.
     """
 
@@ -158,6 +161,10 @@ class Row(TypedDict):
     committed: bool | None
     latest: bool
     pinned: bool
+    proven: bool
+    distrusted: bool
+    finite: bool | None
+    not_finite_since: int | None
     kept: str | None
     created_s: int
     key: str
@@ -180,6 +187,10 @@ def rows_of(found: Found) -> list[Row]:
             committed=manifest.step <= found.committed_step if found.record is not None else None,
             latest=manifest.key == pointer,
             pinned=manifest.key in found.catalog.pinned,
+            proven=found.catalog.has(Mark.PROVEN, manifest),
+            distrusted=found.catalog.has(Mark.DISTRUSTED, manifest),
+            finite=manifest.finite,
+            not_finite_since=manifest.not_finite_since,
             kept=why.get(manifest.key),
             created_s=manifest.created_s,
             key=manifest.key,

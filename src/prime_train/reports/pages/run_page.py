@@ -36,13 +36,15 @@ class LogEnd:
 
 @dataclass(frozen=True)
 class CheckpointSummary:
-    """A manifest in the bucket. `size_bytes`: the size of all its files; `saved_s`: the second at which it was written."""
+    """A manifest in the bucket. `size_bytes`: the size of all its files; `saved_s`: the second at which it was written; `mark`: what else
+    is known of it, such as that it is proven, in words."""
 
     step: int
     attempt: int
     files: int
     size_bytes: int
     saved_s: int
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,8 @@ def _cards(one: RunStatus) -> Iterator[tuple[str, str]]:
     yield str(now.attempts), f"attempt{'' if now.attempts == 1 else 's'}, restarts: {one.causes}"
     if one.ended_s is None:
         yield (span(one.heartbeat_age_s) if one.heartbeat_age_s is not None else "none"), "since the last heartbeat"
-    for name, value in (("loss", one.loss), ("reward", one.reward)):
-        if value is not None:
-            yield f"{value:.4g}", name
+    for name, text in one.measures:
+        yield text, name
 
 
 def _pending(page: RunPage, nothing: str) -> str:
@@ -198,13 +199,18 @@ def _checkpoints(page: RunPage, now: RunFigures) -> str:
             f"{one.files:,}",
             size(one.size_bytes),
             f"{span(page.now_s - one.saved_s)} ago",
-            "of another run" if not one.attempt else "durable" if one.step <= now.durable_step else "not committed",
+            _state(one, now),
             numbers=(0, 2, 3, 4),
             unbroken=(1, 5),
         )
         for one in page.seen.checkpoints
     ]
     return table(("step", "attempt", "files", "size", "saved", "state"), rows, numbers=(0, 2, 3, 4))
+
+
+def _state(one: CheckpointSummary, now: RunFigures) -> str:
+    state = "of another run" if not one.attempt else "durable" if one.step <= now.durable_step else "not committed"
+    return f"{state}, {one.mark}" if one.mark else state
 
 
 def _log(page: RunPage) -> str:

@@ -7,13 +7,17 @@ from itertools import pairwise
 
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.command_line import COMMAND_CHARS_MAX, words
+from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags, words
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
 TOPIC = "transformers and TRL"
 SHARED_GPU_MAX = 0.8
 """The largest share of a GPU's memory for a server that shares the GPU with the trainer."""
 NAMED = "checkpoint-{step}"
+_WHY_LAST = (
+    "The Trainer keeps only the best checkpoint, and deletes the last one as soon as training ends: if it is not uploaded by then, "
+    "its steps are lost."
+)
 GROUP_MIN = 2
 PROCESSES_MAX = 8
 _HOPPER = frozenset(("H100", "H200", "GH200", "H800", "H20"))
@@ -162,8 +166,26 @@ def _two_precisions(subject: Subject) -> Iterator[Violation]:
 
 def _one_kept(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
-    if config is not None and config.number("save_total_limit") == 1:
+    if config is not None and config.number("save_total_limit") == 1 and config.value("load_best_model_at_end") is not True:
         yield _violation(("save_total_limit",), "the only checkpoint is deleted while the next one is still being uploaded")
+
+
+def _last_deleted(subject: Subject) -> Iterator[Violation]:
+    config = subject.trainer
+    if config is not None and config.number("save_total_limit") == 1 and config.value("load_best_model_at_end") is True:
+        message = "with load_best_model_at_end, the last checkpoint is deleted at the end, maybe before it is seen"
+        yield _violation(("save_total_limit",), message)
+
+
+def _last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
+    """Yield a violation for a command that names no settings file of the Trainer, but has these settings itself."""
+    spec = subject.spec
+    if spec is None or subject.trainer is not None:
+        return
+    given = dict(flags(spec.trainer.command))
+    if given.get("save_total_limit") == "1" and given.get("load_best_model_at_end", "false").lower() in ("", "true", "1", "yes"):
+        message = "with --load_best_model_at_end, --save_total_limit 1 deletes the last checkpoint at the end, maybe before it is seen"
+        yield Violation(("trainer", "command"), message)
 
 
 def _other_batch(subject: Subject) -> Iterator[Violation]:
@@ -269,6 +291,24 @@ RULES = (
         "It is deleted as soon as the next one is saved, whose upload may not be complete yet.",
         "write save_total_limit: 2",
         _one_kept,
+    ),
+    _row(
+        "TR438",
+        Severity.WARNING,
+        "a last checkpoint that is deleted at the end",
+        _WHY_LAST,
+        "write save_total_limit: 2",
+        _last_deleted,
+    ),
+    Rule(
+        "TR439",
+        Severity.WARNING,
+        "a last checkpoint that is deleted at the end",
+        _WHY_LAST,
+        "write --save_total_limit 2",
+        TOPIC,
+        _last_deleted_by_command,
+        "spec",
     ),
     _row(
         "TR427",

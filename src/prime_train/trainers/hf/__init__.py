@@ -5,11 +5,14 @@ wrong moments. So a checkpoint counts only with all of its parts (`hf/completene
 from starts over in silence; the agent sees that in its first step.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.core.trainer_conventions.command_settings import is_script
+from prime_train.core.trainer_conventions.hf import STATE
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader
@@ -34,6 +37,17 @@ class HfTrainer(ScriptTrainer):
         # A program that starts its own processes may start more of them than the config says.
         known = spec.trainer.workers > 1 or is_script(spec.trainer.command)
         return has_all_parts(files, workers=spec.trainer.workers if known else None) and super().is_complete(spec, files, now_s)
+
+    def best_files(self, spec: RunSpec) -> tuple[str, ...]:
+        return (STATE,)
+
+    def best_step(self, spec: RunSpec, files: Mapping[str, str]) -> int | None:
+        """Return the step of the checkpoint that the Trainer loads at the end, with `load_best_model_at_end`."""
+        try:
+            path = json.loads(files.get(STATE, ""))["best_model_checkpoint"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return self.step_of(spec, PurePosixPath(path).name) if isinstance(path, str) else None
 
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
         return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)

@@ -11,10 +11,10 @@ the one of the config, or that of the bar below a line of figures of training. V
 
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import Progress, names_not_finite, number_of
+from prime_train.trainers.progress import Progress, names_not_finite, number_of, true_loss
 
 _BAR = r"^\s*\d+%\|[^|]*\|\s*(?P<step>\d{1,12})/(?P<total>\d{1,12}) \["
-_FIGURE = r"'(?P<name>loss|reward)': '?(?P<value>[-+.\w]+)'?"
+_FIGURE = r"'(?P<name>loss|reward|grad_norm|learning_rate)': '?(?P<value>[-+.\w]+)'?"
 
 
 class HfReader:
@@ -38,5 +38,12 @@ class HfReader:
         if total != self._total or step == 0:
             return None
         figures, self._figures = self._figures, {}
-        loss, reward = number_of(figures.get("loss")), number_of(figures.get("reward"))
-        return Progress(step, loss, reward, not_finite=names_not_finite(figures))
+        loss, reward, norm = true_loss(figures.get("loss"), figures.get("grad_norm")), figures.get("reward"), figures.get("grad_norm")
+        return Progress(
+            step,
+            number_of(loss),
+            number_of(reward),
+            not_finite=names_not_finite({**figures, "loss": loss}),
+            grad_norm=number_of(norm),
+            learning_rate=number_of(figures.get("learning_rate")),
+        )

@@ -7,6 +7,7 @@ writes rows for the same steps again, and the last row counts.
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from prime_train.core.spec import ProgressSpec
 from prime_train.trainers.log_lines import clean
@@ -27,7 +28,7 @@ class PrimeRlReader:
     """Reader of prime-rl's progress, which keeps a reward until the trainer reports its step."""
 
     def __init__(self) -> None:
-        self._row = JsonReader(ProgressSpec(loss=_TRAINED[0]))
+        self._row = JsonReader(ProgressSpec(loss=_TRAINED[0], grad_norm="optim/grad_norm", learning_rate=_TRAINED[1]))
         self._rewards = tuple((f'"{name}"', JsonReader(ProgressSpec(reward=name))) for name in _REWARDS)
         self._loss, self._reward = RegexReader(_LOSS), RegexReader(_REWARD)
         self._newest = -1
@@ -54,7 +55,7 @@ class PrimeRlReader:
         ahead = self._waiting.pop(made.step, None)
         if ahead is None:
             return made
-        return Progress(made.step, made.loss, ahead.reward, made.others, made.not_finite | (ahead.not_finite & {"reward"}))
+        return replace(made, reward=ahead.reward, not_finite=made.not_finite | (ahead.not_finite & {"reward"}))
 
     def _rewarded(self, ahead: Progress | None) -> Progress | None:
         if ahead is None or (ahead.reward is None and "reward" not in ahead.not_finite):

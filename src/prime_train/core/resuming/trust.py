@@ -1,0 +1,155 @@
+"""What is known of a checkpoint beside its manifest: whether a trainer could resume from it.
+
+A checkpoint is proven once an attempt resumed from it and made a step. It is distrusted if an attempt restored it and ended before its
+first step, unless the reason was clearly outside the trainer: then the machine or a service is to blame. To distrust a good checkpoint
+costs the steps since the one before; to trust a bad one costs the run. So the table names what is not the checkpoint's fault, and all else
+is.
+
+Only the control plane says which is which, because it sees the steps and the ends of all attempts: a machine that has been replaced cannot
+speak well or ill of the checkpoints of another one.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from prime_train.core.causes import Cause
+from prime_train.core.keys import parse_mark_key
+from prime_train.core.wire import Heartbeat, Phase
+
+if TYPE_CHECKING:
+    from prime_train.core.run import Attempt, Lease, Run
+
+CHECKPOINTS_TRIED_MAX = 4
+"""Number of checkpoints that are tried, each in an attempt of its own, until the run is stopped because none can be resumed from."""
+DISTRUSTED_MAX = 64
+WHY_CHARS_MAX = 300
+
+Place = tuple[int, int]
+"""The step and the attempt of a checkpoint."""
+
+
+class Mark(StrEnum):
+    """What an empty object beside a manifest says of the checkpoint, for whoever has only the bucket."""
+
+    PROVEN = "proven"
+    DISTRUSTED = "distrusted"
+
+
+def marked(run_id: str, keys: Iterable[str]) -> dict[Mark, frozenset[Place]]:
+    """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are not known are ignored."""
+    found = [place for key in keys if (place := parse_mark_key(run_id, key)) is not None]
+    return {mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark}
+
+
+@dataclass(frozen=True)
+class Distrusted:
+    """A checkpoint from which attempt `failed` could not resume: it ended for the reason `why` before its first step."""
+
+    step: int
+    attempt: int
+    failed: int
+    why: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.step, self.attempt
+
+
+OUTSIDE = frozenset(
+    {
+        # The machine, its provider or a network.
+        Cause.PREEMPTED,
+        Cause.MACHINE_LOST,
+        Cause.SILENT,
+        Cause.BOOT_LOST,
+        Cause.BOOT_FAILED,
+        Cause.BOOT_TIMEOUT,
+        Cause.LAUNCH_LOST,
+        Cause.LAUNCH_REFUSED,
+        Cause.NO_CAPACITY,
+        Cause.LIMIT_REACHED,
+        Cause.NO_FUNDS,
+        Cause.AGENT_ERROR,
+        Cause.PREFLIGHT_FAILED,
+        Cause.SLOW_DISK,
+        Cause.SLOW_DOWNLOAD,
+        Cause.ALL_REDUCE_FAILED,
+        Cause.GPU_HARDWARE,
+        Cause.DISK_FULL,
+        Cause.SHARED_MEMORY,
+        Cause.PORT_IN_USE,
+        Cause.NETWORK_ERROR,
+        Cause.ACCESS_DENIED,
+        Cause.OPEN_FILES,
+        # Too little memory: an older checkpoint needs as much.
+        Cause.GPU_OOM,
+        Cause.HOST_OOM,
+        Cause.INFERENCE_OOM,
+        # Before the checkpoint was read, or after the trainer had ended.
+        Cause.SETUP_FAILED,
+        Cause.VERIFY_FAILED,
+        Cause.SMOKE_FAILED,
+        Cause.RESTORE_FAILED,
+        Cause.UPLOAD_FAILED,
+        Cause.AFTER_FAILED,
+        # A rule of the user, or the way in which the trainer is told to resume.
+        Cause.LOG_RULE,
+        Cause.RESUME_IGNORED,
+        Cause.STOPPED_EARLY,
+        Cause.ZERO_REWARD,
+        Cause.EMPTY_BATCHES,
+        # Orders and limits, and good ends.
+        Cause.HOURS_SPENT,
+        Cause.DEADLINE,
+        Cause.BUDGET_SPENT,
+        Cause.STOPPED_GRACEFULLY,
+        Cause.MOVED,
+        Cause.FENCED,
+        Cause.FINISHED,
+        Cause.PROBED,
+    }
+)
+"""Causes that are not the fault of the checkpoint that was restored."""
+
+_TRAINER_RAN = (Phase.TRAIN, Phase.FLUSH, Phase.EXITED)
+
+
+def failed_to_resume(run: "Run", lease: "Lease", cause: Cause | None) -> bool:
+    """Return whether the end of the current attempt, for `cause`, counts against the checkpoint that it restored.
+
+    It does not if that checkpoint is proven, or if no attempt has made a step with the present config and code: then these may be at fault.
+    """
+    attempt, heartbeat = run.current_attempt, lease.heartbeat
+    if cause is None or cause in OUTSIDE or attempt is None or run.resume is None or run.trained_step is not None:
+        return False
+    if lease.attempt != attempt.number or heartbeat is None or heartbeat.phase not in _TRAINER_RAN:
+        return False
+    if attempt.first_step_s is not None or heartbeat.step or heartbeat.trained or heartbeat.restored_step not in (None, run.resume.step):
+        return False
+    place = run.resume.step, run.resume.attempt
+    return place not in proven_places(run.attempts) and any(_has_stepped(a) and a.number > run.renewed_attempt for a in run.attempts)
+
+
+def proven_places(attempts: Collection["Attempt"]) -> frozenset[Place]:
+    """Return the checkpoints from which one of the attempts resumed and made a step."""
+    return frozenset((a.resumed_step, a.resumed_attempt) for a in attempts if a.resumed_attempt is not None and _has_stepped(a))
+
+
+def with_restored(attempt: "Attempt", heartbeat: Heartbeat | None) -> "Attempt":
+    """Return the attempt; without the checkpoint that it was to restore, if its agent restored another one, because that was damaged."""
+    restored = heartbeat.restored_step if heartbeat is not None else None
+    return attempt if restored in (None, attempt.resumed_step) else replace(attempt, resumed_attempt=None)
+
+
+def _has_stepped(attempt: "Attempt") -> bool:
+    return attempt.first_step_s is not None
+
+
+def distrust(run: "Run", detail: str) -> "tuple[Distrusted, ...]":
+    """Return the run's distrusted checkpoints, with the one that its current attempt could not resume from."""
+    if run.resume is None:
+        return run.distrusted
+    others = (one for one in run.distrusted if one.place != (run.resume.step, run.resume.attempt))
+    return (*others, Distrusted(run.resume.step, run.resume.attempt, run.attempt, detail[:WHY_CHARS_MAX]))[-DISTRUSTED_MAX:]

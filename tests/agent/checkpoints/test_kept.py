@@ -1,0 +1,86 @@
+"""Which checkpoints an attempt leaves in the bucket when it cleans up after a commit."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from prime_agent.checkpoints.uploader import Uploader
+from prime_agent.trainer.step_metrics import Metrics
+from prime_train.adapters.bucket.folder import FolderBucket
+from prime_train.core.keys import mark_key
+from tests.agent.checkpoints.formats import tensors, zipped
+from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader, write
+from tests.builders import RUN_ID, spec
+
+LOST = Metrics(finite=False, not_finite_since=16)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> FolderBucket:
+    return FolderBucket(tmp_path / "bucket", make=True)
+
+
+def steps(bucket: FolderBucket) -> list[int]:
+    return sorted(manifest.step for manifest in manifests(bucket))
+
+
+def of_transformers(bucket: FolderBucket, disk: Path) -> Uploader:
+    made = spec(trainer={"kind": "hf", "command": "train.py --output_dir {checkpoints}"}, checkpoints={"keep": 1})
+    return Uploader(
+        bucket=bucket,
+        spec=made,
+        run_id=RUN_ID,
+        attempt=1,
+        work=disk / "tree",
+        stage=disk / "stage",
+        known=None,
+        clock=lambda: NOW_S,
+        monotonic_s=time.monotonic,
+    )
+
+
+def save_as_transformers(work: Path, step: int, *, best: int) -> None:
+    state = {"global_step": step, "best_model_checkpoint": f"checkpoints/checkpoint-{best}"}
+    parts = {name: zipped(f"{name} {step}".encode()) for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth")}
+    files = {"model.safetensors": tensors(f"weights {step}".encode() * 9), **parts, "trainer_state.json": json.dumps(state).encode()}
+    write(work / "checkpoints" / f"checkpoint-{step}", files)
+
+
+def test_with_keep_1_the_trainers_best_and_its_last_checkpoint_are_both_kept(bucket: FolderBucket, tmp_path: Path) -> None:
+    made = of_transformers(bucket, tmp_path)
+    for step, best in ((5, 5), (10, 5), (15, 5)):
+        save_as_transformers(tmp_path / "tree", step, best=best)
+        assert ship(made).best_step == best
+    assert steps(bucket) == [5, 15]
+    save_as_transformers(tmp_path / "tree", 20, best=20)
+    ship(made)
+    assert steps(bucket) == [20]
+
+
+def test_checkpoints_that_are_saved_after_the_loss_was_lost_push_out_none_from_before(bucket: FolderBucket, tmp_path: Path) -> None:
+    made = uploader(bucket, tmp_path, keep=2)
+    for step in (5, 10, 15, 20, 25, 30):
+        save(tmp_path / "tree", step)
+        (local,) = made.scan(NOW_S)
+        manifest = made.upload(local, cancelled=lambda: False, metrics=Metrics(loss=1.0, finite=True) if step < 16 else LOST)
+        made.committed(manifest, NOW_S)
+    assert steps(bucket) == [10, 15, 30]
+    newest = max(manifests(bucket), key=lambda manifest: manifest.step)
+    assert (newest.finite, newest.not_finite_since) == (False, 16)
+
+
+def test_a_proven_checkpoint_is_kept_until_a_newer_one_is_proven(bucket: FolderBucket, tmp_path: Path) -> None:
+    made = uploader(bucket, tmp_path, keep=1)
+    save(tmp_path / "tree", 5)
+    ship(made)
+    bucket.put(mark_key(RUN_ID, 5, 1, "proven"), b"")
+    for step in (10, 15):
+        save(tmp_path / "tree", step)
+        ship(made)
+    assert steps(bucket) == [5, 15]
+    bucket.put(mark_key(RUN_ID, 15, 1, "proven"), b"")
+    save(tmp_path / "tree", 20)
+    ship(made)
+    assert steps(bucket) == [15, 20]
