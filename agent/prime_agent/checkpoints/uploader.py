@@ -161,7 +161,7 @@ class Uploader:
     def refusals(self) -> tuple[Refusal, ...]:
         """The entries of the folder of checkpoints that have the name of one and are not uploaded, each with the reason, as of the last
         scan."""
-        return (*self._refused, *(Refusal(name, reason) for name, reason in self._violations.items()))
+        return (*self._refused, *(Refusal(name, reason) for name, reason in list(self._violations.items())))
 
     def disregard_present(self) -> tuple[int, ...]:
         """Exclude the checkpoints that exist now from uploads unless they are written again, and return their steps.
@@ -186,8 +186,10 @@ class Uploader:
             self._take_version(now_s)
             waiting = self._waiting.newest(above=self._newest_step)
             return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
-        waiting = self._waiting.newest(above=self._newest_step)
-        for unit in self._newer():
+        waiting, newer = self._waiting.newest(above=self._newest_step), list(self._newer())
+        names = {unit.name for unit in newer}
+        self._violations = {name: why for name, why in self._violations.items() if name in names}
+        for unit in newer:
             self._was_there = True
             if waiting is not None and unit.step < waiting.step:
                 break
@@ -231,6 +233,7 @@ class Uploader:
             self._violate(draft.unit.name, "the trainer had reported no step before it was saved, so its step is not known")
         elif step > self._newest_step and (waiting is None or step > waiting.step):
             path = self._waiting.adopt(step, draft.path).path
+            self._violations.clear()
             self._held = {step: LocalCheckpoint(step, path, draft.unit, is_closed=True, place=self._units.place(draft.unit))}
         self._versions.drop()
 
