@@ -163,6 +163,11 @@ class Uploader:
         scan."""
         return (*self._refused, *(Refusal(name, reason) for name, reason in list(self._violations.items())))
 
+    def units(self) -> frozenset[str]:
+        """Return the names of all checkpoints that are there, complete or not, and of what belongs to one: its further files, and the
+        pointers that were recognised beside it."""
+        return frozenset({name for unit in self._found() for name in (unit.name, *unit.members)} | self._learned.keys())
+
     def disregard_present(self) -> tuple[int, ...]:
         """Exclude the checkpoints that exist now from uploads unless they are written again, and return their steps.
 

@@ -77,6 +77,7 @@ def test_a_group_waits_for_its_last_part_and_is_told_if_that_never_comes(tmp_pat
     put(tmp_path, "D_10.pth")
     manifest = ship(made)
     assert sorted(download(bucket, manifest)) == ["D_10.pth", "G_10.pth"]
+    assert made.units() == {"D_10.pth", "G_10.pth"}
     assert made.refusals == ()
 
 
