@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.services import Answer, Services
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Phase, Reply
 from prime_train.trainers import Progress
@@ -91,6 +92,8 @@ class TrainerExited:
     cause: Cause
     detail: str = ""
     log_tail: str = ""
+    action: Action | None = None
+    """What follows by the trainer's own words; None: what follows from the cause."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ class CheckpointsScanned:
     """Result of a scan of the checkpoint folder: `steps` that are complete and not yet uploaded, and whether one is being written.
 
     `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
-    `removed` says that the folder existed earlier and is missing or empty now.
+    `removed` says that the folder existed earlier and is missing or empty now. `seen`: what else lies in and near the folder; None: not
+    looked at.
     """
 
     steps: tuple[int, ...]
@@ -139,6 +143,7 @@ class CheckpointsScanned:
     took_s: float = 0.0
     begun: int = 0
     removed: bool = False
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True)

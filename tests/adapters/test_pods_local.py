@@ -73,7 +73,8 @@ from pathlib import Path
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
-pods = LocalPods(Path(sys.argv[1]), agent_command=[sys.executable, "-c", "import signal; signal.pause()"])
+agent = [sys.executable, "-c", "import signal; signal.pause()"]
+pods = LocalPods(Path(sys.argv[1]), agent_command=agent, environment=dict(os.environ))
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[1], HardwareSpec())
 pods.put_agent(pod, Ticket(run="tiny-1", attempt=1, url="", key="k"))
 print(json.dumps([pod.pod_id, pod.created_s]), flush=True)
@@ -88,7 +89,7 @@ from pathlib import Path
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.core.spec import HardwareSpec
 def create(name):
-    LocalPods(Path(sys.argv[1], name)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
+    LocalPods(Path(sys.argv[1], name), environment=dict(os.environ)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
 def die_at(limit):
     seen = 0
     def hook(event, args):
@@ -397,8 +398,19 @@ print(pods.logs(pod.pod_id).read_text())
 pods.terminate(pod.pod_id)
 """
     kept_back = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "DB_PASSWORD", "PRIME_TRAIN_MASTER", "apikey"]
-    handed_on = ["TOKENIZERS_PARALLELISM", "KEYBOARD", "PRIME_TRAIN_HOME", "CUDA_VISIBLE_DEVICES", "MONKEY"]
-    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it")}
+    kept_back += [
+        "DATABASE_URL",
+        "SSH_AUTH_SOCK",
+        "KUBECONFIG",
+        "AWS_PROFILE",
+        "PRIME_TRAIN_HOME",
+        "DOCKER_HOST",
+        "CUDA_SECRET",
+        "WHATEVER",
+    ]
+    handed_on = ["TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "https_proxy", "NCCL_DEBUG", "HF_HUB_CACHE", "LC_TIME"]
+    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it"), "HOME": "value-of-it"}
+    environment["PIP_INDEX_URL"] = "https://me:secret@index.example.org/#value-of-it"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
     )

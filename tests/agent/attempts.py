@@ -29,6 +29,9 @@ from tests.waiting import HANG_S
 RUN_ID = "tiny-1"
 DEMO = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
 
+NO_CHECKPOINTS = {"folder": "checkpoints", "sentinel": None}
+"""The section of a run that declares no checkpoints, and may end without any."""
+
 
 def demo_spec(arguments: str, **changes: Any) -> RunSpec:
     """Return the spec of a run of the demo's trainer with these `arguments`. Sections given here are merged into small, fast ones."""

@@ -28,7 +28,7 @@ from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
-from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, market, notice, stored
+from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, manifest_of, market, notice, stored
 from tests.webhook.calls import webhook as webhook_context
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +55,9 @@ def secret(ministack: S3Server) -> str:
     keys = {"aws_access_key_id": ministack.access_key, "aws_secret_access_key": ministack.secret_key}
     client = boto3.client("secretsmanager", region_name=ministack.region, endpoint_url=ministack.url, **keys)
     made = client.create_secret(Name="of-heartbeats", SecretString=json.dumps(SECRETS))
+    bucket = boto3.client("s3", region_name=ministack.region, endpoint_url=ministack.url, **keys)
+    bucket.create_bucket(Bucket="training")
+    bucket.put_object(Bucket="training", Key=commit(10).key, Body=manifest_of(commit(10)).model_dump_json().encode())
     return str(made["ARN"])
 
 
@@ -186,7 +189,7 @@ def test_the_pages_describe_what_uvicorn_serves_however_they_are_loaded() -> Non
     large = event(Request("GET", "/docs", {}, b"x" * 70_000, NOW_S))
     pages = [event(Request("GET", path, {}, b"", NOW_S)) for path in ("/docs", "/openapi.json")]
     (docs, described, refused), heavy = alone(env, *pages, large)
-    assert "swagger" in docs["body"]
+    assert "openapi.json" in docs["body"]
     gate = RequestHandler(webhook_context(MemoryStore()))
     assert json.loads(described["body"]) == create_app(gate).openapi()
     gate.close()

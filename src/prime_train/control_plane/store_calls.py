@@ -6,16 +6,18 @@ heartbeats does not import it.)
 """
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from prime_train.core.access.policy import Caller, InForce, beyond, in_words
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
-from prime_train.core.wire import Commit, Heartbeat, PodKeys
+from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 
 LIST_BYTES_MAX = 4 * 2**20
@@ -23,6 +25,11 @@ LIST_BYTES_MAX = 4 * 2**20
 
 
 _RUN = TypeAdapter(Run)
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+
+
+class TooLarge(ValueError):
+    """An integer that no store keeps exactly."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class About:
     watches: bool = False
     version: str = ""
     run_secrets: tuple[str, ...] = DEFAULT
+    policy: InForce | None = None
+    """The operator's policy; None: this version knew none, or it cannot be used now."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Opening:
     keys: PodKeys | None = field(default=None, repr=False)
 
 
-def _fitting(runs: list[Run]) -> list[Run]:
+def fitting(runs: list[Run]) -> list[Run]:
     """Return, in the given order, all runs that are not over, and as many of the newest others as fit."""
     left, kept = LIST_BYTES_MAX, set()
     for run in sorted(runs, key=lambda run: run.is_over):
@@ -74,7 +83,7 @@ STORE_METHODS: dict[str, StoreMethod] = {
     "now_s": _method(tuple[()], int, lambda store: store.now_s(), reads=True),
     "create": _method(tuple[Run], bool, lambda store, run: store.create(run)),
     "load": _method(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
-    "list_runs": _method(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
+    "list_runs": _method(tuple[()], list[Run], lambda store: fitting(store.list_runs()), reads=True),
     "save": _method(tuple[Change], bool, lambda store, change: store.save(change)),
     "wake": _method(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _method(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
@@ -97,15 +106,63 @@ STORE_METHODS: dict[str, StoreMethod] = {
 }
 ABOUT = "about"
 ABOUT_GIVES = TypeAdapter(About)
+CODE_URL = "code_url"
+CODE_URL_TAKES: TypeAdapter[tuple[str]] = TypeAdapter(tuple[str])
+CODE_URL_GIVES = TypeAdapter(str)
 OPENING = "opening"
 OPENING_GIVES = TypeAdapter(Opening)
 
 
-def carry_out(store: Store, name: str, body: bytes) -> bytes:
-    """Return the response to one call. Raises pydantic's ValidationError, a ValueError, if the body does not match the method's arguments,
-    and whatever the store raises."""
+class NotAllowed(Exception):
+    """A client asks for more than the operator's policy allows; the message says what, and which line would allow it."""
+
+
+def carry_out(store: Store, name: str, body: bytes, policy: Callable[[], InForce] | None = None) -> bytes:
+    """Return the response to one call. `policy`: reads the operator's policy; None: clients may launch anything. Raises pydantic's
+    ValidationError, a ValueError, if the body does not match the method's arguments, TooLarge for an integer that no store keeps exactly,
+    NotAllowed, and whatever the store and `policy` raise."""
     call = STORE_METHODS[name]
-    return packed(call.gives, call.does(store, *call.takes.validate_json(body)))
+    if _LONG_NUMBER.search(body):  # most bodies have none, so they are not parsed twice
+        _check_integers(body)
+    arguments = call.takes.validate_json(body)
+    if policy is not None:
+        for run in _launched(store, name, arguments):
+            check_allowed(policy(), run, Caller.of(run.origin, is_remote=True))
+    return packed(call.gives, call.does(store, *arguments))
+
+
+def check_allowed(policy: InForce, run: Run, caller: Caller) -> None:
+    """Raise NotAllowed if the caller may not launch the run, or resume it."""
+    found = beyond(policy, run.spec, caller)
+    if found:
+        raise NotAllowed(in_words(found))
+
+
+def _launched(store: Store, name: str, arguments: Sequence[Any]) -> Iterator[Run]:
+    """Yield the run that a call launches, resumes or changes in what the policy is about. Other writes, such as those of a watcher that is
+    elsewhere or a request to stop, are about a run that was allowed when it was launched."""
+    if name == "create":
+        yield arguments[0]
+    elif name == "save":
+        run = arguments[0].run
+        stored = store.load(run.run_id)
+        before = stored.run if stored is not None else None
+        if before is None or (before.spec, before.origin) != (run.spec, run.origin) or (before.is_over and not run.is_over):
+            yield run
+
+
+def _check_integers(body: bytes) -> None:
+    def bounded(digits: str) -> int:
+        if len(digits) > len(str(-INTEGER_MAX)) or abs(int(digits)) > INTEGER_MAX:
+            raise TooLarge(f"body: the integer {digits[:24]} is beyond {INTEGER_MAX}, the largest that a store keeps exactly")
+        return int(digits)
+
+    try:
+        json.loads(body, parse_int=bounded)
+    except TooLarge:
+        raise
+    except (ValueError, RecursionError):
+        return  # no JSON: the parser of the method says so
 
 
 def packed(adapter: TypeAdapter[Any], value: object) -> bytes:

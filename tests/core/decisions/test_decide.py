@@ -947,3 +947,45 @@ def test_a_probe_that_fails_is_judged_like_any_run() -> None:
     decision = after(a_run(S.STARTING, probe=PROBE), Sick(Cause.GPU_OOM, "CUDA out of memory", exited=True))
     assert isinstance(decision, d.Finish)
     assert decision.state is S.FAILED
+
+
+# ------------------------------------------------------------------------------------------------- a set-up that fails twice
+
+
+def failed_setups(*details: str, strikes: tuple[Cause, ...] | None = None) -> Run:
+    """Return a waiting run whose attempts have failed at their set-up, with these words."""
+    run = a_run(S.QUEUED, attempt=len(details), strikes=(Cause.SETUP_FAILED,) * len(details) if strikes is None else strikes)
+    first = b.new_attempt(1, S.QUEUED)
+    attempts = [replace(first, number=n, cause=Cause.SETUP_FAILED, detail=detail) for n, detail in enumerate(details, start=1)]
+    return replace(run, attempts=tuple(attempts))
+
+
+NO_SUCH = "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found for torhc==2.9"
+
+
+def test_a_setup_that_fails_the_same_way_on_two_machines_stops_and_says_the_line() -> None:
+    ended = finish_of(after(failed_setups(NO_SUCH, NO_SUCH)))
+    assert (ended.state, ended.cause) == (S.STOPPED, Cause.SETUP_FAILED)
+    assert f"a setup command failed in the same way on 2 machines: {NO_SUCH}. Read the setup log." == ended.why
+
+
+def test_numbers_in_the_words_of_a_setup_that_failed_make_no_difference() -> None:
+    ways = ("`make` ended with code 2: /root/prime-train/a-1-e1/work: 0x7f3a at 12:01:59", NO_SUCH)
+    other = "`make` ended with code 2: /root/prime-train/a-1-e2/work: 0x6e00 at 13:40:02"
+    assert isinstance(after(failed_setups(ways[0], other)), d.Finish)
+    assert isinstance(after(failed_setups(ways[1], other)), d.Launch)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        failed_setups(NO_SUCH),
+        failed_setups("`make` ended with code 2: no rule", NO_SUCH),
+        failed_setups("", ""),
+        failed_setups(NO_SUCH, NO_SUCH, strikes=(Cause.SETUP_FAILED, Cause.SILENT)),
+        failed_setups(NO_SUCH, NO_SUCH, strikes=()),
+    ],
+    ids=["once", "in another way", "in unknown ways", "with another failure since", "before it was resumed by hand"],
+)
+def test_a_setup_that_has_not_failed_twice_the_same_way_gets_another_machine(run: Run) -> None:
+    assert isinstance(after(run), d.Launch)

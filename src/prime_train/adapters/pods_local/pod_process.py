@@ -11,6 +11,7 @@ control plane:
     start.json   {"command"}: how the agent is started                            init.log     errors of this process
     agent.json   {"pid"} of the agent, which is started only once                 agent.error  why the agent could not be started
     agent.exit   {"code"}: the agent's exit code; negative is a signal            disk/        the pod's disk, the agent's folder
+    home/        the home folder of the pod's processes
 
 LOCK is the descriptor of `alive.lock`, already locked by the parent, so that the lock is held without a gap. On Linux, processes of the pod
 whose parent ends become children of this process, even if they have detached themselves, so that it can reap all of them.

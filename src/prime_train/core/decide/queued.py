@@ -7,8 +7,9 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.decide.money import ended, in_wallet
-from prime_train.core.decide.next_check import BACKOFF_S_MAX, back_off_until_s
+from prime_train.core.decide.next_check import BACKOFF_S_MAX, OUTAGE_BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decide.outcomes import unknown
+from prime_train.core.decide.repeated_setup import ALIKE, repeated_setup_failure
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
 from prime_train.core.offers import Offer
@@ -21,7 +22,7 @@ BEHIND_SHARE_MAX = 0.1
 """How far progress may lag behind the used hours, as a share of all steps."""
 
 
-def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
+def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None, *, not_allowed: str = "") -> Decision:
     if run.desired is not DesiredState.RUN:
         state = RunState.CANCELLED if run.desired is DesiredState.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
@@ -40,9 +41,16 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
             run.strikes[-1],
             f"{len(run.strikes)} attempts in a row made no new checkpoint: {in_common(run.strikes)}",
         )
+    if not_allowed:
+        return Finish(RunState.FAILED, Cause.NOT_ALLOWED, f"no machine was rented: {not_allowed}")
+    repeated = repeated_setup_failure(run)
+    if repeated:
+        policy = POLICY[Cause.SETUP_FAILED]
+        why = f"{policy.title} in the same way on {ALIKE} machines: {repeated.rstrip('.')}. {policy.advice}"
+        return Finish(RunState.STOPPED, Cause.SETUP_FAILED, why)
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
-    if now_s < run.not_before_s <= now_s + BACKOFF_S_MAX:
+    if now_s < run.not_before_s <= now_s + OUTAGE_BACKOFF_S_MAX:
         return Wait(back_off_until_s(run, run.not_before_s, now_s), "waiting before the next machine (back-off)")
     if lacking:
         why = (

@@ -21,6 +21,8 @@ class DiagnosisKind(StrEnum):
     SILENT = "silent"
     CUT_OFF = "cut_off"
     STALLED = "stalled"
+    NO_PROGRESS = "no_progress"
+    UNSAVED = "unsaved"
     SICK = "sick"
     UNKNOWN = "unknown"
     UNSERVED = "unserved"
