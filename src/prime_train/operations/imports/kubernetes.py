@@ -16,14 +16,6 @@ _KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "gpu.nvi
 _TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 _OTHER_CHIPS = "there are no TPUs or other accelerators than NVIDIA's GPUs for rent"
 _CHIPS = ("google.com/tpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/", "aws.amazon.com/neuron", "huawei.com/Ascend")
-    "google.com/tpu",
-    "amd.com/gpu",
-    "habana.ai/gaudi",
-    "gpu.intel.com/",
-    "aws.amazon.com/neuron",
-    "huawei.com/Ascend",
-    "squat.ai/tpu",
-)
 """Starts of the names by which pods ask for other accelerators."""
 _SPOT = {"cloud.google.com/gke-spot": "true", "karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "SPOT"}
 _REPLACED = "lost machines are replaced in any case, from the newest complete checkpoint"
