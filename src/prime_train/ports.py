@@ -15,7 +15,7 @@ from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.unreadable import Unreadable, UnreadableRecord
+from prime_train.core.text.unreadable import Unreadable, UnreadableRecord
 from prime_train.core.wire import Commit, Heartbeat, Order, Outcome, Ticket
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
 from prime_train.core.run import DesiredState, Severity
-from prime_train.core.unreadable import RECORD, Unreadable, unreadable_alert
+from prime_train.core.text.unreadable import RECORD, Unreadable, unreadable_alert
 from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError

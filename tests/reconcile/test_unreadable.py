@@ -17,7 +17,7 @@ from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Bill
 from prime_train.core.run import Alert, Run
-from prime_train.core.unreadable import RECORD, Unreadable
+from prime_train.core.text.unreadable import RECORD, Unreadable
 from prime_train.core.verdict import UNHEARD
 from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError, UnreadableRecord
 from tests import builders as b

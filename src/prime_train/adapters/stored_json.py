@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from prime_train import __version__
 from prime_train.core.run import Alert, HistoryEvent, Lease, Run
-from prime_train.core.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
+from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
 from prime_train.ports import RunRecord
 
 PROBLEM_CHARS_MAX = 300

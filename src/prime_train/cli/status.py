@@ -19,7 +19,7 @@ from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
-from prime_train.core.unreadable import FIX
+from prime_train.core.text.unreadable import FIX
 from prime_train.operations.providers.down import down
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find

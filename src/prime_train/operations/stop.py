@@ -6,7 +6,7 @@ from prime_train.core.change import requested
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import DesiredState, IllegalMove
-from prime_train.core.unreadable import may_have_machine
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask

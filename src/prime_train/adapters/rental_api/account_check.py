@@ -13,7 +13,7 @@ from typing import Protocol
 
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.unreadable import may_have_machine
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.ports import PermanentError, Store, TemporaryError
 
 WRITES_MAX = 10

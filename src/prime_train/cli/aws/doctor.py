@@ -12,7 +12,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
-from prime_train.core.unreadable import FIX
+from prime_train.core.text.unreadable import FIX
 from prime_train.operations.aws.deployment import STACK, Deployment, was_deployed
 from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
 from prime_train.operations.providers.down import down_here

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from prime_train.control_plane.reconcile.context import Context, Failures
 from prime_train.control_plane.reconcile.outbox import enqueue
-from prime_train.core.unreadable import Unreadable, unreadable_alert
+from prime_train.core.text.unreadable import Unreadable, unreadable_alert
 from prime_train.ports import Store, UnreadableRecord
 
 LOOK_S = 3600

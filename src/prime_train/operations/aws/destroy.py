@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
-from prime_train.core.unreadable import may_have_machine
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.operations.aws.deployment import Deployment
 from prime_train.ports import PermanentError
 

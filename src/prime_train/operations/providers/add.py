@@ -8,7 +8,7 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.spec import HardwareSpec
-from prime_train.core.unreadable import may_have_machine
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.operations.providers.look import Look, look
 from prime_train.operations.providers.portable import file_named
 from prime_train.operations.providers.rows import known
