@@ -9,6 +9,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Generator, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import psutil
@@ -20,7 +21,7 @@ ENDING_S_MAX = 20.0
 SHOWN_CHARS = 160
 ROOT = Path(__file__).parents[1]
 
-_files_before = pytest.StashKey[frozenset[str]]()
+_files_before = pytest.StashKey[AbstractSet[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,7 +88,7 @@ def _folder(config: pytest.Config) -> Path | None:
     return Path(factory.getbasetemp()) if factory is not None else None
 
 
-def _changed_files() -> frozenset[str]:
+def _changed_files() -> AbstractSet[str]:
     """Return the lines of `git status` that tell changed and new files; none outside of a repository."""
     done = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     return frozenset(done.stdout.splitlines()) if done.returncode == 0 else frozenset()

@@ -55,7 +55,7 @@ from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
 from prime_train.core.manifest import Manifest
 from prime_train.core.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
-from prime_train.ports import Bucket, ExternalError
+from prime_train.ports import Bucket, ExternalError, PermanentError
 from prime_train.trainers import trainer_for
 
 TICK_S_MIN = 0.01
@@ -365,9 +365,16 @@ class Agent:
         self._workers["heartbeats"].do(lambda: v.HeartbeatAnswered(send()), v.HeartbeatFailed)
 
     def _commit(self, commit: Commit) -> None:
-        self._workers["commits"].do(
-            lambda: v.CommitAnswered(commit.step, self._commit_calls.commit(commit)), lambda why: v.CommitFailed(commit.step, why)
-        )
+        self._workers["commits"].do(lambda: self._committed(commit), lambda why: v.CommitFailed(commit.step, why))
+
+    def _committed(self, commit: Commit) -> v.Event:
+        try:
+            return v.CommitAnswered(commit.step, self._commit_calls.commit(commit))
+        except PermanentError:  # most likely the control plane does not find the manifest, so that the next try will
+            manifest = self._manifests.get(commit.step)
+            if manifest is not None:
+                self._uploader.confirm(manifest)
+            raise
 
     # ---------------------------------------------------------------------------------------------------------- checkpoints
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.services import Answer, Services
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Phase, Reply
 from prime_train.trainers import Progress
@@ -91,6 +91,8 @@ class TrainerExited:
     cause: Cause
     detail: str = ""
     log_tail: str = ""
+    action: Action | None = None
+    """What follows by the trainer's own words; None: what follows from the cause."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, heartbeat, reached, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
-from prime_train.core.after.steps import is_trained, output_patterns
+from prime_train.core.after.steps import is_done_despite, is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.spec_choices import OnDivergence
 from prime_train.core.text.formatting import usd
@@ -415,7 +415,8 @@ def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
         # The trainer's own error is a consequence of the GPU's fault.
         return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)
     if state.stop is None or finished:
-        return _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
+        ended = _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
+        return ended if finished else ended.model_copy(update={"action": event.action})
     return _job_exit(state.stop.cause, state.stop.detail, code=event.code, tail=event.log_tail)
 
 
@@ -505,7 +506,20 @@ def _watch_uploads(state: AgentState, now_s: float) -> Out:
     return replace(state, upload_problem=upload_problem(state, now_s)), ()
 
 
+def _done_despite_crash(state: AgentState) -> AgentState:
+    """Return the state with a flush after success, if the trainer's process ended badly after its last step was reached and durable: what
+    is finished stays finished, and the crash is a note."""
+    flush, durable = state.flush, min(reached(state), state.committed_step)
+    if flush is None or flush.exit.code is None or flush.exit.cause is Cause.FINISHED:
+        return state
+    if not is_done_despite(flush.exit.cause, state.job.spec.trainer.steps, durable):
+        return state
+    ended = flush.exit.model_copy(update={"cause": Cause.FINISHED, "action": None})
+    return replace(state, flush=replace(flush, exit=ended, until_s=None))
+
+
 def _finish_flush(state: AgentState, now_s: float) -> Out:
+    state = _done_despite_crash(state)
     if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
         return state, ()
     flush = _honest(state, state.flush)

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from prime_lambdas.pod_keys import issue_credentials
 from prime_lambdas.secret import has_pod_keys, masters, of_bucket, of_runs
 from prime_lambdas.settings import Settings
+from prime_train.adapters.bucket import open_bucket, signed_upload
 from prime_train.adapters.store_dynamo.calls import Calls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.webhook.context import IssueCredentials
+from prime_train.control_plane.wiring.github_auth import github_claims
 from prime_train.core.access.pod_policy import ATTEMPT_MAX
 from prime_train.core.errors import ExternalError
 from prime_train.core.registry.providers import notice_secrets
@@ -25,6 +27,9 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         secrets=of_runs(values, settings),
         run_secrets=settings.run_secrets,
         bucket_url=settings.bucket_url,
+        bucket=lambda: open_bucket(settings.bucket_url, {**settings.environment, **settings.place}),
+        code_url=signed_upload(settings.bucket_url, {**settings.environment, **settings.place}),
+        github_claims=github_claims(settings.environment),
         bucket_keys=settings.place | of_bucket(values),
         issue_credentials=_issuer(settings, clock) if settings.pod_role else None,
         providers=settings.providers,

@@ -13,7 +13,7 @@ from prime_agent.heartbeat_channel import HeartbeatChannel, refused, sent
 from prime_agent.state import Job, initial
 from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.trainer.services import Answer, ServiceHealth
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.wire import Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
@@ -237,6 +237,21 @@ def test_a_crash_carries_its_cause_code_and_last_lines_and_its_log_is_kept() -> 
     exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
     assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (Cause.GPU_OOM, 1, "CUDA out of memory", "Traceback ...")
+
+
+@pytest.mark.parametrize(("reached", "cause"), [(2, Cause.FINISHED), (1, Cause.TRAINER_ERROR)])
+def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(reached: int, cause: Cause) -> None:
+    history = History(spec(trainer={"steps": 2}, checkpoints=WITH_SENTINEL)).begin().train(*range(1, reached + 1))
+    history.look()
+    history.hear(v.TrainerExited(139, Cause.TRAINER_ERROR, "killed by SIGSEGV", action=Action.STOP))
+    history.hear(v.LogKept())
+    history.hear(v.CheckpointsScanned((2,), saving=False))
+    history.hear(v.Uploaded(2, "runs/tiny-1/manifests/2"), after_s=30)
+    history.hear(v.CommitAnswered(2, OK))
+    history.look()
+    exit_ = history.of(e.SendExit)[-1].heartbeat.exit
+    assert exit_ is not None
+    assert (exit_.cause, exit_.code, exit_.detail) == (cause, 139, "killed by SIGSEGV")
 
 
 def test_a_full_disk_lets_the_janitor_try_before_the_flush() -> None:

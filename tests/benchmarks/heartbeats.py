@@ -36,6 +36,7 @@ from prime_train.core.run import Change, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Phase, attempt_key, sign
 from prime_train.ports import Store
 from tests import builders
+from tests.buckets import no_bucket
 
 RUNS = 1000
 CONNECTIONS = 64
@@ -181,7 +182,7 @@ def _app(kind: str, database: Path) -> ASGIApp:
 
 
 def webhook(store: Store) -> WebhookContext:
-    return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///nowhere")
+    return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///nowhere", bucket=no_bucket)
 
 
 def serve(kind: str, database: Path, listener: int) -> None:

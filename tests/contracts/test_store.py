@@ -46,6 +46,7 @@ from prime_train.core.run import (
 )
 from prime_train.core.wire import JobExit, Order, Outcome, Phase
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
+from tests.buckets import no_bucket
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, run, spec
 from tests.fakes import dynamo
 
@@ -74,7 +75,10 @@ def sqlite(folder: Path) -> Iterator[Store]:
 @contextmanager
 def remote(folder: Path) -> Iterator[Store]:
     """Return a remote store, reached through its webhook."""
-    with sqlite(folder) as there, Server(WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket")) as server:
+    with (
+        sqlite(folder) as there,
+        Server(WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)) as server,
+    ):
         yield RemoteStore(server.url, MASTER)
 
 

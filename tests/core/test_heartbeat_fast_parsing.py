@@ -11,18 +11,20 @@ from pydantic import BaseModel, ValidationError
 from prime_train.core.causes import Cause
 from prime_train.core.fast_parsing import heartbeat as heartbeat_parser
 from prime_train.core.fast_parsing.heartbeat_fields import FIELDS
-from prime_train.core.wire import Gpus, Heartbeat, JobExit, Phase, Saves
+from prime_train.core.manifest import STEP_MAX
+from prime_train.core.wire import ATTEMPT_MAX, SECONDS_MAX, Gpus, Heartbeat, JobExit, Phase, Saves
 from tests import builders as b
 from tests.core import heartbeat_table
 
 WHOLE = st.integers(0, 2**53)
+STEPS, SECONDS = st.integers(0, STEP_MAX), st.integers(0, SECONDS_MAX)
 NUMBER = st.floats(0, allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 MAYBE_NUMBER = st.none() | NUMBER
 
 SAID: dict[str, st.SearchStrategy[Any]] = {
-    "step": WHOLE,
-    "step_age_s": WHOLE,
+    "step": STEPS,
+    "step_age_s": SECONDS,
     "step_slow_s": st.none() | st.floats(0, 1e7),
     "timed_steps": WHOLE,
     "timed_s": st.none() | st.floats(0, 1e9),
@@ -35,14 +37,14 @@ SAID: dict[str, st.SearchStrategy[Any]] = {
     "gpus": st.none()
     | st.builds(Gpus, count=WHOLE, util_low_pct=st.none() | st.floats(0, 100), hottest_c=st.integers(-50, 150), note=TEXT),
     "disk_full_s": st.none() | WHOLE,
-    "saves": st.none() | st.builds(Saves, interval_s=MAYBE_NUMBER, size_bytes=st.none() | WHOLE, skipped=WHOLE),
+    "saves": st.none() | st.builds(Saves, interval_s=st.none() | st.floats(0, SECONDS_MAX), size_bytes=st.none() | WHOLE, skipped=WHOLE),
     "loss": st.none() | st.floats(),
     "note": TEXT,
     "news": st.booleans(),
     "exit": st.none() | st.builds(JobExit, cause=st.sampled_from(Cause), code=st.none() | st.integers(-64, 255), log_tail=TEXT),
 }
 HEARTBEATS = st.builds(
-    Heartbeat, run=st.just(b.RUN_ID), attempt=st.integers(1, 10**9), seq=st.integers(1, 2**53), phase=st.sampled_from(Phase), **SAID
+    Heartbeat, run=st.just(b.RUN_ID), attempt=st.integers(1, ATTEMPT_MAX), seq=st.integers(1, 2**53), phase=st.sampled_from(Phase), **SAID
 )
 
 _RAW = ["null", "true", "0", "1", "-0", "-1", "1.0", "0.1", "1e2", "1E999", "01", "NaN", "-Infinity", "9007199254740993", "1" * 400]

@@ -32,7 +32,9 @@ ASKED = {
         "_steps_after_training_are_distinct",
         "_has_one_environment",
     },
-    "TrainerSpec": {"_is_given_where_it_is_needed", "_part_goes_with_kind", "_known_placeholders"},
+    "TrainerSpec": {"_is_given_where_it_is_needed", "_part_goes_with_kind", "_known_placeholders", "_orders_do_not_contradict"},
+    # Exit codes that are given are left to pydantic.
+    "ExitCodesSpec": {"_are_failures"},
     "PrimeRlSpec": {"_overrides_are_not_ours"},
     "CodeSpec": {"_one_source"},
     "ProgressSpec": {"_pattern_goes_with_regex"},
@@ -82,6 +84,7 @@ _PATHS = [(part, field) for part, fields in FIELDS.items() for field in fields]
 _SECTIONS = {
     "RunSpec": (),
     "TrainerSpec": ("trainer",),
+    "ExitCodesSpec": ("trainer", "recover_on"),
     "PrimeRlSpec": ("trainer", "prime_rl"),
     "CodeSpec": ("trainer", "code"),
     "ProgressSpec": ("trainer", "progress"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from prime_train.core.causes import Cause
+from prime_train.core.manifest import STEP_MAX
 from prime_train.core.wire import (
     LOG_TAIL_CHARS_MAX,
     Bootstrap,
@@ -79,7 +80,7 @@ def test_the_same_attempt_has_the_same_key_again_and_nothing_is_stored() -> None
 
 @PROPERTY
 @given(
-    step=st.integers(0, 2**53),
+    step=st.integers(0, STEP_MAX),
     seq=st.integers(1, 2**53),
     phase=st.sampled_from(list(Phase)),
     cause=st.sampled_from(list(Cause)),

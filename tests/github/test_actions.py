@@ -17,6 +17,7 @@ OPTION = "PRIME_TRAIN_INPUT_"
 NOT_OPTIONS = {
     "url": {"PRIME_TRAIN_URL", "PRIME_TRAIN_STORE"},
     "market-key": {"PRIME_TRAIN_MARKET_KEY"},
+    "launch-key": {"PRIME_TRAIN_LAUNCH_KEY"},
     "master-key": {"PRIME_TRAIN_MASTER_KEY"},
     "prime-api-key": {"PRIME_API_KEY"},
     "runpod-api-key": {"RUNPOD_API_KEY"},

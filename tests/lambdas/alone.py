@@ -19,6 +19,7 @@ from tests.fakes.s3_servers import REGION
 from tests.lambdas.deployed import code_in
 from tests.webhook.attacked import Answer
 from tests.webhook.attacks import Sent
+from tests.webhook.calls import commit, manifest_of
 
 KEY = "5e" * 16 + "c7" * 16
 SECRETS = {
@@ -62,6 +63,9 @@ def alone(cloud: Aws, folder: Path) -> Alone:
     """Create the function under the folder's name; it exists as long as `cloud` does."""
     name, dynamodb, functions = folder.name, cloud.client("dynamodb"), cloud.client("lambda")
     create_table(dynamodb, name)
+    bucket = cloud.client("s3")
+    bucket.create_bucket(Bucket=name)
+    bucket.put_object(Bucket=name, Key=commit(5).key, Body=manifest_of(commit(5)).model_dump_json().encode())
     secret = cloud.client("secretsmanager").create_secret(Name=name, SecretString=json.dumps(SECRETS))["ARN"]
     own = {"PRIME_TRAIN_STORE": f"dynamodb://{name}?region={REGION}", "PRIME_TRAIN_BUCKET": f"s3://{name}", "PRIME_TRAIN_SECRET": secret}
     functions.create_function(

@@ -28,7 +28,7 @@ from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
-from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, market, notice, stored
+from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, manifest_of, market, notice, stored
 from tests.webhook.calls import webhook as webhook_context
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +55,9 @@ def secret(ministack: S3Server) -> str:
     keys = {"aws_access_key_id": ministack.access_key, "aws_secret_access_key": ministack.secret_key}
     client = boto3.client("secretsmanager", region_name=ministack.region, endpoint_url=ministack.url, **keys)
     made = client.create_secret(Name="of-heartbeats", SecretString=json.dumps(SECRETS))
+    bucket = boto3.client("s3", region_name=ministack.region, endpoint_url=ministack.url, **keys)
+    bucket.create_bucket(Bucket="training")
+    bucket.put_object(Bucket="training", Key=commit(10).key, Body=manifest_of(commit(10)).model_dump_json().encode())
     return str(made["ARN"])
 
 

@@ -22,13 +22,13 @@ from prime_train.control_plane.reconcile import (
 from prime_train.core import decide as d
 from prime_train.core.breaker import HOLD_S
 from prime_train.core.causes import Cause
-from prime_train.core.change import adopted, requested
+from prime_train.core.change import adopted, requested, resumed
 from prime_train.core.keys import latest_key, manifest_key, spec_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.run import DesiredState, RunState
 from prime_train.core.verdict import Pod, PodStatus, TrackerObserved
-from prime_train.core.wire import Order, Outcome, attempt_key
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.core.wire import Commit, Order, Outcome, attempt_key
+from prime_train.ports import GET_BYTES_MAX, NoCapacity, PermanentError, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Crash, Lost, Outside, RecordingNotifier
 
@@ -499,24 +499,103 @@ def without_a_blob(w: Outside, manifest: Manifest) -> None:
     del w.bucket.objects[next(iter(manifest.blobs()))]
 
 
-@pytest.mark.parametrize("hide", [in_another_bucket, of_a_newer_version, without_a_blob])
-def test_a_run_whose_committed_checkpoint_is_not_to_be_found_rents_nothing_until_it_is(
-    hide: Callable[[Outside, Manifest], None],
-) -> None:
+def test_a_run_of_which_the_bucket_holds_nothing_rents_nothing_until_it_does() -> None:
     w = Outside({"budget": {"usd": 500.0}}).trains(step=5000)
     manifest = committed(w, 5000)
     there = dict(w.bucket.objects)
-    hide(w, manifest)
+    in_another_bucket(w, manifest)
     gone(w)
     w.sweeps(3600)
     assert (w.run().state, w.run().attempt, w.living()) == (S.QUEUED, 1, [])
     (alert,) = [alert for alert in w.reported.alerts if alert.kind == "checkpoint"]
     assert "step 5000 was committed" in alert.text
-    assert manifest.key in alert.text
     w.bucket.objects |= there
     w.sweeps(60)
     assert w.living() == [E2]
     assert resumes_from(w) == manifest.key
+
+
+def without_its_manifest(w: Outside, manifest: Manifest) -> None:
+    del w.bucket.objects[manifest.key]
+
+
+def with_a_torn_manifest(w: Outside, manifest: Manifest) -> None:
+    w.bucket.objects[manifest.key] = w.bucket.objects[manifest.key][:-7]
+
+
+def with_an_endless_manifest(w: Outside, manifest: Manifest) -> None:
+    w.bucket.objects[manifest.key] = b" " * (GET_BYTES_MAX + 1)
+
+
+def with_a_step_that_no_key_has(w: Outside, manifest: Manifest) -> None:
+    """Commit as a machine could that somebody had taken over, when the control plane still took any step."""
+    far = Commit.model_construct(run=b.RUN_ID, attempt=1, step=2**53, key=f"runs/{b.RUN_ID}/manifests/{2**53}-e1.json", identity="")
+    far = far.model_copy(update={"identity": w.identity(1)})
+    assert w.store.commit(far, w.now_s).outcome is Outcome.OK
+    without_its_manifest(w, manifest)
+
+
+HIDINGS = [
+    without_its_manifest,
+    with_a_torn_manifest,
+    with_an_endless_manifest,
+    with_a_step_that_no_key_has,
+    of_a_newer_version,
+    without_a_blob,
+]
+
+
+@pytest.mark.parametrize("hide", HIDINGS, ids=lambda hide: hide.__name__)
+def test_a_run_that_has_lost_its_newest_checkpoint_goes_on_at_once_from_the_one_before(hide: Callable[[Outside, Manifest], None]) -> None:
+    w = Outside().trains(step=20)
+    before, newest = committed(w, 10), committed(w, 20)
+    hide(w, newest)
+    gone(w)
+    w.sweeps(60)
+    assert (w.run().attempt, resumes_from(w), w.run().durable_step) == (2, before.key, 10)
+    (alert,) = [alert for alert in w.reported.alerts if alert.kind == "older"]
+    assert "resumes from step 10" in alert.text
+    assert "resumes from step 10" in [event.text for event in w.store.history(b.RUN_ID) if event.kind == "resume_chosen"][-1]
+
+
+@pytest.mark.parametrize("hide", HIDINGS, ids=lambda hide: hide.__name__)
+def test_a_run_that_has_lost_its_only_checkpoint_starts_over_and_says_so(hide: Callable[[Outside, Manifest], None]) -> None:
+    w = Outside().trains(step=20)
+    hide(w, committed(w, 20))
+    gone(w)
+    w.sweeps(60)
+    assert (w.run().attempt, resumes_from(w), w.run().durable_step) == (2, None, 0)
+    (alert,) = [alert for alert in w.reported.alerts if alert.kind == "older"]
+    assert "starts from step 0" in alert.text
+
+
+@pytest.mark.parametrize("hide", HIDINGS, ids=lambda hide: hide.__name__)
+def test_a_run_that_lost_its_checkpoint_and_was_stopped_is_resumed_from_the_one_before(hide: Callable[[Outside, Manifest], None]) -> None:
+    w = Outside().trains(step=20)
+    before, newest = committed(w, 10), committed(w, 20)
+    hide(w, newest)
+    assert w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
+    w.settle()
+    assert w.run().is_over
+    assert w.store.save(resumed(w.run(), w.now_s))
+    w.settle()
+    assert (w.run().attempt, resumes_from(w)) == (2, before.key)
+
+
+def test_a_run_whose_resumed_checkpoint_was_lost_goes_on_from_an_older_attempts_but_from_none_that_came_too_late() -> None:
+    w = Outside().trains(step=20)
+    before, newest = committed(w, 10), committed(w, 20)
+    gone(w)
+    w.after(31).settle()
+    assert resumes_from(w) == newest.key
+    w.save_checkpoint(15)
+    w.save_checkpoint(30)  # by a machine that ran on after its fence
+    del w.bucket.objects[newest.key]
+    gone(w)
+    w.sweeps(120)
+    late = manifest_key(b.RUN_ID, 15, 1)
+    assert (w.run().attempt, resumes_from(w)) == (3, late)
+    assert late != before.key
 
 
 def test_an_older_checkpoint_that_is_complete_has_to_do_for_one_that_is_not_and_people_are_notified() -> None:
@@ -733,12 +812,12 @@ def four() -> Outside:
     return w
 
 
-def test_when_most_runs_fall_silent_at_once_nothing_is_destroyed_and_each_is_reported_once() -> None:
+def test_when_most_runs_fall_silent_at_once_nothing_is_destroyed_and_it_is_reported_once() -> None:
     w = four()
     w.sweeps(900, every_s=30)
     assert w.done("terminate") == []
     assert {w.run(r).attempt for r in (b.RUN_ID, "tiny-2", "tiny-3", "tiny-4")} == {1}
-    assert w.reported.kinds().count("blind") == 4
+    assert w.reported.kinds().count("blind") == 1
 
 
 def test_when_most_runs_really_died_they_are_replaced_after_the_hold_one_by_one() -> None:

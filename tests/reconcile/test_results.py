@@ -88,10 +88,10 @@ def test_results_that_could_not_be_written_are_gathered_when_they_are_read() -> 
     assert found.final["loss"].value == 3.5
 
 
-def test_a_step_that_no_trainer_reaches_keeps_no_machine_and_no_result() -> None:
-    w = Outside().with_identities().trains(step=STEP_MAX + 2)
+def test_the_last_step_that_a_key_can_name_keeps_no_machine_and_no_result() -> None:
+    w = Outside().with_identities().trains(step=STEP_MAX)
     streamed(w, b.RUN_ID, "step,time_s,loss\n1,1,3.5\n")
-    w.after(30).exit(Cause.FINISHED, step=STEP_MAX + 2)
+    w.after(30).exit(Cause.FINISHED, step=STEP_MAX)
     w.settle()
     assert list(w.pods.real.list()) == []
     assert parse_run_results(w.bucket.objects[results_key(b.RUN_ID)], b.RUN_ID) == read_results(w.bucket, w.run())

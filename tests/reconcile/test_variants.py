@@ -10,6 +10,7 @@ from prime_train.ports import RunRecord
 from prime_train.reports.pull_request import run_comment
 from prime_train.reports.run_status import status_of
 from tests import builders as b
+from tests.buckets import no_bucket
 from tests.reconcile.ports import MASTER, Outside
 from tests.webhook.calls import ask
 
@@ -29,7 +30,7 @@ SPEC = {
 
 def job_of(w: Outside, attempt: int) -> Bootstrap:
     request = ask("bootstrap", attempt=attempt, master=MASTER, at_s=w.now_s)._replace(now_s=w.now_s)
-    response = handle(WebhookContext(w.store, (MASTER,), secrets={}, bucket_url="file:///bucket"), request)
+    response = handle(WebhookContext(w.store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket), request)
     assert response.status == 200, response.body
     return Bootstrap.model_validate_json(response.body)
 

@@ -13,10 +13,15 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.server.app import ROUTES, Row
 from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.webhook.commits import CommitCheck
+from prime_train.core.keys import parse_manifest_key
+from prime_train.ports import Content
+from tests import builders as b
+from tests.reconcile.ports import DictBucket, Faults
 from tests.server.fuzzing import Signed, fit
 from tests.waiting import HANG_S
 from tests.webhook.attacked import two_runs
-from tests.webhook.calls import MASTER, webhook
+from tests.webhook.calls import MASTER, commit, manifest_of, webhook
 
 EXAMPLES = 15
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -34,8 +39,22 @@ SETTINGS = settings(
 def url() -> Iterator[str]:
     store = MemoryStore()
     two_runs(store)
-    with Server(webhook(store)) as server:
+    context = webhook(store)
+    context.commits = CommitCheck(EveryManifest)
+    with Server(context) as server:
         yield server.url
+
+
+class EveryManifest(DictBucket):
+    """A bucket with the manifest of every step."""
+
+    def __init__(self) -> None:
+        super().__init__(Faults())
+
+    def get(self, key: str) -> Content | None:
+        place = parse_manifest_key(b.RUN_ID, key)
+        made = commit(place[0], attempt=place[1]) if place is not None else None
+        return Content(manifest_of(made).model_dump_json().encode(), "") if made is not None else None
 
 
 @pytest.fixture(scope="module")

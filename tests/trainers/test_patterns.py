@@ -10,7 +10,8 @@ import pytest
 from prime_train.core.causes import Cause
 from prime_train.core.spec import LogRuleSpec, ProgressSpec, RunSpec
 from prime_train.trainers import fired
-from prime_train.trainers.log_rules import BUILT_IN, of_spec, patterns_of
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import of_spec, patterns_of
 from prime_train.trainers.patterns import MATCHES_MAX, PatternRefused, any_of, compiled, found_in, matches, refusals
 from prime_train.trainers.prime_rl.log_rules import RULES
 from prime_train.trainers.progress import Progress, reader_for

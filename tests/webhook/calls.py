@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from prime_train.control_plane.webhook import Nonce, Request, WebhookContext
 from prime_train.core.access.signing import MARKET_PATH, market_key
 from prime_train.core.causes import Cause
+from prime_train.core.manifest import Manifest
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import (
     BODY_BYTES_MAX,
@@ -31,6 +32,7 @@ from prime_train.core.wire import (
 )
 from prime_train.ports import RunRecord, Store
 from tests import builders as b
+from tests.reconcile.ports import DictBucket, Faults
 
 MASTER = b"the master key of these tests"
 NEXT_MASTER = b"the one it is replaced by"
@@ -59,7 +61,22 @@ def stored(store: Store, of: RunRecord | None = None) -> RunRecord:
 
 def webhook(store: Store, *masters: bytes) -> WebhookContext:
     notice_secrets = (NOTICE_SECRET, "the-one-before")
-    return WebhookContext(store, masters or (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", notice_secrets=notice_secrets)
+    return WebhookContext(
+        store, masters or (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, notice_secrets=notice_secrets
+    )
+
+
+def bucket(*committed: Commit) -> DictBucket:
+    """Return a bucket with the manifests of these commits, by default of those in the table."""
+    made = DictBucket(Faults())
+    for one in committed or (commit(5), commit(10), commit(10, attempt=1)):
+        made.objects[one.key] = manifest_of(one).model_dump_json().encode()
+    return made
+
+
+def manifest_of(one: Commit) -> Manifest:
+    fields = {"run": one.run, "attempt": one.attempt, "step": one.step, "identity": one.identity}
+    return Manifest.model_validate(fields | {"created_s": NOW_S, "folder": f"step_{one.step}", "files": ()})
 
 
 def heartbeat(seq: int, **changes: object) -> Heartbeat:
@@ -161,6 +178,11 @@ CASES = [
     Case("a commit of a step that was", ask("commit", commit(5)), 200, '"outcome":"repeated"'),
     Case("a commit of the attempt before", ask("commit", commit(10, attempt=1), attempt=1), 409, '"outcome":"fenced"'),
     Case("a commit of another run's manifest", ask("commit", commit(10, key="runs/x/manifests/1-e1.json")), 422, "key:"),
+    Case("a commit without its manifest", ask("commit", commit(11)), 422, "the bucket has no object"),
+    Case("a commit of a step that no key has", ask("commit", _spoiled(commit(10), step=2**53)), 422, "step: "),
+    Case("a heartbeat of a step that no key has", ask("heartbeat", _spoiled(heartbeat(8), step=10**12)), 422, "step: "),
+    Case("a heartbeat of ages ago", ask("heartbeat", _spoiled(heartbeat(8), step_age_s=2**53)), 422, "step_age_s: "),
+    Case("an exit code of many digits", ask("exit", _spoiled(last_heartbeat(8), exit={"cause": "killed", "code": 10**40})), 422, "code: "),
     Case("a bootstrap", ask("bootstrap"), 200, "hf-secret-value"),
     Case("a bootstrap of the attempt before", ask("bootstrap", attempt=1), 409, '"outcome":"fenced"'),
     Case("a bootstrap of a run nobody knows", ask("bootstrap", run="other"), 409, '"outcome":"fenced"'),

@@ -11,6 +11,7 @@ from prime_train.core.run import Ancestor, Lineage
 from prime_train.core.wire import Bootstrap, PodKeys, Refusal
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests import builders as b
+from tests.buckets import no_bucket
 from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, ask, held, stored, webhook
 
 
@@ -33,7 +34,9 @@ def lending(lender: CredentialIssuer, **lease: object) -> WebhookContext:
     store = MemoryStore()
     stored(store, held(**lease))
     where = {"AWS_REGION": "eu-central-1"}
-    return WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket_keys=where, issue_credentials=lender)
+    return WebhookContext(
+        store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket=no_bucket, bucket_keys=where, issue_credentials=lender
+    )
 
 
 def test_the_job_comes_with_keys_and_new_ones_come_when_requested() -> None:
@@ -53,7 +56,7 @@ def test_the_machines_of_an_ancestor_may_read_the_content_that_it_shares_and_kno
     held_now = held()
     lineage = Lineage((Ancestor("first-1", 20), Ancestor("older-1", 10)), "older-1")
     stored(store, replace(held_now, run=replace(held_now.run, lineage=lineage)))
-    here = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", issue_credentials=lender)
+    here = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket=no_bucket, issue_credentials=lender)
     job = Bootstrap.model_validate_json(handle(here, ask("bootstrap")).body)
     assert job.started_from == "first-1@20, older-1@10"
     assert handle(here, ask("keys")).status == 200

@@ -11,6 +11,7 @@ from prime_train.core.registry.providers import notice_secrets
 from prime_train.core.run import Change, Run, RunState
 from prime_train.ports import TemporaryError
 from tests import builders as b
+from tests.buckets import no_bucket
 from tests.webhook.calls import MASTER, NOTICE_SECRET, NOW_S, notice, stored, webhook
 
 LATER_S = NOW_S + 600
@@ -80,7 +81,7 @@ def test_a_notice_that_could_not_be_carried_out_is_taken_the_next_time(store: Me
 
 
 def test_without_a_secret_there_is_no_such_path() -> None:
-    context = WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket")
+    context = WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)
     assert handle(context, notice()).status == 404
 
 

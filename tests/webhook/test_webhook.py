@@ -24,10 +24,13 @@ from prime_train.core.wire import (
     Refusal,
     Reply,
     attempt_key,
+    operator_key,
     prove,
+    sign,
 )
 from prime_train.ports import Answer, PermanentError, Store, TemporaryError
 from tests import builders as b
+from tests.buckets import no_bucket
 from tests.webhook.calls import (
     ATTEMPT,
     CASES,
@@ -166,7 +169,7 @@ def test_both_keys_are_good_while_the_master_key_is_replaced(store: Store) -> No
 
 def test_a_desk_without_a_key_is_refused() -> None:
     with pytest.raises(ValueError, match="master key"):
-        WebhookContext(MemoryStore(), (b"",), secrets={}, bucket_url="file:///bucket")
+        WebhookContext(MemoryStore(), (b"",), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)
 
 
 # ------------------------------------------------------------------------------------------------------------------- bootstrap
@@ -351,3 +354,17 @@ def test_a_signed_body_of_any_content_is_a_call_or_a_refusal(verb: str, changes:
     for body in (_json(model.model_dump(mode="json") | changes), junk, model.model_dump_json().encode() + junk):
         answer = parse(here, ask(verb, body))
         assert not isinstance(answer, Response) or answer.status == 422
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("wake", f'["{b.RUN_ID}",{10**30}]'), ("due", f"[{2**63},5]"), ("save_watch", f"[{{}},{2**54}]")]
+)
+def test_a_number_that_no_store_keeps_is_refused_in_a_call_of_the_store(name: str, body: str, store: Store) -> None:
+    before = stored(store)
+    path, data = f"/v1/store/{name}", body.encode()
+    signature = sign(operator_key(MASTER), NOW_S, "POST", path, data)
+
+    response = handle(webhook(store), Request("POST", path, {TIMESTAMP_HEADER: str(NOW_S), SIGNATURE_HEADER: signature}, data, NOW_S))
+
+    assert (response.status, b"the largest that a store keeps" in response.body) == (422, True)
+    assert store.load(b.RUN_ID) == before

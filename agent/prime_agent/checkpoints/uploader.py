@@ -44,6 +44,9 @@ MANIFEST_BYTES_MAX = 16 * 2**20
 BEST_BYTES_MAX = 64 * 2**20
 """Largest file in which the trainer's own best checkpoint is looked for; it contains the figures of all steps."""
 
+MANIFEST_WRITES_MAX = 3
+"""How often a manifest is written until the bucket has it."""
+
 BEGUN_SHARE_MAX = 0.2
 SAVING_QUIET_S = 120
 """Seconds without a write after which a folder counts as the remains of a save, not a save in progress."""
@@ -329,10 +332,29 @@ class Uploader:
             self._must_be_there(manifest)
             if cancelled():
                 raise Cancelled("the upload was cancelled")
-            self._bucket.put(manifest.key, data)
+            self._write(manifest.key, data)
         finally:
             self._blobs.release()
         return manifest
+
+    def confirm(self, manifest: Manifest) -> None:
+        """Write the manifest again if the bucket has lost it. Raises TemporaryError if that does not help, and the bucket's errors."""
+        data = manifest.to_json()
+        if not self._has(manifest.key, data):
+            self._write(manifest.key, data)
+
+    def _write(self, key: str, data: bytes) -> None:
+        """Write the manifest and read it back, because a bucket may acknowledge an object and lose it, and a checkpoint without its
+        manifest is none. Raises TemporaryError if the bucket does not keep it."""
+        for _ in range(MANIFEST_WRITES_MAX):
+            self._bucket.put(key, data)
+            if self._has(key, data):
+                return
+        raise TemporaryError(f"the bucket acknowledged {key} {MANIFEST_WRITES_MAX} times, but does not have it")
+
+    def _has(self, key: str, data: bytes) -> bool:
+        content = self._bucket.get(key)
+        return content is not None and content.data == data
 
     def _must_be_there(self, manifest: Manifest) -> None:
         """Check, before the manifest is written, that the bucket lists every blob with its size. Raises TemporaryError if one is

@@ -22,7 +22,7 @@ from prime_train.core.checkpoint_names import fixed_part, has_wildcards
 from prime_train.core.manifest import PROGRESS_HEADER_CHARS_MAX
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
-from prime_train.trainers import LineReader, LogRule, Progress, classify, fired, trainer_for
+from prime_train.trainers import LineReader, LogRule, Named, Progress, fired, named, trainer_for
 from prime_train.trainers.log_lines import clean, unglued
 from prime_train.trainers.patterns import found_in
 
@@ -109,8 +109,8 @@ class TrainerRun:
     def suspicion(self) -> tuple[Cause, str] | None:
         """Return the cause and the line in the output and logs of the running trainer that indicate a problem; None if there are none."""
         # Classify as if the trainer had failed, with an exit code that proves nothing, so that only the lines count.
-        cause, line = self._named(self._lines(), code=1)
-        return None if cause is Cause.TRAINER_ERROR else (cause, line)
+        found = self._named(self._lines(), code=1)
+        return None if found.cause is Cause.TRAINER_ERROR else (found.cause, found.line)
 
     def _follower(self) -> Follower | GlobFollower | None:
         file = self._plan.spec.trainer.progress.file
@@ -172,12 +172,12 @@ class TrainerRun:
         # The newest step is known only now that all progress has been read.
         code = self._trainer.exit_code(self._plan.spec, code=code, step=self._newest)
         lines = self._lines()
-        cause, detail = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
+        found = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
         log_tail = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
-        self._inbox.put(TrainerExited(code, cause, detail, log_tail))
+        self._inbox.put(TrainerExited(code, found.cause, found.line, log_tail, found.action))
 
-    def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> tuple[Cause, str]:
-        return classify(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
+    def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> Named:
+        return named(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
 
     def _lines(self) -> list[str]:
         """Return the ends of the logs that the trainer writes itself, followed by its output, with secrets redacted."""

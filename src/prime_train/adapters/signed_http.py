@@ -4,6 +4,7 @@ import time
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import READ_S, Answer, Http, is_safe
+from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER
 from prime_train.core.access.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, server_time_s, sign
 from prime_train.ports import PermanentError
 
@@ -14,9 +15,9 @@ REASON_CHARS_MAX = 300
 
 class SignedHttp:
     """Client of the control plane at `url`, its address without a path. Raises PermanentError if that is neither an https address nor one
-    of this machine. `read_s`: seconds to wait for a response."""
+    of this machine. `key_name`: the name of `key`, if it is a launch key. `read_s`: seconds to wait for a response."""
 
-    def __init__(self, url: str, key: str, *, read_s: float = READ_S) -> None:
+    def __init__(self, url: str, key: str, *, key_name: str = "", read_s: float = READ_S) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise PermanentError(f"{STORE} is {url!r}, which is not the address of a control plane, such as https://train.example.org")
         if not is_safe(url):
@@ -24,6 +25,7 @@ class SignedHttp:
                 f"{STORE} is {url!r}: over http, requests could be read and changed on the way; set it to an https address"
             )
         self._http, self._key, self._read_s = Http(url), key, read_s
+        self._named = {LAUNCH_KEY_HEADER: key_name} if key_name else {}
         self._ahead_s = 0
         """Seconds by which the control plane's clock is ahead of this machine's, as learned from refused requests."""
 
@@ -37,7 +39,7 @@ class SignedHttp:
 
     def _ask_once(self, method: str, path: str, body: bytes | None) -> Answer:
         at_s = int(time.time()) + self._ahead_s
-        headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body or b"")}
+        headers = self._named | {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body or b"")}
         return self._http.ask(method, path, data=body, headers=headers, read_s=self._read_s)
 
     def _learns_time(self, content: object) -> bool:

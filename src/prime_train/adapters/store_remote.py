@@ -12,7 +12,20 @@ from prime_train import __version__
 from prime_train.adapters.http import NoSuchHost, failure
 from prime_train.adapters.signed_http import STORE, SignedHttp, reason_of
 from prime_train.clock import MeasuredClock
-from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, OPENING, OPENING_GIVES, STORE_METHODS, About, Opening, packed
+from prime_train.control_plane.store_calls import (
+    ABOUT,
+    ABOUT_GIVES,
+    CODE_URL,
+    CODE_URL_GIVES,
+    CODE_URL_TAKES,
+    OPENING,
+    OPENING_GIVES,
+    STORE_METHODS,
+    About,
+    Opening,
+    packed,
+)
+from prime_train.core.access.launch_key import LaunchToken
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import STORE_PATH, Commit, Heartbeat, operator_key
@@ -21,7 +34,7 @@ from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, Te
 READS_MAX = 3
 NOT_FOUND = 404
 HINTS: Mapping[int, str] = {
-    401: "check that PRIME_TRAIN_MASTER_KEY is the key of this control plane",
+    401: "check that PRIME_TRAIN_MASTER_KEY is the key of this control plane, or PRIME_TRAIN_LAUNCH_KEY one of its launch keys",
     403: "check that this is the address of a control plane",
     404: "check that this is the address of a control plane, without a path",
 }
@@ -33,11 +46,13 @@ class Unknown(PermanentError):
 
 
 class RemoteStore:
-    """A `Store` at `url`, the control plane's address without a path. Raises PermanentError if that is neither an https address nor one of
+    """A `Store` at `url`, the control plane's address without a path. `key`: the master key, or a launch key, with which only a part of the
+    calls is permitted. Raises PermanentError if that is neither an https address nor one of
     this machine."""
 
-    def __init__(self, url: str, master: bytes) -> None:
-        self._http = SignedHttp(url, operator_key(master))
+    def __init__(self, url: str, key: bytes | LaunchToken) -> None:
+        name, secret = (key.name, key.secret) if isinstance(key, LaunchToken) else ("", operator_key(key))
+        self._http = SignedHttp(url, secret, key_name=name)
         self._is_same_version = False
         self._clock = MeasuredClock(lambda: float(self._call("now_s")))
 
@@ -56,6 +71,11 @@ class RemoteStore:
         except Unknown:
             return Opening({})
         return opening
+
+    def code_url(self, run_id: str) -> str:
+        """Return the URL to which the code of a new run may be uploaded with a launch key; empty if the bucket is a folder."""
+        url: str = CODE_URL_GIVES.validate_json(self._ask(CODE_URL, packed(CODE_URL_TAKES, (run_id,)), tries=READS_MAX))
+        return url
 
     def create(self, run: Run) -> bool:
         return bool(self._call("create", run))

@@ -16,7 +16,7 @@ from prime_train.core.keys import (
 from prime_train.core.manifest import Manifest, ResumePoint, descendant_manifest, missing_blobs
 from prime_train.core.resuming.trust import Mark, Place, marked
 from prime_train.core.retention import Kept, Policy
-from prime_train.ports import Bucket, Stat
+from prime_train.ports import GET_BYTES_MAX, Bucket, Stat
 
 MANIFESTS_MAX = 10_000
 
@@ -109,9 +109,9 @@ class Reader:
         return {stat.key: Blob(stat.size, stat.written_s) for stat in self._bucket.list(blob_prefix(run_id))}
 
     def _manifest(self, stat: Stat) -> Manifest | None:
-        """Return the manifest; None if it cannot be read, its content does not match its key, or it was deleted meanwhile."""
+        """Return the manifest; None if it cannot be read, is too large, its content does not match its key, or it was deleted meanwhile."""
         if stat not in self._read:
-            self._read[stat] = read_manifest(self._bucket, stat.key)
+            self._read[stat] = read_manifest(self._bucket, stat.key) if stat.size <= GET_BYTES_MAX else None
         return self._read[stat]
 
 

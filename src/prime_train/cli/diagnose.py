@@ -4,16 +4,19 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from prime_train.core.text.commands import worded
 from prime_train.core.text.redaction import redacted
 from prime_train.operations.diagnose import RunDiagnosis
 from prime_train.operations.diagnose import diagnose as diagnosed
+from prime_train.operations.log_ending import LogEnding, ending_of
 from prime_train.operations.run_logs.log_tail import stored_log
 from prime_train.reports.run_status import status_of
 
@@ -21,20 +24,49 @@ LOG_LINES = 5
 
 
 def diagnose(
-    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
+    run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)] = "",
+    log: Annotated[Path | None, typer.Option("--log", help="Log of a trainer, instead of a run.", show_default=False)] = None,
+    exit_code: Annotated[int, typer.Option("--exit-code", help="With --log: exit code; a signal as 128 plus its number.")] = 1,
+    kind: Annotated[str, typer.Option("--kind", help="With --log: kind of the trainer.")] = "command",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Explain what happened to a run, and why.
+    """Explain what happened to a run, and why; or what the end of any trainer's log means.
 
     The explanation is based on the run's attempts, heartbeats, provider, metrics, evidence and W&B. It says whether the run is healthy,
     interrupted, without reward or silent, or whether only W&B lags behind.
+
+    With --log, no run and no control plane are needed: the answer is the cause, what the tool would do (stop at once, the same machine,
+    another machine, or after a back-off), and the line that says so.
     """
+    if (log is None) == (not run):
+        raise UsageError("give either a run, or the log of a trainer with --log FILE")
+    if log is not None:
+        _print_log_ending(ending_of(log, code=exit_code, kind=kind), as_json=as_json)
+        return
     home = Home.of(os.environ)
     found = diagnosed(home, run, lambda text: typer.echo(text, err=True))
     if as_json:
         print(json.dumps(_record(found), indent=2))
     else:
         _print(home, found)
+
+
+def _print_log_ending(found: LogEnding, *, as_json: bool) -> None:
+    record = {
+        "cause": found.found.cause.value,
+        "title": found.title,
+        "action": found.next.action.value,
+        "line": found.found.line,
+        "why": found.next.why,
+        "advice": found.advice,
+    }
+    if as_json:
+        print(json.dumps(record, indent=2))
+        return
+    typer.echo(f"{found.title} ({record['cause']}): {record['action']}{f', because {found.next.why}' if found.next.why else ''}")
+    typer.echo(f"  because: {found.found.line}")
+    if found.advice:
+        typer.echo(f"  do: {found.advice}")
 
 
 def _record(found: RunDiagnosis) -> dict[str, object]:

@@ -153,8 +153,26 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     "Control plane": (
         Verb("serve", "prime_train.cli.serve:serve", "Run the control plane."),
         Verb("watch", "prime_train.cli.watch:watch", "Run an additional watcher."),
-        Verb("dashboard", "prime_train.cli.dashboard:dashboard", "Print a link to the pages of the control plane."),
-        Verb("key", "prime_train.cli.key:key", "Show how to reach this control plane from elsewhere."),
+        Verb(
+            "dashboard",
+            "prime_train.cli.dashboard:dashboard",
+            "Print a link to the pages of the control plane, or revoke links.",
+            verbs=(
+                Verb("dashboard link", "prime_train.cli.dashboard.link:link_", "Print a link to the pages of the control plane."),
+                Verb("dashboard revoke", "prime_train.cli.dashboard.revoke:revoke", "Revoke a link to the pages, or all links."),
+            ),
+        ),
+        Verb(
+            "key",
+            "prime_train.cli.key:key",
+            "Show how to reach this control plane; make, list and revoke launch keys.",
+            verbs=(
+                Verb("key show", "prime_train.cli.key.show:show_", "Show how to reach this control plane from elsewhere."),
+                Verb("key create", "prime_train.cli.key.create:create", "Make a key that may only launch."),
+                Verb("key list", "prime_train.cli.key.listing:list_", "List the launch keys and what each permits."),
+                Verb("key revoke", "prime_train.cli.key.revoke:revoke", "Revoke a launch key."),
+            ),
+        ),
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
         Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers and the control plane on AWS."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),

@@ -6,6 +6,7 @@ heartbeats does not import it.)
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
-from prime_train.core.wire import Commit, Heartbeat, PodKeys
+from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 
 LIST_BYTES_MAX = 4 * 2**20
@@ -23,6 +24,11 @@ LIST_BYTES_MAX = 4 * 2**20
 
 
 _RUN = TypeAdapter(Run)
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+
+
+class TooLarge(ValueError):
+    """An integer that no store keeps exactly."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Opening:
     keys: PodKeys | None = field(default=None, repr=False)
 
 
-def _fitting(runs: list[Run]) -> list[Run]:
+def fitting(runs: list[Run]) -> list[Run]:
     """Return, in the given order, all runs that are not over, and as many of the newest others as fit."""
     left, kept = LIST_BYTES_MAX, set()
     for run in sorted(runs, key=lambda run: run.is_over):
@@ -74,7 +80,7 @@ STORE_METHODS: dict[str, StoreMethod] = {
     "now_s": _method(tuple[()], int, lambda store: store.now_s(), reads=True),
     "create": _method(tuple[Run], bool, lambda store, run: store.create(run)),
     "load": _method(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
-    "list_runs": _method(tuple[()], list[Run], lambda store: _fitting(store.list_runs()), reads=True),
+    "list_runs": _method(tuple[()], list[Run], lambda store: fitting(store.list_runs()), reads=True),
     "save": _method(tuple[Change], bool, lambda store, change: store.save(change)),
     "wake": _method(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _method(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
@@ -97,15 +103,34 @@ STORE_METHODS: dict[str, StoreMethod] = {
 }
 ABOUT = "about"
 ABOUT_GIVES = TypeAdapter(About)
+CODE_URL = "code_url"
+CODE_URL_TAKES: TypeAdapter[tuple[str]] = TypeAdapter(tuple[str])
+CODE_URL_GIVES = TypeAdapter(str)
 OPENING = "opening"
 OPENING_GIVES = TypeAdapter(Opening)
 
 
 def carry_out(store: Store, name: str, body: bytes) -> bytes:
     """Return the response to one call. Raises pydantic's ValidationError, a ValueError, if the body does not match the method's arguments,
-    and whatever the store raises."""
+    TooLarge for an integer that no store keeps exactly, and whatever the store raises."""
     call = STORE_METHODS[name]
+    if _LONG_NUMBER.search(body):  # most bodies have none, so they are not parsed twice
+        _check_integers(body)
     return packed(call.gives, call.does(store, *call.takes.validate_json(body)))
+
+
+def _check_integers(body: bytes) -> None:
+    def bounded(digits: str) -> int:
+        if len(digits) > len(str(-INTEGER_MAX)) or abs(int(digits)) > INTEGER_MAX:
+            raise TooLarge(f"body: the integer {digits[:24]} is beyond {INTEGER_MAX}, the largest that a store keeps exactly")
+        return int(digits)
+
+    try:
+        json.loads(body, parse_int=bounded)
+    except TooLarge:
+        raise
+    except (ValueError, RecursionError):
+        return  # no JSON: the parser of the method says so
 
 
 def packed(adapter: TypeAdapter[Any], value: object) -> bytes:

@@ -33,6 +33,7 @@ class Operation(StrEnum):
     SHOW_DEPLOYED_KEY = "show the key of the deployment"
     SHOW_KEY = "show the key"
     SHOW_MARKET_KEY = "show the key that may only read the market"
+    CREATE_LAUNCH_KEY = "make a key that may only launch"
     SSH = "log in to the machine of"
     STATUS = "list the runs"
     STOP = "stop"

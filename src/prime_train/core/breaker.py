@@ -31,6 +31,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
+from prime_train.core.access.dashboard_token import Link
+from prime_train.core.access.launch_key import LaunchKey
+
 SILENT_SHARE_MAX = 0.5
 """Share of the active runs that must be silent for the breaker `fleet` to open."""
 ACTIVE_MIN = 3
@@ -209,6 +212,16 @@ class Watch:
     """The accounts that own the machines, as the providers name them, by provider; those that are stored elsewhere are left out."""
     buckets: dict[str, str] = field(default_factory=dict)
     """Identities of the buckets that were created or used, by URL."""
+    launch_keys: dict[str, LaunchKey] = field(default_factory=dict)
+    """What each launch key permits, by its name; a key without a row permits nothing."""
+    revoked_links: dict[str, int] = field(default_factory=dict)
+    """Links to the dashboard that were revoked, by id, with the second at which they would have expired at the latest."""
+    links_generation: int = 0
+    """The generation of the links that count: links of earlier ones were all revoked."""
+
+    def is_revoked(self, link: Link) -> bool:
+        """Return whether the link to the dashboard was revoked."""
+        return link.generation < self.links_generation or link.link_id in self.revoked_links
 
     @property
     def down_since_s(self) -> Mapping[str, int]:

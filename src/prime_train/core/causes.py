@@ -1,5 +1,7 @@
 """The causes for which attempts end, and the policy table of what follows from each.
 
+An `Action` says what follows from an end. It follows from the cause, unless the trainer's own words say more (see `core/next_action.py`).
+
 `Retry.FREE` causes do not count towards the limit of attempts without a new durable step: the user's code is not at fault, and money and
 hours bound these retries. `Retry.COUNTED` causes are retried up to that limit. `Retry.NEVER` causes would fail the same way on any machine,
 so no other machine is rented.
@@ -76,6 +78,16 @@ class Retry(StrEnum):
     NEVER = "never"
 
 
+class Action(StrEnum):
+    """What follows from an attempt's end. SAME_MACHINE says that nothing speaks against the machine: as long as the trainer cannot be
+    started again in place, another attempt is made, which may get a machine of the same offer."""
+
+    STOP = "stop at once"
+    SAME_MACHINE = "same machine"
+    ANOTHER_MACHINE = "another machine"
+    BACK_OFF = "after a back-off"
+
+
 @dataclass(frozen=True)
 class Policy:
     """What follows from a cause: whether another machine may be rented, whether this offer is left out next time, whether a person has to
@@ -88,6 +100,15 @@ class Policy:
     backs_off: bool = False
     needs_person: bool = False
     by_itself: str = ""
+
+    @property
+    def action(self) -> Action:
+        """Return what follows from the cause if nothing else is known of the end."""
+        if self.retry is Retry.NEVER:
+            return Action.STOP
+        if self.exclude_offer:
+            return Action.ANOTHER_MACHINE
+        return Action.BACK_OFF if self.backs_off else Action.SAME_MACHINE
 
     @property
     def advice_while_live(self) -> str:
@@ -164,7 +185,9 @@ POLICY: dict[Cause, Policy] = {
     Cause.BAD_CHECKPOINT: Policy(_COUNTED, "checkpoint unreadable", "Look at the run's checkpoints."),
     Cause.SHARED_MEMORY: Policy(_COUNTED, "/dev/shm too small", "Use fewer loader workers or another image.", True),
     Cause.PORT_IN_USE: Policy(_COUNTED, "port in use", "", True, by_itself="Another machine is tried."),
-    Cause.NETWORK_ERROR: Policy(_COUNTED, "network error", "", True, True, by_itself="Another machine is tried."),
+    Cause.NETWORK_ERROR: Policy(
+        _FREE, "network or service unavailable", "", False, True, by_itself="Nothing to do: it is tried again after a while."
+    ),
     Cause.ACCESS_DENIED: Policy(_NEVER, "access denied", "Check the tokens named in `secrets`."),
     Cause.NOT_FINITE: Policy(_NEVER, "loss is not finite", "Lower the learning rate, or resume from an earlier checkpoint."),
     Cause.KILLED: Policy(_COUNTED, "trainer killed", "The usual reason is that host memory ran out."),

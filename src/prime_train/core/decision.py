@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.run import DrainReason, RunState, Severity
 from prime_train.core.verdict import Pod
 
@@ -109,10 +109,11 @@ class Drain:
 
 @dataclass(frozen=True)
 class Recover:
-    """Fence this attempt and queue the run again."""
+    """Fence this attempt and queue the run again. `action`: what follows, if it is not what follows from the cause."""
 
     cause: Cause
     detail: str
+    action: Action | None = None
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,11 @@ def code_key(run_id: str, revision: int = 0) -> str:
     return f"runs/{run_id}/code{f'-{revision}' if revision else ''}.tar.gz"
 
 
+def run_of(key: str) -> str:
+    """Return the id of the run that the key of one of its objects below `RUNS` names."""
+    return key.removeprefix(RUNS).partition("/")[0]
+
+
 def blob_prefix(run_id: str) -> str:
     return f"runs/{run_id}/blobs/"
 

@@ -258,7 +258,7 @@ class ResumePoint(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    step: int = Field(ge=0)
+    step: int = Field(ge=0, le=STEP_MAX)
     attempt: int = Field(ge=0)
     """The attempt that wrote it; 0 if it is another run's, from which this run was started."""
     key: str

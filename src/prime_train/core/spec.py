@@ -230,6 +230,20 @@ class PrimeRlSpec(Part):
         return prime_rl.run_folder(self.output, self.run_name)
 
 
+class ExitCodesSpec(Part):
+    """Exit codes of the trainer for which the user orders what follows."""
+
+    exit_codes: Annotated[tuple[Annotated[int, Field(ge=-64, le=255)], ...], Field(max_length=64)] = ()
+    """Exit codes; a signal is given as 128 plus its number, or as its negative."""
+
+    @field_validator("exit_codes")
+    @classmethod
+    def _are_failures(cls, codes: tuple[int, ...]) -> tuple[int, ...]:
+        if 0 in codes:
+            raise ValueError("exit code 0 is success; list codes of failures")
+        return codes
+
+
 class TrainerSpec(Part):
     """The trainer: its command, its code and its progress."""
 
@@ -252,6 +266,10 @@ class TrainerSpec(Part):
     progress: ProgressSpec = ProgressSpec()
     stop_s: Seconds = 120
     """Seconds between SIGTERM (save and exit) and SIGKILL."""
+    recover_on: ExitCodesSpec = ExitCodesSpec()
+    """Exit codes after which the run is resumed whatever the log says, within `budget.restarts_without_progress`."""
+    stop_on: ExitCodesSpec = ExitCodesSpec()
+    """Exit codes after which the run is stopped at once whatever the log says."""
 
     @field_validator("command")
     @classmethod
@@ -271,6 +289,12 @@ class TrainerSpec(Part):
             raise ValueError(f"command: kind {self.kind} has its own command; delete this key, and {row.command_advice}")
         if row.needs_steps and self.steps is None:
             raise ValueError(f"steps: kind {self.kind} needs the number of steps, because {row.needs_steps}")
+        return self
+
+    @model_validator(mode="after")
+    def _orders_do_not_contradict(self) -> Self:
+        if both := sorted(set(self.recover_on.exit_codes) & set(self.stop_on.exit_codes)):
+            raise ValueError(f"stop_on: exit code {both[0]} is also in recover_on; list it in one of them")
         return self
 
     @model_validator(mode="after")

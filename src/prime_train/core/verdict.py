@@ -6,11 +6,12 @@ considered, and "could not be read" never counts as "gone". The tracker receives
 trainer steps, so it is evidence for a run only while the reported step rises.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from prime_train.core.after.steps import is_trained
-from prime_train.core.causes import Cause
+from prime_train.core.after.steps import is_done_despite, is_trained
+from prime_train.core.causes import Action, Cause
+from prime_train.core.early_steps import early_limit_s
 from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
@@ -146,11 +147,21 @@ class Sick:
     """Whether the agent has ended the attempt itself."""
     is_checkpoint: bool = False
     """Whether this counts against the checkpoint that the attempt restored."""
+    action: Action | None = None
+    """What follows by the trainer's own words; None: what follows from the cause."""
+    code: int | None = None
+    """The trainer's exit code, if it has exited."""
+    step: int = field(default=0, compare=False)
+    """The step that the attempt had reached."""
+    durable_step: int = field(default=0, compare=False)
+    """The newest step that the attempt had made durable."""
 
 
 @dataclass(frozen=True)
 class Finished:
     step: int
+    note: str = ""
+    """How the trainer's process ended, if not well, although all its work was done and durable."""
 
 
 @dataclass(frozen=True)
@@ -182,13 +193,21 @@ def judge(run: Run, evidence: Evidence, now_s: int) -> Verdict:
     return _overdue(run, attempt, heartbeat, evidence, now_s)
 
 
-def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool) -> int:
+def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool, early_s: int | None = None) -> int:
     """Return the step deadline in seconds: `stall_factor` x the slow end of the step times, at least `stall_s`, plus the saving allowance.
 
-    Until step times are known, a step may take as long as the first one, because some trainers have steps of many minutes.
+    Until step times are known, a step may take `early_s`; without that, as long as the first one, because some trainers have steps of
+    many minutes.
     """
-    longest_s = int(health.stall_factor * step_slow_s) if step_slow_s else health.first_step_s
+    unknown_s = early_s if early_s is not None else health.first_step_s
+    longest_s = int(health.stall_factor * step_slow_s) if step_slow_s else unknown_s
     return max(health.stall_s, longest_s) + (health.saving_s if saving else 0)
+
+
+def current_step_limit_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> int:
+    """Return the step deadline in seconds that holds for the attempt's next step."""
+    slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
+    return step_limit_s(run.spec.health, slow_s, saving=is_saving(heartbeat), early_s=early_limit_s(run, attempt, heartbeat))
 
 
 def is_saving(heartbeat: Heartbeat) -> bool:
@@ -255,17 +274,22 @@ def _is_cut_off(run: Run, received_s: int, attempt: Attempt, slow_s: float | Non
 
 def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
     assert heartbeat.exit is not None
-    steps = run.spec.trainer.steps
-    if heartbeat.exit.cause is not Cause.FINISHED:
-        cause = heartbeat.exit.cause
-        return Sick(cause, heartbeat.exit.detail, exited=True, is_checkpoint=failed_to_resume(run, lease, cause))
+    steps, ended = run.spec.trainer.steps, heartbeat.exit
     resumed = run.resume.step if run.resume else 0
     step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
+    if ended.cause is not Cause.FINISHED:
+        # An agent that knows of this says FINISHED itself, after it has seen to outputs and steps after training.
+        done = is_done_despite(ended.cause, steps, min(step, durable))
+        if done and ended.code is not None and not run.spec.after and not run.spec.outputs:
+            return Finished(step, note=ended.detail)
+        is_checkpoint = failed_to_resume(run, lease, ended.cause)
+        sick = Sick(ended.cause, ended.detail, exited=True, is_checkpoint=is_checkpoint, action=ended.action, code=ended.code)
+        return replace(sick, step=step, durable_step=lease.committed_step)
     if not is_trained(steps, step) and not heartbeat.trained:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
     if durable < heartbeat.exit.saved_step:
         return Sick(Cause.UPLOAD_FAILED, f"the checkpoint of step {heartbeat.exit.saved_step} was never committed", exited=True)
-    return Finished(step)
+    return Finished(step, note=ended.detail if ended.code not in (None, 0) else "")
 
 
 def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidence, now_s: int) -> Verdict:
@@ -309,8 +333,7 @@ def _late(run: Run, attempt: Attempt, heartbeat: Heartbeat, lease: Lease, now_s:
         cause, limit_s = Cause.START_TIMEOUT, health.first_step_s
     else:
         since_s = step_rose_s(lease) or now_s
-        slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
-        cause, limit_s = Cause.STALLED, step_limit_s(health, slow_s, saving=is_saving(heartbeat))
+        cause, limit_s = Cause.STALLED, current_step_limit_s(run, attempt, heartbeat)
     waited_s = received_s - since_s
     requested_s = attempt.evidence_requested_s
     given = heartbeat.evidence and requested_s is not None and lease.heartbeat_s is not None and lease.heartbeat_s >= requested_s

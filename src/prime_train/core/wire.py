@@ -3,6 +3,7 @@
 A client ignores unknown fields in a response, because the server may be newer; a request with an unknown field is refused.
 """
 
+import math
 from enum import StrEnum
 from typing import Annotated
 
@@ -24,9 +25,9 @@ from prime_train.core.access.signing import (
     server_time_s,
     sign,
 )
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.keys import IDENTITY_PATTERN, RUN_ID_PATTERN
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.manifest import STEP_MAX, ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.safe import defused
 
@@ -76,10 +77,31 @@ _LATER_OF_STEPS = ("trained", "after_done", "after_failed")
 LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "started_from", *_LATER_OF_STEPS)
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
-AttemptNumber = Annotated[int, Field(ge=1, le=10**9)]
+INTEGER_MAX = 2**53
+"""The largest integer that every place keeps exactly: SQLite has 63 bits, but the doubles of JSON, of which pages are made, have 53."""
+SECONDS_MAX = 10**9
+"""The longest span in seconds, 31 years: a time minus a longer one is no time that can be shown."""
+ATTEMPT_MAX = 10**9 - 1
+"""The highest attempt: names of pods and keys in the bucket have nine digits for it."""
+
+AttemptNumber = Annotated[int, Field(ge=1, le=ATTEMPT_MAX)]
 Identity = Annotated[str, Field(pattern=f"^({IDENTITY_PATTERN})?$")]
 """The random identity of an attempt; empty for attempts from before identities existed."""
-Count = Annotated[int, Field(ge=0, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+Step = Annotated[int, Field(ge=0, le=STEP_MAX)]
+"""A step of training: the key of a checkpoint has twelve digits for it."""
+Seconds = Annotated[int, Field(ge=0, le=SECONDS_MAX)]
+Whole = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)]
+
+
+def _finite(value: object) -> object:
+    """Return None, which is "unknown", for what is no number that JSON has."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Span = Annotated[float, Field(ge=0, le=SECONDS_MAX)]
+Reading = Annotated[float | None, AfterValidator(_finite)]
+"""A measured number, or None if it is not known."""
 Line = Annotated[str, AfterValidator(defused)]
 """A line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it is shown."""
 Lines = Annotated[str, AfterValidator(lambda text: defused(text, keep="\n\t"))]
@@ -129,9 +151,11 @@ class JobExit(Wire):
 
     cause: Cause
     detail: Line = Field(default="", max_length=2000)
-    code: int | None = None
+    action: Action | None = None
+    """What follows by the trainer's own words; None: what follows from the cause."""
+    code: Whole | None = None
     """The trainer's exit code; negative is the signal that ended it."""
-    saved_step: Count = 0
+    saved_step: Step = 0
     """The newest step of which the trainer had begun a checkpoint. The run has succeeded only once that checkpoint is committed."""
     log_tail: Lines = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
@@ -139,15 +163,15 @@ class JobExit(Wire):
 class Saves(Wire):
     """Statistics of checkpoints as the agent measures them; None: not known yet."""
 
-    interval_s: float | None = Field(default=None, ge=0)
+    interval_s: Span | None = None
     """Seconds from one complete checkpoint to the next."""
-    stall_s: float | None = Field(default=None, ge=0)
+    stall_s: Span | None = None
     """Seconds that steps pause for a save."""
-    durable_age_s: Count | None = None
+    durable_age_s: Seconds | None = None
     """Seconds since the newest committed checkpoint was complete: the work that is lost if the machine fails now."""
-    durable_after_s: float | None = Field(default=None, ge=0)
+    durable_after_s: Span | None = None
     """Seconds from the completion of a checkpoint to its commit."""
-    upload_s: float | None = Field(default=None, ge=0)
+    upload_s: Span | None = None
     size_bytes: Count | None = None
     """Bytes of the files of the newest upload."""
     sent_bytes: Count | None = None
@@ -164,14 +188,14 @@ class Gpus(Wire):
     """GPUs at 0 % that hold no memory."""
     util_low_pct: float | None = Field(default=None, ge=0, le=100)
     util_high_pct: float | None = Field(default=None, ge=0, le=100)
-    hottest_c: int | None = None
-    power_w: float | None = None
+    hottest_c: Whole | None = None
+    power_w: Reading = None
     """Watts of all GPUs together."""
     memory_peak_mib: float | None = Field(default=None, ge=0, le=1e9)
     """The most memory in MiB that was in use on one GPU at any reading of this attempt."""
     memory_mib: float | None = Field(default=None, ge=0, le=1e9)
     """All memory of that GPU in MiB."""
-    age_s: Count = 0
+    age_s: Seconds = 0
     """Age of this reading in seconds: a driver that hangs gives no new ones."""
     note: Line = Field(default="", max_length=GPU_NOTE_CHARS_MAX)
     """For people: what slows the GPUs down, or why there is no reading."""
@@ -183,11 +207,11 @@ class Heartbeat(Wire):
 
     run: RunId
     attempt: AttemptNumber
-    seq: int = Field(ge=1, le=2**53)
+    seq: int = Field(ge=1, le=INTEGER_MAX)
     phase: Phase
-    step: Count = 0
+    step: Step = 0
     """The trainer's newest step, over all attempts; 0 before the first one of this attempt is seen."""
-    step_age_s: Count = 0
+    step_age_s: Seconds = 0
     """Seconds since `step` last rose (or since training started)."""
     step_slow_s: float | None = Field(default=None, ge=0, le=1e7)
     """The slow end (95th percentile) of this run's own step times in seconds, the first five left out."""
@@ -205,7 +229,7 @@ class Heartbeat(Wire):
     sick_detail: Line = Field(default="", max_length=500)
     evidence: bool = False
     """The evidence that an order requested is in the bucket."""
-    uploaded_step: Count = 0
+    uploaded_step: Step = 0
     """Newest step whose manifest is in the bucket, whether or not its commit has been confirmed."""
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
@@ -219,22 +243,22 @@ class Heartbeat(Wire):
     """Number of steps under `after` that have ended, the first ones in their order, and whose outputs are in the bucket."""
     after_failed: Line = Field(default="", max_length=500)
     """The steps among these that failed, and why."""
-    gpu_util_pct: float | None = None
-    gpu_mem_mib: float | None = None
+    gpu_util_pct: Reading = None
+    gpu_mem_mib: Reading = None
     gpus: Gpus | None = None
-    disk_free_gib: float | None = None
+    disk_free_gib: Reading = None
     disk_full_s: Count | None = None
     """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None
-    loss: float | None = None
+    loss: Reading = None
     """The last loss that was reported; None: none was, or it was not a finite number."""
-    reward: float | None = None
-    learning_rate: float | None = None
-    not_finite_since: Count | None = None
+    reward: Reading = None
+    learning_rate: Reading = None
+    not_finite_since: Step | None = None
     """The step from which on no reported loss of this attempt was finite; None: the last one was, or none was reported."""
-    finite_step: Count = 0
+    finite_step: Step = 0
     """The newest step of this attempt with a finite loss; 0: none."""
-    restored_step: Count | None = None
+    restored_step: Step | None = None
     """The step of the checkpoint that was really restored, after which training went on; None: none, or unknown."""
     note: Line = Field(default="", max_length=200)
     """What the agent is doing, for people."""
@@ -260,7 +284,7 @@ class Commit(Wire):
 
     run: RunId
     attempt: AttemptNumber
-    step: Count
+    step: Step
     key: str = Field(max_length=300)
     identity: Identity = ""
 
@@ -346,6 +370,14 @@ class Nonce(Wire):
     """Body of a canary request, and of its response."""
 
     nonce: str
+
+
+class LaunchKeyGiven(Answered):
+    """The launch key that a job gets for its token."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    launch_key: str = Field(max_length=400, repr=False)
 
 
 class Refusal(Answered):

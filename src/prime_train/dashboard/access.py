@@ -11,7 +11,7 @@ from functools import cache
 from http.cookies import CookieError, SimpleCookie
 
 from prime_train.control_plane.dashboard_interface import RUN_PAGES, PageRequest, PageResponse
-from prime_train.core.access.dashboard_token import cookie_name, opens_until_s
+from prime_train.core.access.dashboard_token import Link, cookie_name, opened_link
 from prime_train.core.advice import Call, Operation
 from prime_train.core.keys import is_run_id
 from prime_train.core.text.commands import command
@@ -23,19 +23,28 @@ COOKIES_CHARS_MAX = 8192
 FIELDS_MAX = 10
 REFUSED = "The link is missing, has expired or was changed. Run this where the control plane's key is, to print a new link:"
 
+REVOKED = "Whoever runs the control plane has revoked it. Run this where the control plane's key is, to print a new link:"
 
-def screened(masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[], int]) -> PageResponse | None:
+
+def screened(
+    masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[], int], is_revoked: Callable[[Link], bool]
+) -> PageResponse | None:
     """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests, which
-    may see the page. `masters`: the master keys whose tokens are accepted; `clock`: returns the store's time. Raises ExternalError if that
-    time cannot be read."""
+    may see the page. `masters`: the master keys whose tokens are accepted; `clock`: returns the store's time; `is_revoked`: asks the
+    store whether a link was revoked. Raises ExternalError if the store cannot be read."""
     if request.method != "GET":
         return page(405, notice_html("Only read", "These pages are read-only."), ("allow", "GET"))
     brought = _token(request.query)
     if brought is not None:
-        until_s = opens_until_s(masters, brought, clock)
-        return _exchanged(masters, request, brought, until_s - clock()) if until_s is not None else _refused()
+        link = opened_link(masters, brought, clock)
+        if link is None:
+            return _refused()
+        return _revoked() if is_revoked(link) else _exchanged(masters, request, brought, link.until_s - clock())
     kept = _cookie(request.cookies, cookie_name(masters[0]))
-    return None if kept and opens_until_s(masters, kept, clock) is not None else _refused()
+    link = opened_link(masters, kept, clock) if kept else None
+    if link is None:
+        return _refused()
+    return _revoked() if is_revoked(link) else None
 
 
 def _token(query: str) -> str | None:
@@ -47,6 +56,11 @@ def _token(query: str) -> str | None:
 @cache
 def _refused() -> PageResponse:
     return page(403, notice_html("These pages open with a link", REFUSED, command=command(Call(Operation.DASHBOARD))))
+
+
+@cache
+def _revoked() -> PageResponse:
+    return page(403, notice_html("This link was revoked", REVOKED, command=command(Call(Operation.DASHBOARD))))
 
 
 def _exchanged(masters: tuple[bytes, ...], request: PageRequest, token: str, left_s: int) -> PageResponse:

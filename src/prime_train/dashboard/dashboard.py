@@ -40,7 +40,7 @@ class Dashboard:
     def screen(self, request: PageRequest) -> PageResponse | None:
         """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests.
         Raises ExternalError if the store's time cannot be read."""
-        return screened(self._masters, request, self._store.now_s)
+        return screened(self._masters, request, self._store.now_s, lambda link: self._store.watch().is_revoked(link))
 
     def respond(self, request: PageRequest) -> PageResponse:
         """Return the page at the path of the request. Requests for the same page within `MADE_S` get the same response."""

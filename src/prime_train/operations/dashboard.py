@@ -1,25 +1,28 @@
 """A link that opens the dashboard for some hours."""
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.core.access.dashboard_token import HOURS_MAX, dashboard_token
+from prime_train.core.access.dashboard_token import HOURS_MAX, LINK_ID, dashboard_token
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.run_lookup import find
 
 HOURS_MIN = 0.01
+TRIES_MAX = 10
 
 
 @dataclass(frozen=True)
 class DashboardLink:
     """A link to the dashboard. `url` contains the token, which gives access to the pages until `until_s`, by the store's time. `is_served`:
-    whether a control plane serves the home now."""
+    whether a control plane serves the home now; `link_id`: by which it can be revoked."""
 
     url: str
     until_s: int
     is_served: bool
+    link_id: str
 
 
 def dashboard_link(home: Home, *, hours: float, run: str | None = None) -> DashboardLink:
@@ -34,5 +37,26 @@ def dashboard_link(home: Home, *, hours: float, run: str | None = None) -> Dashb
     store = home.store()
     path = f"runs/{find(store, run).run.run_id}" if run is not None else ""
     until_s = store.now_s() + int(hours * 3600)
-    url = f"{serving.public_url.rstrip('/')}/{path}?token={dashboard_token(home.master(), until_s)}"
-    return DashboardLink(url, until_s, is_served=home.is_served)
+    link_id, generation = secrets.token_hex(4), store.watch().links_generation
+    token = dashboard_token(home.master(), until_s, link_id, generation)
+    url = f"{serving.public_url.rstrip('/')}/{path}?token={token}"
+    return DashboardLink(url, until_s, is_served=home.is_served, link_id=link_id)
+
+
+def revoke_links(home: Home, link_id: str | None) -> None:
+    """Revoke the link with this id, or all links that were ever made (None). Raises UsageError for a text that is no id, and ExternalError
+    if the store does not answer."""
+    if link_id is not None and LINK_ID.fullmatch(link_id) is None:
+        fix = "it was printed with the link, and is the part of its token between the hyphens"
+        raise UsageError(f"{link_id[:50]!r} is not the id of a link", fix=fix, code=Exit.USAGE)
+    store = home.store()
+    for _ in range(TRIES_MAX):
+        watch, now_s = store.watch(), store.now_s()
+        revoked = {each: until_s for each, until_s in watch.revoked_links.items() if until_s > now_s}
+        if link_id is not None:
+            after = replace(watch, revoked_links={**revoked, link_id: now_s + HOURS_MAX * 3600})
+        else:
+            after = replace(watch, revoked_links={}, links_generation=watch.links_generation + 1)
+        if store.save_watch(replace(after, version=watch.version + 1), version=watch.version):
+            return
+    raise UsageError("the links are being changed by others", fix="try again", code=Exit.EXTERNAL_FAILED)

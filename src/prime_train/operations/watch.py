@@ -102,7 +102,7 @@ def watch(home: Home, watched: Watched, ended: Event, *, interval_s: float) -> N
 
 def is_called_here(home: Home, spec: RunSpec) -> bool:
     """Return whether the run's providers can be called from here."""
-    return set(allowed_providers(spec.hardware)) <= home.pods().names
+    return home.launch_key is None and set(allowed_providers(spec.hardware)) <= home.pods().names
 
 
 def webhook_url(home: Home) -> str:

@@ -7,7 +7,7 @@ from typing import cast
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.exit_classifier import classify, fired
+from prime_train.trainers.exit_classifier import Named, classify, fired, named
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, Progress
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
@@ -18,11 +18,13 @@ __all__ = [
     "Gathering",
     "LineReader",
     "LogRule",
+    "Named",
     "Progress",
     "Scattered",
     "Trainer",
     "classify",
     "fired",
+    "named",
     "trainer_for",
     "trainer_of",
 ]

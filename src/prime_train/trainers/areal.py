@@ -15,8 +15,9 @@ from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.core.trainer_conventions import areal
 from prime_train.trainers.checkpoint_folders import FileInfo, shards_complete
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_lines import clean
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of, step_of
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
@@ -65,8 +66,8 @@ class ArealTrainer(CommandTrainer):
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         return is_state(files) and super().is_complete(spec, files, now_s)
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
 
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
         """Return the state of an earlier launch, which AReaL would take up in place of the one that was restored."""

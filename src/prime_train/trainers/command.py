@@ -9,7 +9,8 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.text.commands import command
 from prime_train.trainers import checkpoint_folders
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, reader_for
 from prime_train.trainers.trainer import Trainer
 
@@ -44,8 +45,8 @@ class CommandTrainer(Trainer):
     def is_begun(self, spec: RunSpec, files: Sequence[FileInfo]) -> bool:
         return True
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return BUILT_IN
 
 
 def _wandb(spec: RunSpec, attempt: int, run_id: str, link: str) -> dict[str, str]:

@@ -1,33 +1,46 @@
 """The cause of a trainer's end, from its last lines of output and its exit code.
 
 A failure produces many lines, and most of them describe its consequences. So lines are ranked by strength, not by position: the earliest
-line of the greatest strength names the cause. An exception that no rule knows outranks the complaints of other ranks about a lost
-connection, which are its consequences. A signal that ended the trainer is stronger evidence than a hint and weaker than a root
-cause. torchrun always exits with code 1; how its workers really ended is in its output.
+line of the greatest strength names the cause, which is the innermost exception of the process that failed first. An exception that no rule
+knows outranks the complaints of other ranks about a lost connection, which are its consequences. A signal that ended the trainer is
+stronger evidence than a hint and weaker than a root cause. torchrun always exits with code 1; how its workers really ended is in its
+output.
 """
 
-import re
 import signal
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
+from prime_train.trainers.error_lines import (
+    PASSING,
+    begins_traceback,
+    ended_by,
+    exception_in,
+    first_failure,
+    is_error,
+    is_noise,
+    is_summary,
+    signal_of,
+    unwrapped,
+)
+from prime_train.trainers.gpu_memory import is_held_by_others
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import any_of, found_in
 
 LINES_MAX = 4000
 LINE_SHOWN_MAX = 500
+MESSAGE_LINES_MAX = 12
+"""Lines after an exception that may belong to its message."""
 
 _HANDLED = r"(?i)\b(retrying|will retry|trying again|trying the next|falling back|skipping this|attempt \d+ (of|/) ?\d+)\b"
-_ERROR = r"^[\w.]*(Error|Exception|Exit|Interrupt)(: |$)|^(error|ERROR|fatal|FATAL): "
 _CONNECTION = (
-    r"(?i)connect|timeout|network|socket|protocol|remote|dist(ributed|backend|network|store)|rendezvous|pipe|cancel|interrupt|exit"
+    r"(?i)connect|timeout|network|socket|protocol|remote|dist(ributed|backend|network|store)|rendezvous|pipe|cancel|interrupt|exit|warning"
 )
 """Kinds of exceptions that may themselves follow from a lost connection."""
 _RAISED_WHEN_CUT_OFF = frozenset(("RuntimeError", "OSError"))
-_LAUNCHER = r"^torch\.distributed\.elastic\S*(ChildFailed|Signal)"
-_EXCEPTION = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception))(?:: |$)")
-_NOISE = r"^\W*$|ChildFailedError|^\s*(time|host|rank|exitcode|error_file|traceback)\s+: |^(Root Cause|Failures|<NO_OTHER)|FAILED$"
 
 _SIGNALS: dict[int, Cause] = {
     signal.SIGKILL: Cause.KILLED,
@@ -40,105 +53,163 @@ _CODES: dict[int, Cause] = {126: Cause.BAD_CONFIG, 127: Cause.BAD_CONFIG}
 """Causes of the exit codes with which a shell reports a command that it cannot run."""
 
 
+@dataclass(frozen=True)
+class Named:
+    """What a trainer's end is put down to. `line`: what says so, for people; `action`: what follows, None: what follows from the
+    cause."""
+
+    cause: Cause
+    line: str
+    action: Action | None = None
+
+
+@dataclass(frozen=True)
+class _Line:
+    text: str
+    """The line without a label of a launcher."""
+    labelled: str
+    raised: bool
+    """Whether it is an exception, calls itself an error, or belongs to the message of one."""
+
+
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
     """Return the rule of the greatest strength that matches this line, or None; rules about resuming apply only if `resumed` is true."""
-    return _fired(clean(line), rules, resumed=resumed)
+    (one,) = _read([line])
+    return _fired(one, tuple(rules), resumed=resumed)
 
 
 def classify(
     lines: Sequence[str], rules: Sequence[LogRule], *, code: int, disk_full: bool = False, resumed: bool = False
 ) -> tuple[Cause, str]:
-    """Return the cause of the trainer's end and the line that names it, cut to `LINE_SHOWN_MAX` characters.
+    """Return the cause of the trainer's end and the line that names it, as `named` does."""
+    found = named(lines, rules, code=code, disk_full=disk_full, resumed=resumed)
+    return found.cause, found.line
+
+
+def named(lines: Sequence[str], rules: Sequence[LogRule], *, code: int, disk_full: bool = False, resumed: bool = False) -> Named:
+    """Return the cause of the trainer's end, what follows from it, and the line that names it, cut to `LINE_SHOWN_MAX` characters.
 
     `lines` is the tail of the output. `code` is the exit code; a signal is given as its negative or as 128 plus its number. `disk_full`
     says that the disk is full now, which explains a failed save that logged no error. `resumed` says that a checkpoint was to be resumed.
     """
-    tail = [clean(line) for line in lines[-LINES_MAX:]]
+    found = _named(_read(lines[-LINES_MAX:]), tuple(rules), code=code, disk_full=disk_full, resumed=resumed)
+    elsewhere = found.cause is Cause.GPU_OOM and found.action is None and is_held_by_others(found.line)
+    return Named(found.cause, found.line[:LINE_SHOWN_MAX], Action.ANOTHER_MACHINE if elsewhere else found.action)
+
+
+def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk_full: bool, resumed: bool) -> Named:
     if code == 0:
         return _ended_well(tail, rules, resumed=resumed)
-    best = _strongest(tail, rules, resumed=resumed)
+    matches = list(_all_fired(tail, rules, resumed=resumed))
+    best = min(matches, key=lambda match: match[0].strength, default=None)
+    code, ended = _end_of_first(tail, code)
     if best and best[0].strength <= EvidenceStrength.ROOT:
-        return best[0].cause, best[1][:LINE_SHOWN_MAX]
-    ended = f"ended by {_name(code)}"
+        return _by_rule(*best, ended)
     if disk_full:
-        return Cause.DISK_FULL, _last_words(tail, ended)
+        return Named(Cause.DISK_FULL, _last_words(tail, ended))
     by_code = _by_code(code)
     if by_code is not None:
-        return by_code, ended
-    if best and best[0].strength is EvidenceStrength.CONSEQUENCE and (unknown := _unknown_exception(tail, rules, resumed=resumed)):
-        return Cause.TRAINER_ERROR, unknown[:LINE_SHOWN_MAX]
+        return Named(by_code, ended)
+    unknown = _unknown_exception(tail, [line for _, line in matches])
+    if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _is_deterministic(unknown))):
+        return Named(Cause.TRAINER_ERROR, unknown, Action.STOP if _is_deterministic(unknown) else None)
     if best:
-        return best[0].cause, best[1][:LINE_SHOWN_MAX]
-    return Cause.TRAINER_ERROR, _last_words(tail, ended)
+        return _by_rule(*best, ended)
+    return Named(Cause.TRAINER_ERROR, _last_words(tail, ended))
 
 
-def _strongest(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[LogRule, str] | None:
-    """Return the earliest line of the greatest strength, with its rule; None if no rule matches any line."""
-    return min(_all_fired(tail, rules, resumed=resumed), key=lambda found: found[0].strength, default=None)
+def _read(lines: Sequence[str]) -> list[_Line]:
+    """Return the lines cleaned, with what is the message of an exception marked."""
+    read, left = [], 0
+    for line in lines:
+        labelled = clean(line)
+        text = unwrapped(labelled)
+        if is_error(text):
+            left = MESSAGE_LINES_MAX + 1
+        elif begins_traceback(text):
+            left = 0
+        left = max(0, left - 1)
+        read.append(_Line(text, labelled, raised=left > 0))
+    return read
 
 
-def _unknown_exception(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> str | None:
+def _by_rule(rule: LogRule, line: _Line, ended: str) -> Named:
+    """Return what the rule says of the line; a line of a launcher's summary is put in words."""
+    is_row = rule.strength is not EvidenceStrength.USER and is_summary(line.text)
+    return Named(rule.cause, ended if is_row else line.text.strip() or line.labelled, rule.action)
+
+
+def _unknown_exception(tail: Sequence[_Line], matched: Sequence[_Line]) -> str | None:
     """Return the first exception in `tail` that no rule matches and that no lost connection explains; None if there is none. A RuntimeError
     or OSError explains nothing if it comes after a line that a rule matches, because libraries raise it also when they are cut off."""
-    is_first = True
+    known, is_first = {id(line) for line in matched}, True
     for line in tail:
-        if _fired(line, rules, resumed=resumed) is not None:
+        if id(line) in known:
             is_first = False
             continue
-        exception = _EXCEPTION.match(line)
-        if exception is None or found_in(_CONNECTION, exception[1]) or found_in(_LAUNCHER, line) or found_in(_HANDLED, line):
+        name = exception_in(line.text)
+        if not name or found_in(_CONNECTION, name) or found_in(_HANDLED, line.text):
             continue
-        if is_first or exception[1] not in _RAISED_WHEN_CUT_OFF:
-            return line
+        if is_first or name not in _RAISED_WHEN_CUT_OFF:
+            return line.text.strip()
     return None
 
 
-def _all_fired(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> Iterator[tuple[LogRule, str]]:
+def _is_deterministic(exception: str) -> bool:
+    return exception_in(exception) not in PASSING
+
+
+def _all_fired(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bool) -> Iterator[tuple[LogRule, _Line]]:
     for line in tail:
         rule = _fired(line, rules, resumed=resumed)
-        if rule is not None and (rule.strength is EvidenceStrength.USER or rule.stop or not found_in(_HANDLED, line)):
+        if rule is not None and (rule.strength is EvidenceStrength.USER or rule.stop or not found_in(_HANDLED, line.text)):
             yield rule, line
 
 
-def _fired(text: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
+def _fired(line: _Line, rules: tuple[LogRule, ...], *, resumed: bool) -> LogRule | None:
     # Hardly any line matches a rule: one search over all rules finds that out in a thirtieth of the time.
-    any_rule = any_of(tuple(rule.pattern for rule in rules))
-    if any_rule is not None and not any_rule.search(text):
+    any_rule = any_of(_patterns(rules))
+    texts = (line.text,) if line.text == line.labelled else (line.text, line.labelled)
+    if any_rule is not None and not any(any_rule.search(text) for text in texts):
         return None
-    matching = (rule for rule in rules if (resumed or not rule.resumed_only) and rule.fits(text))
+    applying = (rule for rule in rules if (resumed or not rule.resumed_only) and (line.raised or not rule.raised_only))
+    matching = (rule for rule in applying if any(rule.fits(text) for text in texts))
     return min(matching, key=lambda rule: rule.strength, default=None)
 
 
-def _ended_well(tail: Sequence[str], rules: Sequence[LogRule], *, resumed: bool) -> tuple[Cause, str]:
+@lru_cache(64)
+def _patterns(rules: tuple[LogRule, ...]) -> tuple[str, ...]:
+    return tuple(rule.pattern for rule in rules)
+
+
+def _ended_well(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bool) -> Named:
     """Return the cause for exit code 0. Errors in the log were handled then, unless the trainer stopped early in an orderly way or started
     over."""
-    decisive = [rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED)]
-    best = _strongest(tail, decisive, resumed=resumed)
-    return (best[0].cause, best[1][:LINE_SHOWN_MAX]) if best else (Cause.FINISHED, "exit code 0")
+    decisive = tuple(rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED))
+    best = min(_all_fired(tail, decisive, resumed=resumed), key=lambda match: match[0].strength, default=None)
+    return _by_rule(*best, "") if best else Named(Cause.FINISHED, "exit code 0")
 
 
 def _by_code(code: int) -> Cause | None:
-    number = _signal_of(code)
+    number = signal_of(code)
     return _CODES.get(code) if number is None else _SIGNALS.get(number)
 
 
-def _signal_of(code: int) -> int | None:
-    number = -code if code < 0 else code - 128
-    return number if 1 <= number <= 64 else None
+def _end_of_first(tail: Sequence[_Line], code: int) -> tuple[int, str]:
+    """Return the exit code of the process that failed first, and in words how it ended. Launchers end with a code of their own."""
+    first = first_failure([line.text for line in tail]) if signal_of(code) is None and code not in _CODES else None
+    if first is None or first[0] == 0:
+        return code, ended_by(code)
+    who = f"rank {first[1]} " if first[1] is not None else ""
+    words = ended_by(first[0])
+    return first[0], f"{who}{'was ' if who and words.startswith('killed') else ''}{words}"
 
 
-def _name(code: int) -> str:
-    number = _signal_of(code)
-    if number is None:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _last_words(tail: Sequence[str], otherwise: str) -> str:
-    """Return the last exception in `tail`, or else its last meaningful line, or else `otherwise`."""
-    spoken = [line.strip() for line in tail if not found_in(_NOISE, line)]
-    errors = [line for line in spoken if found_in(_ERROR, line) and not found_in(_LAUNCHER, line)]
-    return next(iter([*errors[-1:], *spoken[-1:]]), otherwise)[:LINE_SHOWN_MAX]
+def _last_words(tail: Sequence[_Line], ended: str) -> str:
+    """Return the last exception in `tail`, or how the trainer ended if that was a signal, or else its last meaningful line, or else
+    `ended`."""
+    raised = [line.text.strip() for line in tail if exception_in(line.text) and not is_noise(line.text)]
+    if raised:
+        return raised[-1]
+    spoken = [line.text.strip() for line in tail if not is_noise(line.text)]
+    return ended if "killed by" in ended or not spoken else spoken[-1]

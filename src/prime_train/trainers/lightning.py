@@ -13,7 +13,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS, saved_in
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.progress import (
     CsvReader,
     LineReader,
@@ -58,8 +59,8 @@ class LightningTrainer(ScriptTrainer):
         is_sharded = f"{CHECKPOINT}/{_SHARDED}" in paths and f"{CHECKPOINT}/{_SHARDED_LAST}" in paths
         return (CHECKPOINT in paths or is_sharded) and super().is_complete(spec, files, now_s)
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
 
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
         """Return the logs of earlier launches, beside which the CSV logger would number its folder differently."""

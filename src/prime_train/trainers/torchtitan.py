@@ -9,8 +9,9 @@ import shlex
 from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.core.trainer_conventions.torchtitan import choices
+from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_lines import clean
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of, true_loss
 from prime_train.trainers.script import ScriptTrainer
@@ -45,8 +46,8 @@ class TorchtitanTrainer(ScriptTrainer):
         """Return a reader of torchtitan's own output, unless the config says how progress is read."""
         return TorchtitanReader() if spec.trainer.progress == ProgressSpec() else super().reader(spec)
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
 
 
 class TorchtitanReader:

@@ -7,7 +7,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
-from prime_train.trainers.log_rules import LogRule
+from prime_train.trainers.log_rules import LogRule, of_spec
 from prime_train.trainers.progress import LineReader
 from prime_train.trainers.scattered_checkpoints import Gathering
 from prime_train.trainers.services import Machine, Service
@@ -51,8 +51,12 @@ class Trainer(Protocol):
         """Return whether these files of a checkpoint folder show that a save has begun. Training steps may wait for such a save and stand
         still."""
 
+    def known_errors(self) -> tuple[LogRule, ...]:
+        """Return the rules for lines of the trainer's output that the tool knows, its own first."""
+
     def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        """Return the user's log rules, followed by the built-in ones."""
+        """Return the user's log rules, followed by the known ones."""
+        return (*of_spec(spec.health.log_rules), *self.known_errors())
 
     # ---------------------------------------------------------------------------------------------------- before the launch
 

@@ -14,7 +14,8 @@ from prime_train.core.trainer_conventions import trm
 from prime_train.core.trainer_conventions.command_settings import is_script
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, RegexReader
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
@@ -49,8 +50,8 @@ class TrmTrainer(CommandTrainer):
     def resume_line(self, spec: RunSpec) -> str:
         return _LOADING
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
 
     def counts_anew(self, spec: RunSpec) -> bool:
         return True

@@ -14,8 +14,9 @@ from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.core.trainer_conventions import verl
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_lines import clean
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, number_of, true_loss
 
@@ -58,8 +59,8 @@ class VerlTrainer(CommandTrainer):
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         return _has_all_parts(files, verl.sharing_data(spec)) and super().is_complete(spec, files, now_s)
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
 
 
 class VerlReader:

@@ -249,6 +249,49 @@ def test_a_blob_that_arrived_short_is_noticed(tmp_path: Path, bucket: FolderBuck
     assert len(made.scan(NOW_S)) == 1
 
 
+class Forgetful(Counted):
+    """A bucket that acknowledges the first manifests that are put, and does not have them."""
+
+    forgets = 0
+
+    def put(self, key: str, data: Data) -> None:
+        if self.forgets and "/manifests/" in key:
+            self.forgets -= 1
+            self.keys_put.append(key)
+        else:
+            super().put(key, data)
+
+
+def test_a_manifest_that_the_bucket_acknowledged_and_lost_is_written_again(tmp_path: Path, bucket: FolderBucket) -> None:
+    save(work(tmp_path), 10)
+    forgetful = Forgetful(bucket)
+    forgetful.forgets = 2
+    manifest = ship(uploader(forgetful, tmp_path))
+    assert newest(bucket) == manifest
+
+
+def test_a_checkpoint_whose_manifest_the_bucket_never_keeps_is_not_uploaded(tmp_path: Path, bucket: FolderBucket) -> None:
+    save(work(tmp_path), 10)
+    forgetful = Forgetful(bucket)
+    forgetful.forgets = 1000
+    made = uploader(forgetful, tmp_path)
+    with pytest.raises(TemporaryError, match="3 times, but does not have it"):
+        made.upload(made.scan(NOW_S)[0], cancelled=never)
+    assert made.uploaded_step is None
+    forgetful.forgets = 0
+    manifest = ship(made)
+    assert newest(bucket) == manifest
+
+
+def test_a_manifest_that_is_lost_before_its_commit_is_written_again(tmp_path: Path, bucket: FolderBucket) -> None:
+    save(work(tmp_path), 10)
+    made = uploader(bucket, tmp_path)
+    manifest = made.upload(made.scan(NOW_S)[0], cancelled=never)
+    bucket.delete(manifest.key)
+    made.confirm(manifest)
+    assert newest(bucket) == manifest
+
+
 def test_a_retry_does_not_send_again_what_arrived(tmp_path: Path, bucket: FolderBucket) -> None:
     save(work(tmp_path), 10)
 

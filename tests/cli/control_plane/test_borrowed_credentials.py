@@ -11,6 +11,7 @@ from prime_train.core.access.pod_policy import Part, assumed
 from prime_train.core.wire import PodKeys, operator_key, sign
 from prime_train.elapsed import Elapsed
 from prime_train.ports import PermanentError, TemporaryError
+from tests.buckets import no_bucket
 from tests.fakes.http import Response, ScriptedServer
 
 MASTER = b"the master key of these tests"
@@ -37,6 +38,7 @@ def webhook(lent: list[tuple[str, int]]) -> WebhookContext:
         (MASTER,),
         secrets={},
         bucket_url="s3://bucket",
+        bucket=no_bucket,
         bucket_keys={"AWS_REGION": "eu-central-1"},
         issue_credentials=issue_credentials,
     )
@@ -109,7 +111,9 @@ def test_where_the_role_cannot_be_taken_keys_that_do_not_end_have_to_do(static: 
         raise PermanentError("sts answered with 403")
 
     answer = handle(
-        WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://b", bucket_keys=static, issue_credentials=refused),
+        WebhookContext(
+            MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://b", bucket=no_bucket, bucket_keys=static, issue_credentials=refused
+        ),
         requested(operator_key(MASTER)),
     )
     assert answer.status == (200 if static else 503)

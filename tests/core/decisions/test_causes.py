@@ -10,7 +10,6 @@ INFRASTRUCTURE = [
     Cause.NO_CAPACITY,
     Cause.AGENT_ERROR,
     Cause.PREFLIGHT_FAILED,
-    Cause.NETWORK_ERROR,
 ]
 
 
@@ -38,6 +37,11 @@ def test_preemption_has_no_count_and_no_back_off_and_keeps_its_offer() -> None:
 def test_infrastructure_backs_off_and_leaves_out_the_offer_that_failed(cause: Cause) -> None:
     assert POLICY[cause].backs_off
     assert POLICY[cause].exclude_offer
+
+
+def test_a_service_that_does_not_answer_is_waited_for_without_counting_and_is_no_fault_of_the_offer() -> None:
+    policy = POLICY[Cause.NETWORK_ERROR]
+    assert (policy.retry, policy.backs_off, policy.exclude_offer) == (Retry.FREE, True, False)
 
 
 @pytest.mark.parametrize("cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER and c not in (Cause.FINISHED, Cause.PROBED)])

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import Attempt, RunState, TrackedStep
+from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.run import Attempt, Run, RunState, TrackedStep
 from prime_train.core.tracker.urls import LAG_S_MAX
 from prime_train.core.verdict import (
     Finished,
@@ -220,11 +222,33 @@ def test_a_tracker_that_lags_does_not_take_the_step_back() -> None:
     assert after(100, step=60, tracker=TrackerObserved(55, NOW_S)) == Healthy(Phase.TRAIN, 60, cut_off=True)
 
 
-def test_until_step_times_are_known_a_step_may_take_as_long_as_the_first_one() -> None:
-    slow = {"step": 3, "step_slow_s": None}
-    assert isinstance(after(10, **slow, step_age_s=3590), Healthy)
-    assert isinstance(after(10, **slow, step_age_s=3591), Stalled)
+EARLY: dict[str, Any] = {"step": 3, "step_slow_s": None}
+
+
+def limited(limit_s: int, of: Run | None = None, **message: Any) -> bool:
+    """Return whether an early step is late after `limit_s`, and not before."""
+    changes = {} if of is None else {"run": of}
+    before, late = (after(10, **EARLY, **changes, **message, step_age_s=limit_s - 10 + more) for more in (0, 1))
+    return isinstance(before, Healthy) and isinstance(late, Stalled)
+
+
+def test_a_trainer_that_hangs_after_its_first_step_is_found_long_before_an_hour() -> None:
+    assert limited(900)
     assert isinstance(after(10, step=9, step_slow_s=400.0, step_age_s=1990), Healthy)
+
+
+def test_before_step_times_are_known_the_first_step_and_the_estimate_say_how_long_a_step_may_take() -> None:
+    slow_start = b.new_attempt(first_heartbeat_s=b.T0_S + 20, first_step_s=b.T0_S + 1020)
+    assert limited(2000, a_run(attempts=(slow_start,)))
+    assert limited(2000, timed_steps=2, timed_s=400.0)
+    estimated = Forecast(steps=(StepEstimate("", 0, 100.0, 150.0), StepEstimate("H100", 8, 1.0, 300.0)))
+    assert limited(1500, a_run(forecast=estimated))
+
+
+def test_an_early_step_never_has_longer_than_the_first_one_may_take() -> None:
+    assert limited(3600, timed_steps=1, timed_s=1000.0)
+    unseen = b.new_attempt(first_step_s=None)
+    assert limited(3600, a_run(attempts=(unseen,)))
 
 
 def test_time_in_which_nobody_could_be_heard_does_not_count_as_silence() -> None:
@@ -444,3 +468,22 @@ def test_a_run_without_an_attempt_cannot_be_judged() -> None:
     of = a_run(RunState.QUEUED)
     with pytest.raises(ValueError, match="no attempt"):
         judge(of, evidence(of), NOW_S)
+
+
+CRASH = JobExit(cause=Cause.TRAINER_ERROR, detail="ray.exceptions.RayActorError: died", code=1)
+
+
+def test_finished_work_is_finished_whatever_the_exit_code_and_the_crash_is_a_note() -> None:
+    of = a_run(spec=b.spec(trainer={"steps": 60}))
+    assert after(0, run=of, step=60, committed_step=60, exit=CRASH) == Finished(60, note=CRASH.detail)
+    told = JobExit(cause=Cause.FINISHED, detail=CRASH.detail, code=139, saved_step=60)
+    assert after(0, run=of, step=60, committed_step=60, exit=told) == Finished(60, note=CRASH.detail)
+
+
+@pytest.mark.parametrize(
+    ("step", "committed", "cause"),
+    [(60, 50, Cause.TRAINER_ERROR), (59, 60, Cause.TRAINER_ERROR), (60, 60, Cause.RESUME_IGNORED), (60, 60, Cause.UPLOAD_FAILED)],
+)
+def test_a_crash_before_all_is_done_and_durable_is_no_end(step: int, committed: int, cause: Cause) -> None:
+    of = a_run(spec=b.spec(trainer={"steps": 60}))
+    assert isinstance(after(0, run=of, step=step, committed_step=committed, exit=CRASH.model_copy(update={"cause": cause})), Sick)

@@ -1,6 +1,7 @@
 """Objects by key, in a folder or in any S3-compatible server."""
 
 from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.bucket.open import address, open_bucket
+from prime_train.adapters.bucket.open import address, open_bucket, signed_upload
+from prime_train.adapters.bucket.upload import upload
 
-__all__ = ["FolderBucket", "address", "open_bucket"]
+__all__ = ["FolderBucket", "address", "open_bucket", "signed_upload", "upload"]

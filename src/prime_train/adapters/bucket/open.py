@@ -1,7 +1,7 @@
 """Opens the bucket that a URL names."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -30,6 +30,19 @@ def open_bucket(
 
         return S3Bucket(place_of(url, os.environ if environment is None else environment), lent)
     raise PermanentError(f"a bucket of scheme {scheme!r} is not known; known: file, {', '.join(sorted(PLACES))}")
+
+
+def signed_upload(url: str, environment: Mapping[str, str]) -> Callable[[str], str] | None:
+    """Return a function from a key to a URL at which the object may be uploaded for some minutes by whoever has it; None for a folder."""
+    if split(url).scheme not in PLACES:
+        return None
+
+    def signed(key: str) -> str:
+        from prime_train.adapters.bucket.s3 import S3Bucket
+
+        return S3Bucket(place_of(url, environment)).upload_url(key)
+
+    return signed
 
 
 def address(url: str) -> str:

@@ -48,6 +48,7 @@ IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4
 LIST_PAGE = 1000
+UPLOAD_URL_S = 900
 CREDENTIALS_S = 300
 """Seconds after which credentials are requested again; boto3 renews them before they expire."""
 
@@ -92,6 +93,12 @@ class S3Bucket:
                 obstore.put(self._store, key, file, chunk_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
         except OSError as error:
             raise PermanentError(f"{path}: {error.strerror or error}") from error
+
+    def upload_url(self, key: str) -> str:
+        """Return a URL at which the object may be uploaded with PUT, for `UPLOAD_URL_S` seconds and without keys."""
+        check_key(key)
+        with self._translated_errors("sign", key):
+            return obstore.sign(self._store, "PUT", key, timedelta(seconds=UPLOAD_URL_S))
 
     def get(self, key: str) -> Content | None:
         found = self._get(key)

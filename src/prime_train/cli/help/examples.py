@@ -23,7 +23,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("errors of the second attempt", "prime-train logs demo --attempt 2 --grep Error --lines 100"),
         ("the last ten minutes, by a pattern", "prime-train logs demo --since 10m -E --grep 'loss=(nan|inf)'"),
     ),
-    "diagnose": (("explain what happened, and why", "prime-train diagnose demo"),),
+    "diagnose": (
+        ("explain what happened, and why", "prime-train diagnose demo"),
+        ("ask what the end of any trainer's log means", "prime-train diagnose --log train.log --exit-code 1"),
+    ),
     "page": (("write a run's page as one HTML file", "prime-train page demo"),),
     "profile": (("show what the time of a step is spent on", "prime-train profile demo"),),
     "compare": (
@@ -133,11 +136,27 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "provider remove": (("delete its stored key", "prime-train provider remove runpod"),),
     "serve": (("run the control plane on this machine", "prime-train serve"),),
     "watch": (("check all runs once", "prime-train watch --once"),),
-    "dashboard": (("print a link to the pages of all runs", "prime-train dashboard"),),
-    "key": (
+    "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),
+    "dashboard revoke": (
+        ("revoke one link", "prime-train dashboard revoke 1f9c02ab"),
+        ("revoke all of them", "prime-train dashboard revoke --all"),
+    ),
+    "key show": (
         ("print the settings for another machine", "prime-train key --show"),
         ("print the key for the jobs of pull requests, which can only read figures", "prime-train key --market --show"),
     ),
+    "key create": (
+        (
+            "trust the jobs of a repository's environment",
+            "prime-train key create --launch --repository me/rl --github-oidc --environment gpu",
+        ),
+        (
+            "for one person, 20 dollars a run",
+            "prime-train key create --launch --repository me/rl --actor maya --usd-max 20 --expires 90d",
+        ),
+    ),
+    "key list": (("list the launch keys", "prime-train key list"),),
+    "key revoke": (("revoke one", "prime-train key revoke 4f2a9c1d"),),
     "deploy": (("onto AWS", "prime-train deploy"),),
     "doctor": (("check the providers, and the deployment to AWS", "prime-train doctor"),),
     "destroy": (("remove it from AWS", "prime-train destroy"),),

@@ -309,6 +309,14 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "wandb.seen.**": "what W&B reports about the run, or why it could not be queried",
         "evidence[]": "keys of the evidence in the bucket",
     },
+    "diagnose --log": {
+        "cause": "cause of the trainer's end",
+        "title": "the cause in words",
+        "action": "what follows: stop at once, same machine, another machine, or after a back-off",
+        "line": "the line that says so, or how the process ended",
+        "why": "why this follows, if the cause alone does not say so",
+        "advice": "what a person can do",
+    },
     "profile": {"**": "all that was measured: times in seconds (_s), shares from 0 to 1"},
     "export": {
         "task": "name of the task, by which its machines find what earlier ones have saved",

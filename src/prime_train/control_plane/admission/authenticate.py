@@ -6,14 +6,25 @@ checked later.
 
 import hmac
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
 from prime_train import __version__
-from prime_train.control_plane.admission.calls import CANARY, MarketCall, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.calls import (
+    CANARY,
+    GithubCall,
+    LaunchCall,
+    MarketCall,
+    Request,
+    RequestTarget,
+    Response,
+    StoreCall,
+)
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.notices import VAST_PATH, NoticeCall, read_notice
 from prime_train.control_plane.admission.responses import FENCED_STATUS, refuse, too_large
+from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LAUNCH_KEY_PATH, is_key_name
 from prime_train.core.access.signing import (
     CLOCK_SKEW_S_MAX,
     MARKET_PATH,
@@ -38,9 +49,13 @@ METHOD_CHARS_MAX = 32
 CANARY_PATH = "/v1/canary"
 HEALTH_PATH = "/healthz"
 RUN_PATH = "/v1/runs/"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,8000}\.[A-Za-z0-9_-]{1,8000}\.[A-Za-z0-9_-]{1,2000}")
 
 
-def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | StoreCall | MarketCall | NoticeCall:
+Admitted = RequestTarget | StoreCall | LaunchCall | GithubCall | MarketCall | NoticeCall
+
+
+def admit(keyring: Keyring, request: Request) -> Response | Admitted:
     """Return the target of an authenticated request, or a refusal; for the health path, the health response."""
     if len(request.body) > body_bytes_max(request.path):
         return too_large(request.now_s, request.path)
@@ -48,6 +63,8 @@ def admit(keyring: Keyring, request: Request) -> Response | RequestTarget | Stor
         return _health(request)
     if request.path.startswith(STORE_PATH):
         return _operator(keyring, request)
+    if request.path == LAUNCH_KEY_PATH:
+        return _github(request)
     if request.path == MARKET_PATH:
         return _market(keyring, request)
     if request.path == VAST_PATH:
@@ -102,13 +119,33 @@ def _number(text: str, digits_max: int) -> int | None:
     return int(text)
 
 
-def _operator(keyring: Keyring, request: Request) -> Response | StoreCall:
-    """Return a call of the store that is signed with the operator's key, or a refusal."""
+def _github(request: Request) -> Response | GithubCall:
+    """Return the request for a launch key. Its token is verified when the call is carried out, because that needs GitHub's keys."""
+    if request.method != "POST":
+        return refuse(405, "a launch key needs POST", request.now_s, (("allow", "POST"),))
+    try:
+        content = json.loads(request.body)
+    except (ValueError, RecursionError):
+        content = None
+    token = content.get("token") if isinstance(content, dict) else None
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        return refuse(422, 'the body must be {"token": "..."}, with the token that GitHub has signed for the job', request.now_s)
+    return GithubCall(token)
+
+
+def _operator(keyring: Keyring, request: Request) -> Response | StoreCall | LaunchCall:
+    """Return a call of the store that is signed with the operator's key or a launch key, or a refusal."""
     name = request.path.removeprefix(STORE_PATH)
     if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
         return refuse(404, "there is nothing at this path", request.now_s)
     if request.method != "POST":
         return refuse(405, "the store needs POST", request.now_s, (("allow", "POST"),))
+    launch_key = request.headers.get(LAUNCH_KEY_HEADER, "")
+    if launch_key:
+        if not is_key_name(launch_key):
+            return refuse(401, f"{LAUNCH_KEY_HEADER} must name a launch key", request.now_s)
+        reason = _distrust(keyring.launch_secrets(launch_key), request)
+        return LaunchCall(name, request.body, launch_key) if reason is None else refuse(401, reason, request.now_s)
     reason = _distrust(keyring.operator_keys, request)
     return StoreCall(name, request.body) if reason is None else refuse(401, reason, request.now_s)
 

@@ -42,5 +42,20 @@ class StoreCall(NamedTuple):
     body: bytes
 
 
+class LaunchCall(NamedTuple):
+    """A call of the store's method `name` by the holder of the launch key `key`, whose signature is valid; whether the key was revoked is
+    checked when the call is carried out."""
+
+    name: str
+    body: bytes
+    key: str
+
+
+class GithubCall(NamedTuple):
+    """A request for a launch key, with a token that GitHub may have signed."""
+
+    token: str
+
+
 class MarketCall(NamedTuple):
     """A request for the figures by which machines are compared."""

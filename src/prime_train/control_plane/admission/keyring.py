@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from prime_train.core.access.launch_key import launch_secret
 from prime_train.core.access.signing import attempt_key, market_key, operator_key
 
 CACHED_MAX = 16_384
@@ -23,6 +24,10 @@ class Keyring:
     @property
     def operator_keys(self) -> tuple[str, ...]:
         return tuple(operator_key(master) for master in self.masters)
+
+    def launch_secrets(self, name: str) -> tuple[str, ...]:
+        """Return the secrets of the launch key with this name, one for each master key."""
+        return tuple(launch_secret(master, name) for master in self.masters)
 
     @property
     def market_keys(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from prime_train.control_plane.reconcile.attempt_records import catch_up, write_
 from prime_train.control_plane.reconcile.clean_up import clean_up
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.descendants import spec_json
-from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifests
+from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifest, read_manifests
 from prime_train.control_plane.reconcile.marks import write_marks
 from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
@@ -16,14 +16,14 @@ from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
-from prime_train.core.keys import blob_prefix, parse_pod_name, spec_key
+from prime_train.core.keys import blob_prefix, parse_pod_name, run_prefix, spec_key
 from prime_train.core.manifest import ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
-from prime_train.core.resuming.choice import choose
+from prime_train.core.resuming.choice import choose, newest_of
 from prime_train.core.resuming.divergence import began_anew
 from prime_train.core.resuming.trust import proven_places
-from prime_train.core.run import Change, Figures, Lease, Run, Severity
+from prime_train.core.run import Change, Figures, Run, Severity
 from prime_train.core.text.commands import command
 from prime_train.core.wire import Ticket, attempt_key
 from prime_train.ports import Bucket, ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, RunRecord, TemporaryError
@@ -172,36 +172,44 @@ def _put_agent(context: Context, record: RunRecord, pod_id: str, now_s: int) -> 
 
 
 def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
+    """Choose what the next attempt restores. If the checkpoint that it should restore is not whole in the bucket, it goes on at once from
+    the newest one before it: a machine that may be rented must not wait for a checkpoint that may never have been."""
     run = record.run
     try:
         proven = write_marks(context.bucket, run)
         manifests = read_manifests(context.bucket, run.run_id)
         sizes = {stat.key: stat.size for stat in context.bucket.list(blob_prefix(run.run_id))} if manifests else {}
-        choice = choose(run, manifests, sizes, proven=proven)
-        lease = record.lease if record.lease.attempt == run.attempt and run.step_asked is None else None
-        lost = _lost_of(context.bucket, lease, choice.newest)
+        newest = newest_of(run, manifests, sizes)
+        lost = _lost_step(context.bucket, record, newest) if run.step_asked is None else None
+        if lost is not None and next(iter(context.bucket.list(run_prefix(run.run_id))), None) is None:
+            return context.store.save(_waits(record, _other_bucket(run, lost), now_s))
     except ExternalError as error:
         return _bucket_fails(context, record, error, now_s)
-    if lost and (choice.newest is None or all(manifest.key != record.lease.committed_key for manifest in manifests)):
-        note = d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "a committed checkpoint cannot be found", lost)
-        return context.store.save(_waits(record, note, now_s))
-    instead_of = record.lease.committed_step if lost else None
-    chosen = c.resume_chosen(run, choice.point, now_s, instead_of=instead_of, why=choice.why, unresumable=choice.unresumable)
+    choice = choose(run, manifests, sizes, proven=proven, lost=lost)
+    chosen = c.resume_chosen(run, choice.point, now_s, instead_of=lost, why=choice.why, unresumable=choice.unresumable)
     return context.store.save(chosen)
 
 
-def _lost_of(bucket: Bucket, lease: Lease | None, point: ResumePoint | None) -> str:
-    """Return why no committed checkpoint can be restored if the attempt had committed a later step than `point`; otherwise "". `lease`:
-    None if nothing is known of the attempt's commits."""
-    if lease is None or (point.step if point is not None else 0) >= lease.committed_step:
-        return ""
-    is_there = bool(lease.committed_key) and bucket.get(lease.committed_key) is not None
-    what = "is in the bucket, but this version cannot restore it" if is_there else "is not in the bucket"
-    return (
-        f"step {lease.committed_step} was committed, but {lease.committed_key or 'its manifest'} {what}; no machine is rented until it is. "
-        "Check that the bucket is the same, and that this prime-train is not older than the previous one. If the checkpoint is lost: "
-        f"{command(Call(Operation.STOP, lease.run_id))}, and launch the config again"
+def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> int | None:
+    """Return the step that the next attempt should restore, if it is not `point` or the manifest of `point` cannot be read any more; else
+    None."""
+    run, lease = record.run, record.lease
+    if lease.attempt == run.attempt and lease.committed_step > (point.step if point is not None else 0):
+        return lease.committed_step
+    if point is None or point != run.resume or run.starts_elsewhere:  # the last: the launch checks the other run's checkpoint
+        return None
+    manifest = read_manifest(bucket, point.key)
+    return None if manifest is not None and point.digest in ("", manifest.digest) else point.step
+
+
+def _other_bucket(run: Run, lost: int) -> d.Notify:
+    """Return the alert that the bucket holds nothing at all of the run, which is no loss of a checkpoint but another bucket, or one that
+    somebody has emptied."""
+    text = (
+        f"step {lost} was committed, but nothing of the run is in the bucket; no machine is rented until it is. "
+        f"Check that the bucket is the same. If it was emptied: {command(Call(Operation.STOP, run.run_id))}, and launch the config again"
     )
+    return d.Notify(AlertKind.CHECKPOINT, Severity.ERROR, "a committed checkpoint cannot be found", text)
 
 
 def _waits(record: RunRecord, note: d.Notify, now_s: int) -> Change:

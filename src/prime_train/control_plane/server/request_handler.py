@@ -22,6 +22,7 @@ from prime_train.control_plane.webhook import (
     refuse,
     too_large,
 )
+from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER
 from prime_train.core.access.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from prime_train.ports import ExternalError
 
@@ -31,7 +32,7 @@ SLOW_WAITING_MAX = 256
 SIGNED = "prime_train.signed"
 """An extension of the ASGI scope: the function to call once a request has a valid signature."""
 
-_SIGNED_BY = {name.encode(): name for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER, *notices.HEADERS)}
+_SIGNED_BY = {name.encode(): name for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER, LAUNCH_KEY_HEADER, *notices.HEADERS)}
 _CLOSE = (("connection", "close"),)
 
 log = logging.getLogger(__name__)

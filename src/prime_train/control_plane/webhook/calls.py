@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prime_train.control_plane.admission.calls import MarketCall, StoreCall
+from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, MarketCall, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.core.wire import Commit, Heartbeat
 
@@ -38,4 +38,4 @@ class CanaryCall:
     nonce: str
 
 
-Call = HeartbeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall | MarketCall | NoticeCall
+Call = HeartbeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall | LaunchCall | GithubCall | MarketCall | NoticeCall

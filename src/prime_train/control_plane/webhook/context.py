@@ -1,13 +1,15 @@
 """The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
 
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
 from prime_train.control_plane.admission.responses import HEARTBEAT_S
+from prime_train.control_plane.webhook.commits import CommitCheck
 from prime_train.control_plane.webhook.market import MarketAnswer
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
-from prime_train.ports import Secrets, Store
+from prime_train.ports import Bucket, Secrets, Store
 
 NOTICED_MAX = 10_000
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
@@ -24,6 +26,9 @@ class WebhookContext(Keyring):
     """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
     bucket. `providers`, `public_url`, `watches` and `run_secrets` are reported to the operator: the providers of runs whose configs name
     none, the URL that machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen.
+    `bucket`: opens the bucket, to check commits. `code_url`:
+    returns a URL to which an object may be uploaded for some minutes; None for a bucket that is a folder. `github_claims`: returns what a
+    token of GitHub, made for this address, says; raises PermanentError if it is not valid; None: such tokens are not taken.
     `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones."""
 
     def __init__(
@@ -33,6 +38,7 @@ class WebhookContext(Keyring):
         *,
         secrets: Secrets,
         bucket_url: str,
+        bucket: Callable[[], Bucket],
         bucket_mark: str = "",
         bucket_keys: Secrets | None = None,
         issue_credentials: IssueCredentials | None = None,
@@ -41,12 +47,15 @@ class WebhookContext(Keyring):
         watches: bool = False,
         run_secrets: tuple[str, ...] = DEFAULT,
         notice_secrets: tuple[str, ...] = (),
+        code_url: Callable[[str], str] | None = None,
+        github_claims: Callable[[str, str], Mapping[str, object]] | None = None,
     ) -> None:
         super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
-        self.market = MarketAnswer(store)
+        self.code_url, self.github_claims = code_url, github_claims
+        self.market, self.commits = MarketAnswer(store), CommitCheck(bucket)
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}
 

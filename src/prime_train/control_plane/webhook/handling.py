@@ -1,18 +1,20 @@
 """Turns a request into a response: `admit`, `read`, the store, `answer`."""
 
 import json
+import logging
 from collections.abc import Sequence
 from typing import TypeGuard
 
 from pydantic import ValidationError
 
 from prime_train import __version__
-from prime_train.control_plane.admission.authenticate import admit, proven
-from prime_train.control_plane.admission.calls import MarketCall, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.authenticate import Admitted, admit, proven
+from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
+from prime_train.control_plane.webhook.commits import UnfitManifest
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
@@ -29,6 +31,8 @@ from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
 WAKING = frozenset({"create", "save", "wake"})
 """Methods of the store after which a run may need a decision."""
 
+log = logging.getLogger(__name__)
+
 
 def handle(webhook: WebhookContext, request: Request) -> Response:
     """Return the response to one request, after everything it requests is durable. Never raises, except for bugs."""
@@ -36,7 +40,7 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
     return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
 
 
-def fulfil(webhook: WebhookContext, admitted: RequestTarget | StoreCall | MarketCall | NoticeCall, request: Request) -> Response:
+def fulfil(webhook: WebhookContext, admitted: Admitted, request: Request) -> Response:
     """Return the response to a request that was admitted."""
     call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
     return call if isinstance(call, Response) else proven(webhook, request, carry_out(webhook, call, request.now_s))
@@ -48,8 +52,8 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
         match call:
             case HeartbeatCall():
                 return record(webhook, [call], now_s)[0]
-            case CommitCall(commit):
-                return answer(webhook, call, webhook.store.commit(commit, now_s), now_s)
+            case CommitCall():
+                return _commit(webhook, call, now_s)
             case BootstrapCall():
                 return _bootstrap(webhook, webhook.store.load(call.run), call, now_s)
             case KeysCall():
@@ -61,6 +65,8 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
                 return _look(webhook, call, now_s)
             case StoreCall(name, body):
                 return _store(webhook, name, body, now_s)
+            case LaunchCall() | GithubCall():
+                return _launching(webhook, call, now_s)
             case MarketCall():
                 return _market(webhook, now_s)
     except ExternalError as error:
@@ -87,6 +93,19 @@ def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: An
     )
 
 
+def _commit(webhook: WebhookContext, call: CommitCall, now_s: int) -> Response:
+    """Commit a manifest that is in the bucket."""
+    try:
+        webhook.commits.check(call.commit)
+    except UnfitManifest as error:
+        return refuse(422, str(error), now_s)
+    except ExternalError as error:
+        log.warning("a commit of run %s could not be checked: %s", call.commit.run, error)
+        why = "the bucket cannot be read now, so it is unknown whether the manifest is there; retry later"
+        return refuse(503, why, now_s, (("retry-after", str(RETRY_S)),))
+    return answer(webhook, call, webhook.store.commit(call.commit, now_s), now_s)
+
+
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
     from prime_train.control_plane import store_calls
 
@@ -104,6 +123,16 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         return Response(200, store_calls.carry_out(webhook.store, name, body), wakes=name in WAKING)
     except ValidationError as error:
         return refuse(422, describe(error), now_s)
+    except store_calls.TooLarge as error:
+        return refuse(422, str(error), now_s)
+
+
+def _launching(webhook: WebhookContext, call: LaunchCall | GithubCall, now_s: int) -> Response:
+    from prime_train.control_plane.webhook import launching
+
+    if isinstance(call, GithubCall):
+        return launching.github_call(webhook, call, now_s)
+    return launching.launch_call(webhook, call, now_s, _store)
 
 
 def _market(webhook: WebhookContext, now_s: int) -> Response:

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_train.core.errors import UsageError
+from prime_train.ports import PermanentError
 
 if TYPE_CHECKING:
     from prime_train.adapters.github import GitHub
+    from prime_train.adapters.github.oidc import GithubTokens
 
 TOKEN = "PRIME_TRAIN_GITHUB_TOKEN"
 APP_ID, APP_KEY = "PRIME_TRAIN_GITHUB_APP_ID", "PRIME_TRAIN_GITHUB_APP_KEY"
@@ -38,6 +40,23 @@ def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
         return GitHub(repository, app, url=url, login=app.login())
 
     return for_repository
+
+
+def github_claims(environment: Mapping[str, str]) -> Callable[[str, str], Mapping[str, object]]:
+    """Return a function that verifies a token of GitHub for an address, and returns what it says; see `GithubTokens.claims`."""
+    verifier: list[GithubTokens] = []
+
+    def claims(token: str, audience: str) -> Mapping[str, object]:
+        from prime_train.adapters.github.oidc import ENV_ISSUER, ISSUER, GithubTokens
+
+        if not verifier:
+            verifier.append(GithubTokens(environment.get(ENV_ISSUER) or ISSUER))
+        try:
+            return verifier[0].claims(token, audience)
+        except ImportError:
+            raise PermanentError("this control plane cannot verify tokens of GitHub: install prime-train[github] there") from None
+
+    return claims
 
 
 def _token(environment: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
-from prime_train.adapters.bucket import address, open_bucket
+from prime_train.adapters.bucket import address, open_bucket, signed_upload
 from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, other_bucket
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
@@ -21,11 +21,13 @@ from prime_train.adapters.tracker_wandb import tracker_from
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
-from prime_train.control_plane.wiring.master_key import key_in, key_in_file
+from prime_train.control_plane.wiring.github_auth import github_claims
+from prime_train.control_plane.wiring.master_key import MASTER, key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
 from prime_train.control_plane.wiring.stored_keys import with_stored
+from prime_train.core.access.launch_key import LAUNCH_KEY, LaunchToken, parse_launch_token
 from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -33,7 +35,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
 from prime_train.core.registry.providers import LOCAL, PROVIDERS, notice_secrets
 from prime_train.core.run import Run
-from prime_train.ports import Bucket, ExternalError, NoTracker, Store, Tracker, Watched
+from prime_train.ports import Bucket, ExternalError, NoTracker, PermanentError, Store, Tracker, Watched
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
@@ -121,10 +123,24 @@ class Home:
     def remote(self) -> "RemoteStore":
         from prime_train.adapters.store_remote import RemoteStore
 
-        return RemoteStore(self.elsewhere, self.master())
+        return RemoteStore(self.elsewhere, self.launch_key or self.master())
+
+    @property
+    def launch_key(self) -> LaunchToken | None:
+        """Return the launch key with which the remote control plane is called, or None if that is done with the master key. Raises
+        UsageError if it is not valid."""
+        text = self.environment.get(LAUNCH_KEY, "")
+        if not text or not self.elsewhere or self.environment.get(MASTER):
+            return None
+        token = parse_launch_token(text)
+        if token is None:
+            raise UsageError(f"{LAUNCH_KEY} is not a launch key", fix=Advice(Call(Operation.CREATE_LAUNCH_KEY), " makes one"))
+        return token
 
     def bucket(self) -> Bucket:
         """Return the bucket; that of a remote control plane is opened with keys that it issues, unless keys are set here."""
+        if self.launch_key is not None:
+            raise PermanentError("a launch key does not open the bucket")
         self._make()
         if self.elsewhere and not has_own(self.environment) and not self.bucket_url.startswith(FILE):
             return borrowed(self.bucket_url, self.environment, self.remote())
@@ -238,6 +254,9 @@ class Home:
             secrets=self.secrets,
             run_secrets=self.run_secrets,
             bucket_url=self.bucket_url,
+            bucket=self.bucket,
+            code_url=signed_upload(self.bucket_url, self.environment),
+            github_claims=github_claims(self.environment),
             bucket_mark=self.bucket_mark,
             bucket_keys=keys,
             issue_credentials=issue_credentials,
@@ -292,6 +311,8 @@ class Home:
         from prime_train.adapters.canary_http import CanaryHttp
 
         serving = self.last_serving()
+        if self.launch_key is not None:
+            return serving  # its description has just been read
         return serving if serving is not None and CanaryHttp(serving.url, self.master()).is_answering(wall_s()) else None
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from prime_train.core.causes import Cause
 from prime_train.core.text.globs import violation_of_outputs
 
 if TYPE_CHECKING:
@@ -13,11 +14,20 @@ STEPS_MAX = 20
 OUR_VARIABLES = "PRIME_TRAIN_"
 CHECKPOINT_VARIABLE, STEP_VARIABLE, RESULTS_VARIABLE = (f"{OUR_VARIABLES}{name}" for name in ("CHECKPOINT", "STEP", "RESULTS"))
 
+_NOT_DONE = frozenset({Cause.RESUME_IGNORED, Cause.UPLOAD_FAILED, Cause.AFTER_FAILED, Cause.FENCED})
+"""Causes of an end after which something is left to do, whatever step was reached."""
+
 
 def is_trained(steps: int | None, reached: int) -> bool:
     """Return whether a trainer that exited with code 0 has trained to the end. `steps`: the last step of the config, None if it has none;
     `reached`: the newest step over all attempts."""
     return steps is None or reached >= steps
+
+
+def is_done_despite(cause: Cause, steps: int | None, durable_step: int) -> bool:
+    """Return whether all the work is done although the trainer ended by `cause`: what is finished stays so if the process then crashes.
+    `durable_step`: the newest step that is reached and durable."""
+    return steps is not None and durable_step >= steps and cause not in _NOT_DONE
 
 
 def violation_of_env(names: Iterable[str]) -> str | None:

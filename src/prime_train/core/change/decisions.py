@@ -23,7 +23,7 @@ from prime_train.core.run import (
     Lease,
     Run,
 )
-from prime_train.core.verdict import is_saving, step_limit_s, step_rose_s
+from prime_train.core.verdict import current_step_limit_s, step_rose_s
 
 
 def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
@@ -82,7 +82,7 @@ def _wanted_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int
     heartbeat = lease.heartbeat
     rose_s = step_rose_s(lease)
     deadline_s = None
-    if heartbeat is not None and rose_s is not None and heartbeat.step > 0:
-        slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
-        deadline_s = rose_s + step_limit_s(run.spec.health, slow_s, saving=is_saving(heartbeat)) + 1
+    attempt = run.current_attempt
+    if heartbeat is not None and rose_s is not None and attempt is not None and heartbeat.step > 0:
+        deadline_s = rose_s + current_step_limit_s(run, attempt, heartbeat) + 1
     return d.healthy_until_s(run, lease.heartbeat_s, deadline_s, now_s)

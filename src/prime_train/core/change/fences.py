@@ -5,7 +5,7 @@ from dataclasses import replace
 from prime_train.core import decide as d
 from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
-from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.causes import POLICY, Action, Cause, Retry
 from prime_train.core.change.common import alert_for, happened, saved, turned
 from prime_train.core.manifest import BLOB_GRACE_S, checkpoint_title
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, distrust, failed_to_resume, with_restored
@@ -104,16 +104,20 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     gained = fenced.durable_step > run.durable_step or (fenced.trained_step, fenced.after_done) != (run.trained_step, run.after_done)
     strikes = () if gained else run.strikes
     is_checkpoint = failed_to_resume(run, lease, decision.cause)
-    if not gained and policy.retry is Retry.COUNTED and not is_checkpoint:
+    action = decision.action
+    is_counted = policy.retry is Retry.COUNTED if action is None else action is not Action.BACK_OFF
+    if not gained and is_counted and not is_checkpoint:
         strikes = (*strikes, decision.cause)
     fenced = _with_faults(fenced, decision, is_checkpoint=is_checkpoint, gained=gained)
     excluded = tuple(e for e in run.excluded if not offer or e != offer.offer_id)
-    if policy.exclude_offer and offer:
+    if offer and (policy.exclude_offer if action is None else action is Action.ANOTHER_MACHINE):
         excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
     preempted = (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:] if decision.cause is Cause.PREEMPTED else run.preempted_s
     quick = decision.cause is Cause.NO_CAPACITY and d.refusals_in_a_row(fenced) <= d.QUICK_TRIES_MAX
-    backoffs = run.backoffs + 1 if policy.backs_off and not quick else run.backoffs
-    pause_s = d.QUICK_RETRY_S if quick else d.backoff_s(backoffs) if policy.backs_off else 0
+    backs_off = policy.backs_off if action is None else action is Action.BACK_OFF
+    backoffs = run.backoffs + 1 if backs_off and not quick else run.backoffs
+    longest_s = d.OUTAGE_BACKOFF_S_MAX if decision.cause is Cause.NETWORK_ERROR else d.BACKOFF_S_MAX
+    pause_s = d.QUICK_RETRY_S if quick else d.backoff_s(backoffs, longest_s) if backs_off else 0
     after = replace(
         fenced,
         strikes=strikes,

@@ -118,8 +118,9 @@ def resume_chosen(
     run: Run, point: ResumePoint | None, now_s: int, *, instead_of: int | None = None, why: str = "", unresumable: str = ""
 ) -> Change:
     """Record what the next attempt restores, chosen once after the fence. A checkpoint discovered only now counts as progress.
-    `instead_of`: the committed step, if its files are no longer complete and people have to be notified. `why`: why the newest checkpoint
-    was not chosen; `unresumable`: why nothing can be restored, after which no machine is rented any more."""
+    `instead_of`: the committed step, if its files are no longer complete and people have to be notified: it does not count as durable any
+    more. `why`: why the newest checkpoint was not chosen; `unresumable`: why nothing can be restored, after which no machine is rented any
+    more."""
     step = point.step if point else 0
     gained = step > run.durable_step
     after = replace(
@@ -146,6 +147,14 @@ def resume_chosen(
     if why and run.step_asked is None:
         alerts = (alert_for(after, now_s, AlertKind.OLDER, Severity.WARNING, "an older checkpoint is used", text),)
     if instead_of is not None:
-        text += f", because files of step {instead_of}, which was committed, are missing in the bucket"
+        text += f", because files of step {instead_of}, which was committed, are missing in the bucket or cannot be read"
+        after = _without_lost(after, step)
         alerts = (alert_for(after, now_s, AlertKind.OLDER, Severity.WARNING, "an older checkpoint is used", text),)
     return saved(after, happened(run, now_s, "resume_chosen", text, step), alerts=alerts)
+
+
+def _without_lost(run: Run, step: int) -> Run:
+    """Return the run whose newest durable checkpoint is that of `step`, because what was committed later is lost."""
+    attempt = run.current_attempt
+    kept = run if attempt is None else with_attempt(run, replace(attempt, durable_step=min(attempt.durable_step, step)))
+    return replace(kept, durable_step=step)

@@ -7,7 +7,7 @@ from prime_train.core.decide.figures import of_figures
 from prime_train.core.decide.moving import of_move
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.orphans import may_be_adopted
-from prime_train.core.decide.outcomes import sick, unknown
+from prime_train.core.decide.outcomes import finished, sick, unknown
 from prime_train.core.decide.uploading import of_uploads
 from prime_train.core.decision import (
     Adopt,
@@ -54,10 +54,10 @@ def decide_active(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, 
     match verdict:
         case Healthy():
             return _healthy(run, attempt, verdict, pods, now_s, move)
-        case Finished(step):
+        case Finished():
             if run.state is RunState.BOOTING:  # all its earlier heartbeats were lost
                 return SeeHeartbeat()
-            return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
+            return finished(verdict)
         case Sick():
             return sick(run, verdict)
         case Gone(why, was_alive):

@@ -1,10 +1,10 @@
 """Decisions for a run that was ordered to flush and stop."""
 
 from prime_train.core.budget import CAUSES, limit_reason
-from prime_train.core.causes import FLUSHED, POLICY, Cause, Retry
+from prime_train.core.causes import FLUSHED, Action, Cause
 from prime_train.core.decide.money import REASONS
 from prime_train.core.decide.next_check import check_s
-from prime_train.core.decide.outcomes import sick
+from prime_train.core.decide.outcomes import action_after, finished, sick
 from prime_train.core.decision import Decision, Finish, Recover, Wait
 from prime_train.core.run import DrainReason, Run, RunState
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
@@ -20,8 +20,8 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
     limit_s = min(PREEMPTION_DRAIN_S, run.spec.health.drain_s) if preempted else run.spec.health.drain_s
     over = now_s >= run.drain_s + limit_s
     match verdict:
-        case Finished(step):
-            return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {step}")
+        case Finished():
+            return finished(verdict)
         case Sick(exited=True) | Gone():
             return _stopped_gracefully(run, verdict)
         case Silent():
@@ -38,7 +38,7 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
 def _stopped_gracefully(run: Run, verdict: Verdict) -> Decision:
     if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS, DrainReason.MOVE):
         was_requested = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
-        if isinstance(verdict, Sick) and not was_requested and POLICY[verdict.cause].retry is Retry.NEVER:
+        if isinstance(verdict, Sick) and not was_requested and action_after(run, verdict).action is Action.STOP:
             return sick(run, verdict)
         if run.drain is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, "stopped before the wallet was empty")

@@ -17,6 +17,8 @@ QUICK_TRIES_MAX = 6
 """Number of sold-out offers in a row up to which another one is requested so soon."""
 BACKOFF_S_MAX = 600
 """Longest wait in seconds after consecutive infrastructure failures."""
+OUTAGE_BACKOFF_S_MAX = 1800
+"""Longest wait in seconds while a service outside, such as a hub of models, does not answer the trainer."""
 
 
 def check_s(run: Run) -> int:
@@ -29,9 +31,9 @@ def back_off_until_s(run: Run, not_before_s: int, now_s: int) -> int:
     return min(not_before_s, now_s + check_s(run)) if unsettled(run) else not_before_s
 
 
-def backoff_s(failures: int) -> int:
-    """Return the seconds to wait after this many consecutive infrastructure failures: 15 s, doubling up to 10 min."""
-    return min(BACKOFF_S_MAX, BACKOFF_FIRST_S << min(10, max(0, failures - 1)))
+def backoff_s(failures: int, longest_s: int = BACKOFF_S_MAX) -> int:
+    """Return the seconds to wait after this many consecutive infrastructure failures: 15 s, doubling up to `longest_s`."""
+    return min(longest_s, BACKOFF_FIRST_S << min(10, max(0, failures - 1)))
 
 
 def refusals_in_a_row(run: Run) -> int:

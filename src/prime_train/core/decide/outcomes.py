@@ -1,12 +1,18 @@
 """Decisions that follow from a verdict in any state."""
 
 from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.causes import POLICY, Action, Cause
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decision import Decision, Finish, Notify, Recover, Wait
+from prime_train.core.next_action import Ending, Next, next_action
 from prime_train.core.run import Run, RunState, Severity
 from prime_train.core.spec_choices import OnDivergence
-from prime_train.core.verdict import Sick, Unknown
+from prime_train.core.verdict import Finished, Sick, Unknown
+
+
+def finished(verdict: Finished) -> Finish:
+    note = f"; its process then ended: {verdict.note}" if verdict.note else ""
+    return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {verdict.step}{note}")
 
 
 def sick(run: Run, verdict: Sick) -> Decision:
@@ -16,10 +22,30 @@ def sick(run: Run, verdict: Sick) -> Decision:
             return Recover(verdict.cause, verdict.detail or policy.title)
         times = f"{run.rollbacks} time{'' if run.rollbacks == 1 else 's'}"
         return Finish(RunState.FAILED, verdict.cause, f"{policy.title} again, after the run went back {times}: {verdict.detail}")
-    if policy.retry is Retry.NEVER and not verdict.is_checkpoint:
+    if verdict.is_checkpoint:  # the next attempt restores the one before it, so what would follow otherwise does not
+        return Recover(verdict.cause, verdict.detail or policy.title)
+    after = action_after(run, verdict)
+    if after.action is Action.STOP:
         state = RunState.STOPPED if policy.needs_person else RunState.FAILED
-        return Finish(state, verdict.cause, f"{policy.title}: {verdict.detail}. {policy.advice}".strip())
-    return Recover(verdict.cause, verdict.detail or policy.title)
+        said = f"{verdict.detail}; {after.why}" if after.why else verdict.detail
+        return Finish(state, verdict.cause, f"{policy.title}: {said}. {policy.advice}".strip())
+    return Recover(verdict.cause, verdict.detail or policy.title, after.action if after.action is not policy.action else None)
+
+
+def action_after(run: Run, verdict: Sick) -> Next:
+    """Return what follows from the end of the run's newest attempt, or from the problem that its agent reports."""
+    attempt = run.current_attempt
+    restored = attempt.resumed_step if attempt is not None else 0
+    ending = Ending(
+        verdict.cause,
+        verdict.detail,
+        verdict.action,
+        verdict.code,
+        step=verdict.step,
+        restored_step=restored,
+        has_gained=verdict.durable_step > restored,
+    )
+    return next_action(run.spec.trainer, ending, run.attempts[:-1])
 
 
 def unknown(run: Run, verdict: Unknown, now_s: int) -> Decision:

@@ -7,7 +7,7 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.decide.money import ended, in_wallet
-from prime_train.core.decide.next_check import BACKOFF_S_MAX, back_off_until_s
+from prime_train.core.decide.next_check import BACKOFF_S_MAX, OUTAGE_BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decide.outcomes import unknown
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
@@ -42,7 +42,7 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
         )
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
-    if now_s < run.not_before_s <= now_s + BACKOFF_S_MAX:
+    if now_s < run.not_before_s <= now_s + OUTAGE_BACKOFF_S_MAX:
         return Wait(back_off_until_s(run, run.not_before_s, now_s), "waiting before the next machine (back-off)")
     if lacking:
         why = (

@@ -40,6 +40,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "code": (("part", "CodeSpec"), {}),
         "progress": (("part", "ProgressSpec"), {}),
         "stop_s": (("seconds", 1, None, 2592000), 120),
+        "recover_on": (("part", "ExitCodesSpec"), {}),
+        "stop_on": (("part", "ExitCodesSpec"), {}),
     },
     "PrimeRlSpec": {
         "config": (("inside",),),
@@ -63,6 +65,9 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "grad_norm": (("text", "", 0), "grad_norm"),
         "learning_rate": (("text", "", 0), "learning_rate"),
         "first": (("integer", 0, None, 1), 1),
+    },
+    "ExitCodesSpec": {
+        "exit_codes": (("other",), ()),
     },
     "BudgetSpec": {
         "usd": (("number", None, 0, None),),

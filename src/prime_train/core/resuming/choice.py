@@ -1,9 +1,10 @@
 """Chooses the checkpoint that the next attempt restores.
 
 It is the newest complete one of the attempt that ended, or else the one from which that attempt had resumed, as `choose_resume` says. If
-that checkpoint is distrusted (an attempt could not resume from it), or what it holds diverged (its figures were not finite), the newest one
-before it is chosen that has neither fault. Only checkpoints of the run's own past count: those of the attempt, those of the attempt that it
-resumed from up to that step, and so on. What another attempt wrote later, after its fence for example, is not the past of this training.
+that checkpoint is lost in the bucket, distrusted (an attempt could not resume from it), or holds what diverged (its figures were not
+finite), the newest one before it is chosen that has none of these faults. Only checkpoints of the run's own past count: those of the
+attempt, those of the attempt that it resumed from up to that step, and so on. What another attempt wrote later, after its fence for
+example, is not the past of this training.
 
 A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one.
 """
@@ -31,14 +32,31 @@ class Choice:
     unresumable: str = ""
 
 
-def choose(run: Run, manifests: Iterable[Manifest], sizes: Mapping[str, int], *, proven: Collection[Place] = ()) -> Choice:
-    """Return what the run's next attempt restores. `manifests`: all manifests of the run in the bucket that can be read; `sizes`: the
-    bytes of its blobs there, by key; `proven`: checkpoints that are marked as proven there, besides those that the run itself knows."""
-    listed = list(manifests)
-    whole = [m for m in listed if m.blobs_of or not missing_blobs(m, sizes)]  # the blobs of another run are checked at the launch
+def newest_of(run: Run, manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> ResumePoint | None:
+    """Return the newest complete checkpoint of the attempt that ended, or else the one from which it had resumed; None if there is none.
+    The arguments are those of `choose`."""
     attempt = run.current_attempt
     identity = attempt.identity if attempt is not None else ""
-    newest = choose_resume(listed, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
+    return choose_resume(manifests, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
+
+
+def choose(
+    run: Run,
+    manifests: Iterable[Manifest],
+    sizes: Mapping[str, int],
+    *,
+    proven: Collection[Place] = (),
+    lost: int | None = None,
+) -> Choice:
+    """Return what the run's next attempt restores. `manifests`: all manifests of the run in the bucket that can be read; `sizes`: the
+    bytes of its blobs there, by key; `proven`: checkpoints that are marked as proven there, besides those that the run itself knows;
+    `lost`: the step of the newest checkpoint, if it was committed and is not whole in the bucket any more."""
+    listed = list(manifests)
+    whole = [m for m in listed if m.blobs_of or not missing_blobs(m, sizes)]  # the blobs of another run are checked at the launch
+    newest = newest_of(run, listed, sizes)
+    if lost is not None:
+        before = [m for m in _past(run, whole) if m.step < lost]
+        newest = max(before, key=lambda m: (m.step, m.attempt)).point if before else None
     if run.step_asked is not None:
         return _asked(run, run.step_asked, whole, newest)
     if newest is None:

@@ -32,6 +32,7 @@ _COMMANDS = {
     Operation.SHOW_DEPLOYED_KEY: "doctor --show-key",
     Operation.SHOW_KEY: "key --show",
     Operation.SHOW_MARKET_KEY: "key --market --show",
+    Operation.CREATE_LAUNCH_KEY: "key create --launch",
     Operation.SSH: "ssh",
     Operation.STATUS: "status",
     Operation.STOP: "stop",

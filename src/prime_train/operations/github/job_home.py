@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 
+from prime_train.adapters.github.oidc import token_of_job
+from prime_train.adapters.launch_key_remote import launch_key_for
 from prime_train.control_plane.wiring.home import HOME, Home
+from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import STORE
+from prime_train.core.access.launch_key import LAUNCH_KEY
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 
@@ -13,9 +17,18 @@ def job_home(environment: Mapping[str, str]) -> Home:
     if environment.get("RUNNER_ENVIRONMENT") == "github-hosted" and not environment.get(STORE):
         lost = "a run that is stored on this runner is lost when the job ends, but its machine is paid for until someone finds it"
         parts = (Call(Operation.SERVE), ", ", Call(Operation.SHOW_KEY))
-        raise UsageError(f"{STORE} is not set: {lost}", fix=Advice("set url and master-key to those of a control plane (", *parts, ")"))
-    found = Home.of(environment)
+        raise UsageError(f"{STORE} is not set: {lost}", fix=Advice("set url to that of a control plane (", *parts, ")"))
+    found = Home.of(_with_launch_key(environment))
     if not found.elsewhere and not environment.get(HOME):
         fix = f"set url and master-key; or, on your own runner, set {HOME} to a persistent folder"
         raise UsageError(f"neither {STORE} nor {HOME} is set", fix=fix)
     return found
+
+
+def _with_launch_key(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with a launch key for this job, if it has no other key and GitHub vouches for it."""
+    url = environment.get(STORE, "").rstrip("/")
+    if not url.startswith("http") or environment.get(MASTER) or environment.get(LAUNCH_KEY):
+        return environment
+    token = token_of_job(environment, url)
+    return {**environment, LAUNCH_KEY: launch_key_for(url, token)} if token else environment

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from prime_train.adapters.bucket import open_bucket, upload
 from prime_train.adapters.code_archive import CodeSnapshot, checkout_of, commit_of, is_commit, pack, same_repository, survey
 from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
@@ -13,7 +14,7 @@ from prime_train.control_plane.wiring.providers import PROVIDER, default_provide
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, has_errors
-from prime_train.core.keys import code_key
+from prime_train.core.keys import code_key, run_of
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Origin, Probe, Run, Totals
@@ -159,6 +160,18 @@ def put_code(home: Home, snapshot: CodeSnapshot, key: str) -> str:
         finding = pack(snapshot, packed)
         if finding is not None:
             raise Unfit((finding,))
-        home.bucket().put_file(key, packed)
+        _upload(home, key, packed)
         with packed.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _upload(home: Home, key: str, packed: Path) -> None:
+    """Upload the archive; with a launch key, which opens no bucket, to the URL that the control plane gives for it."""
+    if home.launch_key is None:
+        home.bucket().put_file(key, packed)
+        return
+    url = home.remote().code_url(run_of(key))
+    if url:
+        upload(url, packed)
+    else:
+        open_bucket(home.bucket_url, home.environment).put_file(key, packed)

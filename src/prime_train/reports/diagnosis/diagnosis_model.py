@@ -21,6 +21,7 @@ class DiagnosisKind(StrEnum):
     SILENT = "silent"
     CUT_OFF = "cut_off"
     STALLED = "stalled"
+    NO_PROGRESS = "no_progress"
     SICK = "sick"
     UNKNOWN = "unknown"
     UNSERVED = "unserved"

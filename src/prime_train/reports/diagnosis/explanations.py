@@ -9,6 +9,7 @@ from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
 from prime_train.reports.diagnosis.history import ended_before, failed_steps, repeated, zero_reward
+from prime_train.reports.diagnosis.standstill import standing_still
 from prime_train.reports.diagnosis.tracker import of_tracker
 from prime_train.reports.open_alerts import open_alerts
 from prime_train.reports.pull_request import stopped_by_user
@@ -78,6 +79,8 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
         case Healthy(phase=None):
             return _booting(facts)
         case Healthy():
+            if (standing := standing_still(facts)) is not None:
+                return standing
             return Diagnosis(DiagnosisKind.WELL, f"it is {run.state.value}, and its machine is healthy", facts.last_heartbeat())
         case Gone(why):
             advice = "Nothing to do: it resumes on another machine." if facts.served else ""

@@ -16,7 +16,8 @@ from prime_train.core.trainer_conventions.hf import STATE
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.hf.completeness import has_all_parts
 from prime_train.trainers.hf.progress import HfReader
-from prime_train.trainers.log_rules import BUILT_IN, EvidenceStrength, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.progress import LineReader
 from prime_train.trainers.script import ScriptTrainer
 
@@ -49,5 +50,5 @@ class HfTrainer(ScriptTrainer):
             return None
         return self.step_of(spec, PurePosixPath(path).name) if isinstance(path, str) else None
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)

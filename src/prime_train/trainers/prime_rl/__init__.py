@@ -16,7 +16,8 @@ from prime_train.core.spec import PrimeRlSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
-from prime_train.trainers.log_rules import BUILT_IN, LogRule, of_spec
+from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.prime_rl.install import HOME, UV, install
 from prime_train.trainers.prime_rl.layout import layout
 from prime_train.trainers.prime_rl.log_rules import INFERENCE_LOG, RULES, marked
@@ -82,8 +83,8 @@ class PrimeRlTrainer(CommandTrainer):
         waits for that."""
         return any(PurePosixPath(file.path).parts[0] == _TRAINER for file in files)
 
-    def log_rules(self, spec: RunSpec) -> tuple[LogRule, ...]:
-        return (*of_spec(spec.health.log_rules), *RULES, *BUILT_IN)
+    def known_errors(self) -> tuple[LogRule, ...]:
+        return (*RULES, *BUILT_IN)
 
     def setup(self, spec: RunSpec) -> tuple[str, ...]:
         return install(part_of(spec))

@@ -1,4 +1,4 @@
-"""`prime-train key`: print the variables with which another machine, or the job of a pull request, can use this control plane."""
+"""`prime-train key [show]`: print the variables with which another machine, or the job of a pull request, can use this control plane."""
 
 import os
 from typing import Annotated
@@ -14,7 +14,7 @@ from prime_train.operations.serve import market_access, remote_access
 HIDDEN = "(--show prints it)"
 
 
-def key(
+def show_(
     market: Annotated[bool, typer.Option("--market", help="The key for the jobs of pull requests, which can only read figures.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Also print the key itself.")] = False,
 ) -> None:
@@ -22,6 +22,8 @@ def key(
 
     Prints environment variables for another machine, or for the secrets of a repository. Whoever has the key can launch and stop runs, and
     so spend money.
+
+    A job of GitHub needs less: see prime-train key create --help.
 
     With --market, prints the variable and the secret for the job that checks pull requests. Whoever has that key can read what the runs
     show of machines (losses, start times, times of a step, what failed), and do nothing else.

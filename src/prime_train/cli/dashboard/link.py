@@ -12,18 +12,19 @@ from prime_train.core.text.commands import worded
 from prime_train.operations.dashboard import dashboard_link
 
 
-def dashboard(
+def link_(
     run: Annotated[str | None, typer.Argument(help="Open this run's page; without it, the list of runs.", show_default=False)] = None,
     hours: Annotated[float, typer.Option("--hours", help="Hours that the link is valid; at most a week.")] = 12,
 ) -> None:
     """Print a link to the pages of the control plane.
 
-    Anyone who has the link sees every run, without an account, until the link expires. Nothing can be changed through it.
+    Anyone who has the link sees every run, without an account, until the link expires or is revoked. Nothing can be changed through it.
     """
     link = dashboard_link(Home.of(os.environ), hours=hours, run=run)
     typer.echo(link.url)
     typer.echo(
-        f"the link is valid until {datetime.fromtimestamp(link.until_s, UTC):%Y-%m-%d %H:%M} UTC; anyone who has it can open the pages",
+        f"the link is valid until {datetime.fromtimestamp(link.until_s, UTC):%Y-%m-%d %H:%M} UTC; anyone who has it can open the pages; "
+        f"revoke it: prime-train dashboard revoke {link.link_id}",
         err=True,
     )
     if not link.is_served:

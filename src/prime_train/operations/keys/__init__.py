@@ -1,0 +1,1 @@
+"""Keys of a control plane that permit less than its master key."""

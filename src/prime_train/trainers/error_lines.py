@@ -1,0 +1,164 @@
+"""What kind of line in the output of a trainer that failed: an exception, what a launcher prints around it, or noise.
+
+Launchers put a label before each line of their workers, such as `(WorkerDict pid=42) ` or `[1,0]<stderr>:`. A table of rules that knows
+only what the worker itself prints would be blind behind them, so they are taken off first.
+"""
+
+import re
+import signal
+
+from prime_train.trainers.patterns import compiled, found_in
+
+_EXCEPTION_NAME = (
+    r"(?:(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure|Timeout|OutOfResources)"
+    r"|(?:[a-z_]\w*\.)+[A-Z]\w+)"
+)
+_LABELS = re.compile(
+    r"(?:"
+    # Ray, vLLM, SkyPilot
+    r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"
+    r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
+    r"|\s*\[\d+,\d+\]<std(?:err|out)>:\s?"  # mpirun
+    r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)? (?:std(?:err|out) [FP] )?"  # Kubernetes
+    r"|\s*[│┃|]\s?"  # boxes of rich
+    r")+"
+)
+_HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTION_NAME}(?:: |$))")
+"""A label of srun or pdsh, which is taken off only before what is an error for certain."""
+
+_RAISED = re.compile(rf"({_EXCEPTION_NAME})(?:: |:$|$)")
+_WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR|E\d{4} |\[?ERROR\]?)"
+_WRAPPER = re.compile(
+    r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"
+    r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|torch\.multiprocessing\.spawn\.\w+"
+    r"|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
+)
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
+_NOISE = (
+    r"^(?:\W*$"
+    r"|\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* "
+    r"FAILED$|\[\d+\]:$"
+    r"|\s*File \"|\s*(?:Current t|T)hread 0x|Extension modules: |\s*<no Python frame>|\s*\.\.\.|\s+[~^]+\s*$"
+    r"|.*\d+%\|.*(?:it/s|s/it|\?it/s|B/s)|.*\d+(?:\.\d+)?(?:it/s|s/it)\]|\S* ?\d{1,3}%\|"
+    r"|.*(?:leaked (?:semaphore|shared_memory)|resource_tracker)|\s*warnings\.warn\(|.*Warning: |\s*(?:Segmentation fault"
+    r"|Aborted|Killed|Bus error)"
+    r"|wandb: |\s*(?:During handling of the above|The above exception was)|.*torch/distributed/elastic/|.*(?:Sending process"
+    r"|Killing subprocess)"
+    r"|srun: |slurmstepd: |mpirun |-{5,}|={5,}|\s*(?:sys\.exit|raise |return |main\(|exec\()|To enable traceback see|Fatal Python error: "
+    r"|.*exits with return code|.*NVIDIA_VISIBLE"
+    r")"
+)
+_SIGNAL_WORDS = (
+    ("Killed", 9),
+    ("Segmentation fault", 11),
+    ("Aborted", 6),
+    ("Bus error", 7),
+    ("Illegal instruction", 4),
+    ("Terminated", 15),
+)
+_LAUNCHER_CODE = (
+    r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: "
+    r"|[Ee]xited with exit code "
+    r"|exited on signal |Exit Code: |return code list: \[)(-?\d{1,3})\b"
+    r"|\bexit code:? (-?1[2-5]\d|-\d{1,2})\b"
+    r"|^(?:srun: error: \S+: tasks? [\d,-]+: |\S+: line \d+: +\d+ )?(" + "|".join(word for word, _ in _SIGNAL_WORDS) + r")\b"
+)
+"""What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
+
+_SUMMARY_ROW = re.compile(r"\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): ")
+_TORCHRUN_CODE = re.compile(r"\s*exitcode\s*: (-?\d+)\b")
+_TORCHRUN_RANK = re.compile(r"\s*rank\s*: (\d+)\b")
+_TORCHRUN_ROOT = re.compile(r"\s*Root Cause \(first observed failure\)")
+
+PASSING = frozenset(
+    {
+        "BlockingIOError",
+        "BrokenPipeError",
+        "EOFError",
+        "Exception",
+        "IOError",
+        "InternalError",
+        "OSError",
+        "RuntimeError",
+        "SystemError",
+        "SystemExit",
+        "TimeoutError",
+        "XlaRuntimeError",
+        "error",
+    }
+)
+"""Kinds of exceptions that may be passing; code raises the others again for the same input."""
+
+
+def unwrapped(text: str) -> str:
+    """Return a cleaned line without the labels that launchers put before it."""
+    found = _LABELS.match(text)
+    bare = text[found.end() :] if found else text
+    if bare is not text and bare.endswith(("│", "┃")):
+        bare = bare.rstrip("│┃ ")
+    host = _HOST_LABEL.match(bare)
+    return bare[host.end() :] if host and not _RAISED.match(f"{host[1]}: ") else bare
+
+
+def exception_in(text: str) -> str:
+    """Return the name of the exception whose last line of a traceback this is, without its module; "" if it is none, or if a launcher
+    wraps the exception of its worker in it."""
+    found = _RAISED.match(text)
+    return found[1].rpartition(".")[2] if found and not _WRAPPER.match(text) else ""
+
+
+def is_error(text: str) -> bool:
+    """Return whether the line is spoken as an error: an exception, or a line that calls itself an error."""
+    return _RAISED.match(text) is not None or found_in(_WORDED, text)
+
+
+def begins_traceback(text: str) -> bool:
+    return _TRACEBACK.match(text) is not None
+
+
+def is_noise(text: str) -> bool:
+    """Return whether the line says nothing about why the trainer ended, such as a progress bar or a frame of a stack."""
+    return found_in(_NOISE, text)
+
+
+def is_summary(text: str) -> bool:
+    """Return whether the line is a row of the table that torchrun prints of its workers' ends."""
+    return _SUMMARY_ROW.match(text) is not None
+
+
+def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
+    """Return the exit code of the worker that a launcher saw fail first, and its rank, None if unknown; None if no launcher says so."""
+    for at, text in enumerate(texts):
+        if _TORCHRUN_ROOT.match(text):
+            ranks = [int(found[1]) for line in texts[at : at + 8] if (found := _TORCHRUN_RANK.match(line))]
+            codes = [int(found[1]) for line in texts[at : at + 8] if (found := _TORCHRUN_CODE.match(line))]
+            if codes and abs(codes[0]) < 256:
+                return codes[0], ranks[0] if ranks else None
+    for text in texts:
+        if found := compiled(_LAUNCHER_CODE).search(text):
+            code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
+            if abs(code) < 256:
+                return code, None
+    return None
+
+
+def _number_of(name: str) -> int:
+    return next(number for word, number in _SIGNAL_WORDS if name.startswith(word))
+
+
+def signal_of(code: int) -> int | None:
+    """Return the signal that an exit code stands for, given as its negative or as 128 plus its number; None if it is none."""
+    number = -code if code < 0 else code - 128
+    return number if 1 <= number <= 64 else None
+
+
+def ended_by(code: int) -> str:
+    """Return in words how a process with this exit code ended: killed by SIGSEGV"""
+    number = signal_of(code)
+    if number is None:
+        return f"ended by exit code {code}"
+    try:
+        return f"killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"killed by signal {number}"

@@ -1,0 +1,175 @@
+"""Errors of the installed software: missing or unfitting libraries, and compilers."""
+
+from prime_train.core.causes import Action, Cause
+from prime_train.trainers.known_errors.table import known
+
+RULES = (
+    *known(
+        Cause.IMPORT_ERROR,
+        "CPython's import system and the dynamic linker",
+        (r"^(ModuleNotFoundError|ImportError): ", "ModuleNotFoundError: No module named 'flash_attn'"),
+        (
+            r"RayTaskError\((ModuleNotFoundError|ImportError)\): ",
+            "ray.exceptions.RayTaskError(ModuleNotFoundError): ray::WorkerDict.init_model() (pid=771, ip=10.0.0.1)",
+        ),
+        (r"No module named '?[\w.]+'?$", "/usr/bin/python3: No module named torch.distributed.run"),
+        (r"cannot import name '[\w.]+' from", "cannot import name 'LossKwargs' from 'transformers.utils'"),
+        (r"undefined symbol: |symbol lookup error", "ImportError: /a/flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2E"),
+        (
+            r"version `(GLIBC|GLIBCXX|CXXABI|OPENSSL|GOMP)_[\w.]+' not found",
+            "OSError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by a.so)",
+        ),
+        (
+            r"error while loading shared libraries: |cannot open shared object file",
+            "python: error while loading shared libraries: libcudart.so.12: cannot open shared object file",
+        ),
+        (r"PackageNotFoundError: ", "importlib.metadata.PackageNotFoundError: No package metadata was found for bitsandbytes"),
+        (
+            r"pkg_resources\.(DistributionNotFound|VersionConflict|ContextualVersionConflict)",
+            "pkg_resources.DistributionNotFound: The 'deepspeed' distribution was not found",
+        ),
+        (
+            r"AttributeError: (partially initialized )?module '[\w.]+' has no attribute",
+            "AttributeError: module 'torch.distributed' has no attribute 'tensor'",
+        ),
+        (
+            r"Failed to import [\w.]+ because of the following error",
+            "RuntimeError: Failed to import transformers.models.clip.modeling_clip because of the following error (look up to "
+            "see its traceback):",
+        ),
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "NumPy, PyTorch and torchvision: libraries that were built against other versions",
+        (
+            r"numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run|numpy\.core\.multiarray failed to import",
+            "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
+        ),
+        (
+            r"operator torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
+            "RuntimeError: operator torchvision::nms does not exist",
+        ),
+        (
+            r"Torch not compiled with CUDA enabled|not compiled with (CUDA|NCCL)|Distributed package doesn't have NCCL",
+            "AssertionError: Torch not compiled with CUDA enabled",
+        ),
+        (
+            r"detected CUDA version .*mismatches the version that was used to compile|DeepSpeed Op Builder: Installed CUDA "
+            r"version .* does not match",
+            "RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.4).",
+        ),
+        (
+            r"no kernel image is available for execution|CUDA_ERROR_NO_BINARY_FOR_GPU|is not compatible with the current "
+            r"PyTorch installation",
+            "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        ),
+        (
+            r"ABI mismatch|incompatible (ABI|with the installed version of)",
+            "RuntimeError: ABI mismatch: the extension is incompatible with the installed version of torch",
+        ),
+        (
+            r"requires a different Python|'type' object is not subscriptable",
+            "ERROR: Package 'trl' requires a different Python: 3.8.10 not in '>=3.9'",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "FlashAttention, xFormers, bitsandbytes, DeepSpeed, transformers and PEFT: an extra package is missing or does not fit",
+        (
+            r"FlashAttention only supports Ampere|only supports? (sm_?\d+|GPUs with|compute capability|CUDA|Hopper|Ampere|Blackwell)",
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+        ),
+        (
+            r"FlashAttention-?2? ?(has been toggled on, but it )?cannot be used|the package flash_attn seems to be not installed",
+            "RuntimeError: FlashAttention2 has been toggled on, but it cannot be used due to the following error:",
+        ),
+        (
+            r"CUDA Setup failed despite|bitsandbytes.*(was not compiled|compiled without GPU support|library load error|needs "
+            r"to be installed)",
+            "RuntimeError: CUDA Setup failed despite GPU being available. Please run the following command to get more information:",
+        ),
+        (
+            r"(Using|Loading) .* requires (the latest version of |the )?[\w`' -]+(installed)?: ?`?pip install|requires? .*to be "
+            r"installed|is required but not installed|[Nn]eed to have .* installed|(is|are) not installed|Could not import|not "
+            r"available in your environment",
+            "ImportError: Using `bitsandbytes` 4-bit quantization requires the latest version of bitsandbytes: `pip install -U "
+            "bitsandbytes`",
+        ),
+        (
+            r"(Please|please|You (need|have) to|Try) .*`?pip3? install ",
+            "RuntimeError: Please install accelerate with pip install accelerate",
+        ),
+        (
+            r"serious vulnerability issue in `torch\.load`|require users to upgrade torch",
+            "ValueError: Due to a serious vulnerability issue in `torch.load`, even with `weights_only=True`, we now require "
+            "users to upgrade torch to at least v2.6",
+        ),
+        (
+            r"does not recognize this architecture|your version of Transformers is out of date",
+            "ValueError: The checkpoint you are trying to load has model type `qwen4` but Transformers does not recognize this "
+            "architecture.",
+        ),
+        (
+            r"KeyError: '(qwen|llama|mistral|mixtral|gemma|phi|deepseek|glm|chatglm|gpt|olmo|granite|internlm|minicpm|cohere"
+            r"|falcon|smollm|kimi|minimax)[\w.-]*'$",
+            "KeyError: 'qwen3_next'",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "PyTorch cpp_extension, DeepSpeed op_builder, Triton, Inductor, Ninja and NVCC: no compiler, or one that does not fit",
+        (
+            r"CUDA_HOME (does not exist|environment variable is not set)|MissingCUDAException",
+            "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.",
+        ),
+        (r"Ninja is required to load C\+\+ extensions", "RuntimeError: Ninja is required to load C++ extensions"),
+        (
+            r"Failed to find C compiler|No working C\+\+ compiler found|InvalidCxxCompiler|Could not find (a )?(C|C\+\+|nvcc) compiler",
+            "torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler.",
+        ),
+        (
+            r"nvcc fatal|[Uu]nsupported gpu architecture|(nvcc|ninja|gcc|g\+\+|cc1plus|ptxas)['\"]?: (command )?not found|No "
+            r"such file or directory: '[^']*(nvcc|ninja|gcc|g\+\+|ptxas|cuobjdump)'",
+            "nvcc fatal   : Unsupported gpu architecture 'compute_120'",
+        ),
+        (
+            r"Error (building|compiling) (extension|objects)|ninja: build stopped|PTXASError|`?ptxas`? (failed|died)",
+            "RuntimeError: Error building extension 'cpu_adam'",
+        ),
+        (r"fatal error: \S+: No such file or directory", "/tmp/tmpabc/main.c:5:10: fatal error: Python.h: No such file or directory"),
+        (
+            r"\[?'[^']*(gcc|g\+\+|nvcc|clang|ninja)'.*returned non-zero exit status",
+            "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/main.c', '-O3']' returned non-zero exit status 1.",
+        ),
+        (
+            r"Couldn't find a suitable version of ptxas|(libdevice|ptxas|nvcc|cuobjdump) .*not found|Failed to compile|JIT "
+            r"compilation of .* failed|Unable to JIT load the \w+ op",
+            "RuntimeError: Unable to JIT load the fused_adam op due to it not being compatible due to hardware/software issue.",
+        ),
+        (
+            r"(?i)cuDNN library needs to have matching major version|Loaded runtime CuDNN library.*but source was compiled|DNN "
+            r"library initialization failed",
+            "E0000 cuda_dnn.cc:522] Loaded runtime CuDNN library: 8.9.7 but source was compiled with: 9.1.1.",
+        ),
+    ),
+    *known(
+        Cause.SETUP_FAILED,
+        "pip, uv and apt: what they end with",
+        (
+            r"ERROR: (Could not find a version that satisfies|No matching distribution found|ResolutionImpossible|Failed "
+            r"building wheel|Could not build wheels)",
+            "ERROR: No matching distribution found for torch==9.9.9",
+        ),
+        (
+            r"No solution found when resolving dependencies|E: Unable to locate package",
+            "  × No solution found when resolving dependencies:",
+        ),
+        (
+            r"RuntimeEnvSetupError|Failed to set up runtime environment",
+            "ray.exceptions.RuntimeEnvSetupError: Failed to set up runtime environment.",
+        ),
+        action=Action.STOP,
+    ),
+)

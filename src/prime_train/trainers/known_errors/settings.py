@@ -1,0 +1,337 @@
+"""Errors of arguments, configurations, models and data that do not fit: the same on every machine."""
+
+from prime_train.core.causes import Action, Cause
+from prime_train.trainers.known_errors.table import CONSEQUENCE, HINT, known
+
+RULES = (
+    *known(
+        Cause.BAD_CONFIG,
+        "argparse, and transformers' HfArgumentParser",
+        (
+            r"error: (unrecognized arguments|the following arguments are required|one of the arguments|ambiguous option"
+            r"|argument .*: (invalid|expected|must|not allowed|ignored))",
+            "train.py: error: unrecognized arguments: --resume-step 30",
+        ),
+        (
+            r"not used by the HfArgumentParser|HfArgumentParser: ",
+            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--save_total_limits', '2']",
+        ),
+        (
+            r"error: (argument|unrecognized|invalid|too few|too many)\b",
+            "train.py: error: argument --precision: invalid choice: 'bf17' (choose from 'bf16', 'fp32')",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "tyro, click, typer, absl, fire and gflags",
+        (
+            r"(?i)^\W*(Unrecognized|Unknown|Missing|Required|Invalid) (options?|arguments?|subcommands?)\b",
+            "│ Unrecognized options: --training.steps_total   │",
+        ),
+        (
+            r"No such (option|command)[: ]|Missing (option|argument|parameter|command) ?['\"]?|Invalid value for |Got "
+            r"unexpected extra argument|requires an argument",
+            "Error: No such option: --epoch Did you mean --epochs?",
+        ),
+        (
+            r"FATAL Flags parsing error|Unknown command line flag|UnparsedFlagAccessError|IllegalFlagValueError"
+            r"|fire\.core\.FireError|Could not consume arg",
+            "FATAL Flags parsing error: Unknown command line flag 'lrr'. Did you mean: lr ?",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "Hydra and OmegaConf",
+        (
+            r"Could not override|OverrideParseException|ConfigCompositionException|MissingConfigException|HYDRA_FULL_ERROR",
+            "Could not override 'actor.lrr'.",
+        ),
+        (
+            r"Could not find '[^']*'$|Cannot find primary config|Error merging override|Error locating target|Error in call to "
+            r"target|is ambiguous",
+            "hydra.errors.InstantiationException: Error locating target 'model.Lama', set env var to see chained exception.",
+        ),
+        (
+            r"ConfigAttributeError|ConfigKeyError|ConfigTypeError|ConfigValueError|MissingMandatoryValue|Interpolation\w*Error"
+            r"|UnsupportedInterpolationType|omegaconf\.errors\.\w+",
+            "omegaconf.errors.ConfigAttributeError: Key 'lrr' is not in struct",
+        ),
+        (r"Key '[^']*' is not in struct|is not in struct$|InstantiationException", "Key 'n_gpu_per_node' is not in struct"),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "pydantic",
+        (r"\d+ validation errors? for \w+", "pydantic_core._pydantic_core.ValidationError: 2 validation errors for TrainerConfig"),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "pydantic, pydantic-settings, jsonargparse, draccus, dacite, simple-parsing and ml_collections",
+        (
+            r"pydantic\S*ValidationError|SettingsError: error parsing",
+            'pydantic_settings.exceptions.SettingsError: error parsing value for field "mesh" from source "EnvSettingsSource"',
+        ),
+        (
+            r"Parser key \"|Key \"[^\"]*\" is (not expected|required)|jsonargparse|Validation failed: |No action for (destination )?key",
+            'error: Parser key "trainer": Key "acelerator" is not expected',
+        ),
+        (
+            r"draccus\.\S*(DecodingError|ParsingError)|dacite\.\S*Error|(MissingValue|UnexpectedData|WrongType)Error|ParseError: ",
+            "draccus.utils.DecodingError: The fields `optim.lrr` are not valid for OptimConfig",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "PyYAML, tomllib and ruamel",
+        (
+            r"yaml\.\w+\.\w+Error|(Scanner|Parser|Composer|Constructor)Error: |mapping values are not allowed here",
+            "yaml.scanner.ScannerError: mapping values are not allowed here",
+        ),
+        (r"TOMLDecodeError|toml\.decoder", "tomllib.TOMLDecodeError: Expected '=' after a key in a key/value pair (at line 3, column 5)"),
+        (
+            r"JSONDecodeError: Expecting (property name|',' delimiter|':' delimiter)",
+            "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 4 column 3 (char 91)",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "DeepSpeed, deepspeed/runtime/config.py, and transformers' integration of it",
+        (
+            r"Check batch related parameters|DeepSpeedConfigError|correct the following DeepSpeed config values|DeepSpeed "
+            r"config values that mismatch",
+            "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+            "gradient_acc_step * world_size 16 != 2 * 1 * 4",
+        ),
+        (
+            r"(?i)zero (stage )?\d? ?.*(not supported|is incompatible|requires)|ZeRO.* optimizer .*(not|only)",
+            "ValueError: ZeRO stage 3 is incompatible with this optimizer",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "Megatron-LM, NeMo, verl, TRL, torchtitan and vLLM: sizes that do not divide",
+        (
+            r"(is not|must be|should be|isn't|not) (evenly )?(divisible|a multiple|multiple)( by| of)?\b",
+            "AssertionError: global batch size (30) is not divisible by micro batch size (4) times data parallel size (4)",
+        ),
+        (
+            r"must be (greater|less|smaller|larger|at least|at most|positive|one of|in \[|either|equal|set|specified|provided"
+            r"|between|a valid)",
+            "AssertionError: --num-layers must be specified",
+        ),
+        (
+            r"does not match the world size|[Ww]orld size .*(not|mismatch|!=)|Invalid parallel dims",
+            "AssertionError: dataloader state does not match the world size",
+        ),
+        (r"Invalid recover mode|Invalid wandb mode", "ValueError: Invalid recover mode 'fault'. Valid options: {'on', 'off'}."),
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "prime-rl and verl: more GPUs than the machine has",
+        (
+            r"Requested \d+ GPUs but only \d+ available|Total available GPUs [\d.]+ is less than total desired GPUs"
+            r"|CUDA_VISIBLE_DEVICES.*(invalid|not enough)",
+            "ValueError: Total available GPUs 4.0 is less than total desired GPUs 8",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "vLLM, vllm/config, and SGLang's server arguments",
+        (
+            r"max_model_len.* is greater than|max seq len .* is larger than|exceeds vLLM maximum",
+            "Value error, User-specified max_model_len (65536) is greater than the derived max_model_len",
+        ),
+        (
+            r"Model architectures? .* (is|are) not supported|Unsupported (model|architecture|quantization)|Unknown quantization method",
+            "ValueError: Model architectures ['Qwen4ForCausalLM'] are not supported for now.",
+        ),
+        (
+            r"Bfloat16 is only supported on GPUs with compute capability",
+            "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "transformers, TRL, PEFT and accelerate: settings that contradict one another or the model",
+        (
+            r"Your setup doesn't support bf16|bf16.* (is )?not supported|--?(bf16|tf32|fp16).*(require|need|not support)|mixed "
+            r"precision requires",
+            "ValueError: Your setup doesn't support bf16/gpu.",
+        ),
+        (r"Attempting to unscale FP16 gradients", "ValueError: Attempting to unscale FP16 gradients."),
+        (
+            r"load_best_model_at_end requires|requires? the save and eval strategy|requires? (a|an|the|either|at least|both"
+            r"|setting|that you) [\w`' -]+ ?(to be|argument|set|when|in order)",
+            "ValueError: --load_best_model_at_end requires the save and eval strategy to match, but found",
+        ),
+        (
+            r"Target modules .*not found in the base model|No modules were targeted|Please specify `?target_modules`?|Cannot "
+            r"(mix|combine|use) ",
+            "ValueError: Target modules {'q_proj'} not found in the base model. Please check the target modules and try again.",
+        ),
+        (
+            r"__init__\(\) (got an unexpected keyword argument|missing \d+ required|got multiple values)|got an unexpected "
+            r"keyword argument '",
+            "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
+        ),
+        (
+            r"tokenizer does not have a padding token|Unable to create tensor, you should probably activate|chat_template is "
+            r"not set|Cannot use chat template|does not have a chat template",
+            "ValueError: Asking to pad but the tokenizer does not have a padding token.",
+        ),
+        (
+            r"cannot (fine-?tune|perform fine-?tuning|train) .*(quantized|on purely)|You can(no|')t (train|move|cast|use)",
+            "ValueError: You cannot perform fine-tuning on purely quantized models.",
+        ),
+        (
+            r"train dataset is empty|requires a train_dataset|eval_dataset|No columns in the dataset match|num_samples should "
+            r"be a positive integer",
+            "ValueError: num_samples should be a positive integer value, but got num_samples=0",
+        ),
+        (
+            r"Unrecognized (configuration class|model|processing class|image processor)|Unable to load (vocabulary|weights)"
+            r"|doesn't support .*(gradient|attention|device_map|flash)|does not support (gradient|Flash|attention|tp|tensor|`)",
+            "ValueError: Unrecognized configuration class <class 'C'> for this kind of AutoModel: AutoModelForCausalLM.",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "huggingface_hub and transformers: a model, data set or file of that name does not exist, or offline mode keeps it out",
+        (
+            r"is not a local folder and is not a valid model identifier|Repo id must |HFValidationError|is not the path to a "
+            r"directory containing",
+            "OSError: meta-lama/L is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
+        ),
+        (
+            r"does not appear to have a file named|\b(Revision|Entry|RemoteEntry) ?Not ?Found(Error)?\b",
+            "OSError: a/b does not appear to have a file named pytorch_model.bin, model.safetensors or flax_model.msgpack.",
+        ),
+        (
+            r"OfflineModeIsEnabled|offline mode is enabled|outgoing traffic has been disabled",
+            "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach https://huggingface.co/api/models/x: offline mode is enabled.",
+        ),
+        (
+            r"trust_remote_code=True|Dataset scripts are no longer supported",
+            "ValueError: Loading a/b requires you to execute the configuration file in that repo; set the option `trust_remote_code=True`.",
+        ),
+        (
+            r"DatasetNotFoundError|DataFilesNotFoundError|Couldn't find (any data file|a dataset script)|BuilderConfig .* not "
+            r"found|Unknown split|Config name is missing",
+            "datasets.exceptions.DatasetNotFoundError: Dataset 'a/b' doesn't exist on the Hub or cannot be accessed.",
+        ),
+        (
+            r"datasets\.table\.CastError|column names don't match|DatasetGenerationCastError|Column .* (not in|doesn't exist"
+            r"|already)|Schema at index",
+            "datasets.table.CastError: Couldn't cast",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "Shells and CPython: a command or script that is not there",
+        (r"can't open file '[^']*': \[Errno 2\]", "python3: can't open file '/disk/tree/trian.py': [Errno 2] No such file or directory"),
+        (
+            r"^(\S*/)?(ba|da|z)?sh: (\S+: )?(line )?(\d+: )?.*(not found|Permission denied|No such file or directory)$",
+            "/bin/sh: 1: pyhton: not found",
+        ),
+        (
+            r": command not found$|exec: \"[^\"]+\": executable file not found|OCI runtime .*executable file not found",
+            "bash: line 1: accelerate: command not found",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "W&B, wandb/errors",
+        (
+            r"wandb\.errors\.(errors\.)?UsageError|api_key not configured|No API key configured",
+            "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "boto3, google-cloud-storage and azure: a bucket or object of that name does not exist",
+        (
+            r"NoSuchBucket|NoSuchKey|PermanentRedirect|specified (bucket|container|key) does not exist|google\.\S*NotFound: 404"
+            r"|ContainerNotFound",
+            "botocore.errorfactory.NoSuchBucket: An error occurred (NoSuchBucket) when calling the ListObjectsV2 operation",
+        ),
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "NCCL, invalid usage",
+        (
+            r"ncclInvalidUsage|ncclInvalidArgument|Duplicate GPU detected",
+            "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+        ),
+    ),
+    *known(
+        Cause.TRAINER_ERROR,
+        "datasets, datasets/builder.py: the data set cannot be built from what it names",
+        (
+            r"DatasetGenerationError: An error occurred while generating",
+            "datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset",
+        ),
+        action=Action.STOP,
+        strength=CONSEQUENCE,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "Kinds of exceptions with which libraries refuse a setting, by their names",
+        (
+            r"^(\S+\.)?\w*(Misconfiguration|Config|Configuration|Validation|Argument|Usage|Instantiation|Option|Settings"
+            r"|Schema)(Error|Exception)(: |$)",
+            "lightning.fabric.utilities.exceptions.MisconfigurationException: No `train_dataloader()` method defined to run `Trainer.fit`.",
+        ),
+        (r"XlaRuntimeError: INVALID_ARGUMENT", "jaxlib.xla_extension.XlaRuntimeError: INVALID_ARGUMENT: Mesh shape does not fit"),
+        raised_only=True,
+        strength=HINT,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "Words with which libraries refuse a setting in a ValueError or an AssertionError",
+        (
+            r"(?i)^(\S+\.)?(Value|Assertion|Key|NotImplemented|Type|Runtime|Lookup)(Error): .*\b(unknown|unsupported"
+            r"|unrecognized|undefined|invalid|not supported|isn't supported|unexpected (key|argument|option)|not (in|one of) "
+            r"(the )?(list|supported|available|allowed|valid)|is not (a )?(valid|allowed|supported|defined|implemented)|must"
+            r"|should (be|not)|cannot be (used|set|combined)|only (support|work|one|valid)\w*|greater than|less than|larger "
+            r"than|smaller than|exceeds?|mutually exclusive|incompatible|conflict\w*|please (set|specify|use|provide|check"
+            r"|choose|pass)|config\w*|arguments?|argv|option)\b",
+            "ValueError: LoRA rank 64 is greater than max_lora_rank 16.",
+        ),
+        (
+            r"KeyError: '(learning_rate|lr|model|optimizer|batch_size|epochs|data\w*|train\w*|max_steps|seed|output_dir|\w*config\w*)'$",
+            "KeyError: 'learning_rate'",
+        ),
+        raised_only=True,
+        strength=HINT,
+    ),
+    *known(
+        Cause.TRAINER_ERROR,
+        "PyTorch, aten and torch.nn.parallel: tensors that do not fit one another",
+        (
+            r"mat1 and mat2|must have the same dtype|[Ee]xpected (scalar type|all tensors|a proper Tensor|input\[|tensor for "
+            r"argument|object of (scalar|device) type)|(shape|size|sizes|shapes) .*(mismatch|invalid for input|must match|do "
+            r"not match|cannot be multiplied)|The size of tensor a|must match the (size|existing size)",
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x768 and 1024x50257)",
+        ),
+        (
+            r"does not require grad|Trying to backward through the graph a second time|modified by an inplace operation|leaf "
+            r"Variable|only Tensors of floating point dtype|is not implemented for '|not implemented for \"",
+            "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+        ),
+        (
+            r"Expected to have finished reduction in the prior iteration|Expected to mark a variable ready only once|Cannot "
+            r"re-initialize CUDA in forked subprocess|An attempt has been made to start a new process before",
+            "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
+        ),
+        (
+            r"index out of range in self|stack expects each tensor to be equal size|each element in list of batch should be of "
+            r"equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc\.",
+            "RuntimeError: stack expects each tensor to be equal size, but got [512] at entry 0 and [498] at entry 1",
+        ),
+        action=Action.STOP,
+        raised_only=True,
+    ),
+)

@@ -1,0 +1,211 @@
+"""Errors of checkpoints and of numbers, ends before the last step, and trainers that start over."""
+
+from prime_train.core.causes import Action, Cause
+from prime_train.trainers.known_errors.table import HINT, known
+from prime_train.trainers.log_rules import LogRule
+
+
+def _started_over(source: str, *rows: tuple[str, str]) -> tuple[LogRule, ...]:
+    """Return rules that stop the trainer at once, because a trainer that starts over would overwrite good checkpoints with its first
+    steps.
+    """
+    return tuple(
+        LogRule(pattern, Cause.RESUME_IGNORED, stop=True, resumed_only=True, source=source, example=example) for pattern, example in rows
+    )
+
+
+STARTED_OVER = _started_over(
+    "torchtitan, Lightning, AReaL and prime-rl, when they do not find the checkpoint to resume from",
+    (r"this is a fresh start", "[titan] 2026-08-21 10:00:00,123 - root - INFO - no checkpoint to load, this is a fresh start."),
+    (r"Training from scratch", "Training from scratch"),
+    (r"No checkpoint found at .*skipping checkpoint loading", "WARNING: No checkpoint found at /ckpt/last, skipping checkpoint loading"),
+    (
+        r"there is no last checkpoint available",
+        "`.fit(ckpt_path='last')` is set, but there is no last checkpoint available. No checkpoint will be loaded.",
+    ),
+    (
+        r"Resume info not found at .*This should not be a resumed experiment",
+        "Resume info not found at /root/recover_info. This should not be a resumed experiment!",
+    ),
+    (r"Optimizer state not found .*freshly initialized", "Optimizer state not found in /ckpt, it will be freshly initialized"),
+    (r"No dataloader state found at", "Warning: No dataloader state found at /ckpt/data.pt, starting from scratch"),
+)
+
+RULES = (
+    *known(
+        Cause.BAD_CONFIG,
+        "PyTorch 2.6, torch/serialization.py: weights_only is the default",
+        (
+            r"Weights only load failed|WeightsUnpickler error|Unsupported (global|operand)",
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have two options",
+        ),
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, Module.load_state_dict: of another model",
+        (
+            r"size mismatch for \S+: copying a param|(Missing|Unexpected) key\(s\) in state_dict|Error\(s\) in loading state_dict",
+            "size mismatch for lm_head.weight: copying a param with shape torch.Size([1]) from checkpoint",
+        ),
+        action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, torch/distributed/checkpoint",
+        (
+            r"read failed: \[Errno 2\].*\.metadata|Missing key in checkpoint state_dict|\.distcp'|not found in checkpoint",
+            "read failed: [Errno 2] No such file or directory: '/ckpt/step_10/.metadata'",
+        ),
+    ),
+    *known(
+        Cause.NOT_FINITE,
+        "prime-rl, its trainer's check of each step",
+        (
+            r"Loss or gradient norm is not finite on at least one rank at step \d+",
+            "Loss or gradient norm is not finite on at least one rank at step 120. Stopping training before the optimizer update.",
+        ),
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, torch/nn/modules/module.py, torch/optim/optimizer.py and torch/random.py: of another model or version",
+        (
+            r"loaded state dict (has a different number of|contains a) parameter group",
+            "ValueError: loaded state dict has a different number of parameter groups",
+        ),
+        (r"RNG state must be a torch\.ByteTensor|RNG state is wrong size", "RuntimeError: RNG state must be a torch.ByteTensor"),
+        (
+            r"ignore_mismatched_sizes|some weights .* shapes did not match|checkpoint .*(was (saved|trained|created) with|has a different)",
+            "RuntimeError: You set `ignore_mismatched_sizes` to `False`",
+        ),
+        action=Action.STOP,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "transformers, Trainer.train: no checkpoint is where it looks",
+        (r"No valid checkpoint found in output directory", "ValueError: No valid checkpoint found in output directory (out)"),
+        action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch's serialization, pickle, zipfile, safetensors, DCP, DeepSpeed, Megatron and transformers: torn or incomplete",
+        (
+            r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected \d+ more bytes|The file "
+            r"might be corrupted",
+            "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+        ),
+        (
+            r"UnpicklingError: |pickle data was truncated|could not find MARK|invalid load key",
+            "_pickle.UnpicklingError: invalid load key, '\\x00'.",
+        ),
+        (
+            r"Error while deserializing( header)?|(MetadataIncompleteBuffer|HeaderTooLarge|HeaderTooSmall|InvalidHeader\w*"
+            r"|InvalidOffset)\b",
+            "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
+        ),
+        (
+            r"Can't find a valid checkpoint at|Unable to (find|load) .*checkpoint|[Cc]heckpoint .*(does not exist|not found|is "
+            r"missing|corrupt)",
+            "ValueError: Can't find a valid checkpoint at out/checkpoint-500",
+        ),
+        (
+            r"No such file or directory: '[^']*(trainer_state\.json|optimizer\.pt|scheduler\.pt|rng_state\w*\.pth"
+            r"|optim_states\.pt|model_states\.pt|pytorch_model\S*\.bin|latest_checkpointed_iteration\.txt|\.safetensors|\.ckpt"
+            r"|checkpoint-\d+[^']*)'",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-500/trainer_state.json'",
+        ),
+        (
+            r"(?i)^\w*(error|exception): (the )?checkpoint .*(is incomplete|can ?not be read|is corrupt)|^error: no checkpoint at ",
+            "error: checkpoint /disk/checkpoints/step_30 is incomplete: it has no COMPLETE file",
+        ),
+        (
+            r"BadZipFile: |^EOFError: (Ran out of input|No data left in file)|RayTaskError\(EOFError\)",
+            "zipfile.BadZipFile: File is not a zip file",
+        ),
+        (
+            r"JSONDecodeError: (Expecting value: line 1 column 1|Unterminated string|Extra data)",
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+        ),
+        (
+            r"(ReadError|EOFError: Compressed file ended)|zlib\.error|CRC(-| check)|checksum (mismatch|does not match|failed)",
+            "tarfile.ReadError: unexpected end of data",
+        ),
+        (
+            r"Length of .* does not match|cannot reshape array of size \d+ into",
+            "ValueError: cannot reshape array of size 12 into shape (4,4)",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.NOT_FINITE,
+        "PyTorch, DeepSpeed, apex, fairseq, Megatron-LM and prime-rl; scripts of one's own",
+        (
+            r"(?i)\b(loss|gradients?|grad norm|grad_norm|weights?|logits?|output) (is|became|was|are|contains?|has|have|=+) "
+            r"?:?(a )?(nan|infs?|nans?|not finite|non[- ]finite|infinite|infinity)\b",
+            "ValueError: loss is nan at step 7",
+        ),
+        (
+            r"(?i)^\S*(error|exception): .*\b(nan|inf|non-?finite|not finite)\b.{0,40}\b(loss|grad\w*|norm|detected|encountered"
+            r"|found|values?)\b|(?i)(nan|inf|non-?finite) (loss|gradients?|values?) (detected|encountered|found)",
+            "FloatingPointError: NaN loss encountered at iteration 1200",
+        ),
+        (
+            r"(?i)found (nan|inf) in (the )?(local )?(forward|backward|grad|loss|gradient|\w+ )|Unexpected result (nan|inf)",
+            "RuntimeError: found NaN in local forward loss calculation. Device: 0, node: x",
+        ),
+        (
+            r"Function '\w+' returned nan values in its \d+th output",
+            "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
+        ),
+        (
+            r"(?i)(loss|grad) ?scale (is )?(already )?(at|below|reached) (its )?min\w*|Minimum loss scale reached|loss scaler? "
+            r".*(underflow|minimum)|Gradient overflow.*minimum",
+            "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        ),
+        (
+            r"probability tensor contains either|Expected parameter .* to satisfy the constraint.*nan|all_groups_norm > 0|Loss "
+            r"(has )?(exploded|diverged)|is probably exploding|jax_debug_nans|invalid value \(nan\)",
+            "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.STOPPED_EARLY,
+        "torchtitan, train.py",
+        (r"Ran out of data; last step was canceled", "Ran out of data; last step was canceled."),
+    ),
+    # The summary that torchrun prints last, with what its own exit code hides. It comes after everything that the workers logged.
+    *known(
+        Cause.KILLED,
+        "PyTorch, torch/distributed/elastic/multiprocessing/errors",
+        (r"exitcode\s*: -9 .*\(SIGKILL\)", "  exitcode  : -9 (pid: 4242)  (SIGKILL)"),
+        (
+            r"Signal (9 \(SIGKILL\)|15 \(SIGTERM\)|2 \(SIGINT\)|1 \(SIGHUP\)) received by PID \d+",
+            "  traceback : Signal 9 (SIGKILL) received by PID 4242",
+        ),
+        strength=HINT,
+    ),
+    *known(
+        Cause.SHARED_MEMORY,
+        "PyTorch, torch/distributed/elastic/multiprocessing/errors",
+        (r"exitcode\s*: -7 |Signal 7 \(SIGBUS\) received by PID", "  exitcode  : -7 (pid: 77)  (SIGBUS)"),
+    ),
+    *known(
+        Cause.KILLED,
+        "PyTorch's elastic agent, Slurm, Kubernetes and CPython: somebody ended the process",
+        (
+            r"got signal: (15|1|2)\b|Received (15|1|2) death signal|^KeyboardInterrupt$|CANCELLED AT .* DUE TO (PREEMPTION|TIME "
+            r"LIMIT|NODE FAILURE)|Evicted|SIGTERM",
+            "torch.distributed.elastic.multiprocessing.api.SignalException: Process 55 got signal: 15",
+        ),
+        action=Action.ANOTHER_MACHINE,
+        strength=HINT,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, torch/distributed/checkpoint/api.py",
+        (r"CheckpointException", "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0])"),
+        (r"^EOFError$", "EOFError"),
+        strength=HINT,
+    ),
+)

@@ -1,0 +1,115 @@
+"""What follows from the end of a trainer, given what the attempts before it did."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from prime_train.core import decide as d
+from prime_train.core.causes import POLICY, Action, Cause
+from prime_train.core.change import change
+from prime_train.core.next_action import OUTAGES_MAX, Ending, alike, next_action
+from prime_train.core.run import Attempt, RunState
+from prime_train.core.spec import TrainerSpec
+from prime_train.core.verdict import Sick
+from tests import builders as b
+from tests.core.given import NOW_S, a_run, as_expected
+
+INDEX = "IndexError: list index out of range"
+TRAINER = TrainerSpec(command="train.py")
+
+
+def ended(number: int = 1, **changes: Any) -> Attempt:
+    return b.new_attempt(number, RunState.QUEUED, **({"cause": Cause.TRAINER_ERROR, "detail": INDEX, "last_step": 37} | changes))
+
+
+def after(ending: Ending, *earlier: Attempt, **trainer: Any) -> Action:
+    return next_action(TrainerSpec(command="train.py", **trainer), ending, earlier).action
+
+
+def test_every_cause_has_one_of_four_actions() -> None:
+    assert {policy.action for policy in POLICY.values()} == set(Action)
+    assert after(Ending(Cause.BAD_CONFIG)) is Action.STOP
+    assert after(Ending(Cause.GPU_HARDWARE)) is Action.ANOTHER_MACHINE
+    assert after(Ending(Cause.NETWORK_ERROR)) is Action.BACK_OFF
+    assert after(Ending(Cause.KILLED)) is Action.SAME_MACHINE
+
+
+def test_the_same_error_at_the_same_step_twice_ends_the_run_with_both_quoted() -> None:
+    ending = Ending(Cause.TRAINER_ERROR, INDEX, Action.STOP, step=37, restored_step=30)
+    assert after(ending) is Action.SAME_MACHINE
+    again = next_action(TRAINER, ending, [ended(1), ended(2, cause=Cause.PREEMPTED, detail="gone")])
+    assert again.action is Action.STOP
+    assert again.why.count(INDEX) == 2
+    assert "step 37" in again.why
+
+
+@pytest.mark.parametrize("changes", [{"last_step": 36}, {"detail": "KeyError: 'x'"}, {"cause": Cause.PREEMPTED}])
+def test_another_error_or_another_step_is_not_the_same_end(changes: dict[str, Any]) -> None:
+    ending = Ending(Cause.TRAINER_ERROR, INDEX, step=37, restored_step=30)
+    assert after(ending, ended(**changes)) is Action.SAME_MACHINE
+
+
+def test_numbers_addresses_and_paths_do_not_make_two_errors_of_one() -> None:
+    first = "RuntimeError: rank 3: bad token 0x7ff0 in /tmp/run-1/data/shard-07.bin at 12.5 s"
+    assert alike(first) == alike("RuntimeError: rank 0: bad token 0x8aa1 in /home/u/x.bin at 99 s")
+    assert alike(first) != alike("RuntimeError: rank 3: bad word 0x7ff0 in /tmp/run-1/data/shard-07.bin at 12.5 s")
+
+
+def test_an_attempt_that_died_before_its_first_new_step_leaves_an_older_checkpoint_its_chance() -> None:
+    unloadable = Ending(Cause.TRAINER_ERROR, "KeyError: 'optimizer'", Action.STOP, step=30, restored_step=30)
+    before = ended(1, detail="KeyError: 'optimizer'", last_step=30, resumed_step=30)
+    assert after(unloadable, before) is Action.SAME_MACHINE
+    assert after(replace(unloadable, step=0, restored_step=0)) is Action.STOP
+
+
+@pytest.mark.parametrize("cause", [Cause.HOST_OOM, Cause.GPU_OOM])
+def test_out_of_memory_is_resumed_only_after_new_durable_steps(cause: Cause) -> None:
+    assert after(Ending(cause, "out of memory", step=25, has_gained=True)) is Action.SAME_MACHINE
+    assert after(Ending(cause, "out of memory", step=45, restored_step=20)) is Action.STOP
+
+
+def test_words_of_the_trainer_outrank_what_its_cause_says() -> None:
+    assert after(Ending(Cause.GPU_OOM, "held by others", Action.ANOTHER_MACHINE)) is Action.ANOTHER_MACHINE
+    assert after(Ending(Cause.CUDA_ERROR, "device-side assert", Action.STOP)) is Action.STOP
+
+
+def test_the_users_exit_codes_outrank_everything() -> None:
+    assert after(Ending(Cause.GPU_OOM, code=42), recover_on={"exit_codes": [42]}) is Action.SAME_MACHINE
+    assert after(Ending(Cause.KILLED, code=-9), stop_on={"exit_codes": [137]}) is Action.STOP
+    assert after(Ending(Cause.KILLED, code=137), stop_on={"exit_codes": [-9]}) is Action.STOP
+    assert after(Ending(Cause.KILLED, code=1), stop_on={"exit_codes": [137]}) is Action.SAME_MACHINE
+
+
+@pytest.mark.parametrize(
+    "orders", [{"recover_on": {"exit_codes": [0]}}, {"recover_on": {"exit_codes": [3]}, "stop_on": {"exit_codes": [3]}}]
+)
+def test_orders_that_contradict_are_refused(orders: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="exit code"):
+        TrainerSpec(command="train.py", **orders)
+
+
+def test_an_outage_is_waited_for_without_counting_and_not_for_ever() -> None:
+    run, waits_s = a_run(RunState.STARTING), []
+    for _ in range(9):
+        decision = d.decide(run, Sick(Cause.NETWORK_ERROR, "429 Client Error", exited=True), as_expected(run), NOW_S)
+        assert isinstance(decision, d.Recover)
+        left = change(run, b.lease(run), decision, NOW_S).run
+        assert left.strikes == ()
+        waits_s.append(left.not_before_s - NOW_S)
+        run = replace(run, backoffs=left.backoffs)
+    assert waits_s[0] == 15
+    assert waits_s[-1] == d.OUTAGE_BACKOFF_S_MAX
+    outages = [ended(n, cause=Cause.NETWORK_ERROR, last_step=0) for n in range(1, OUTAGES_MAX + 1)]
+    assert after(Ending(Cause.NETWORK_ERROR, "429"), *outages) is Action.STOP
+    assert after(Ending(Cause.NETWORK_ERROR, "429"), *outages[1:]) is Action.BACK_OFF
+
+
+def test_a_lost_peer_is_counted_and_another_machine_is_taken() -> None:
+    run = a_run(RunState.TRAINING)
+    verdict = Sick(Cause.NETWORK_ERROR, "ncclRemoteError", exited=True, action=Action.ANOTHER_MACHINE)
+    decision = d.decide(run, verdict, as_expected(run), NOW_S)
+    assert isinstance(decision, d.Recover)
+    left = change(run, b.lease(run), decision, NOW_S).run
+    assert left.strikes == (Cause.NETWORK_ERROR,)
+    assert left.excluded == (run.attempts[-1].offer.offer_id,)

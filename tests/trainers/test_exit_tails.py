@@ -1,0 +1,93 @@
+"""Ends of trainers in the style of real logs: each is followed by the right action, and its cause is the right one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prime_train.core.causes import Cause
+from prime_train.operations.log_ending import ending_in
+
+TAILS = json.loads((Path(__file__).parents[1] / "data" / "exit_tails.json").read_text(encoding="utf-8"))
+RIGHT_SHARE, NAMED_SHARE, WRONG_SHARE = 0.92, 0.8, 0.02
+
+
+def judged(row: dict[str, Any]) -> tuple[bool, bool, bool]:
+    """Return whether the action is right, whether the cause is, and whether a wrong cause is named."""
+    found = ending_in(row["tail"], code=row["exit_code"], kind=row["kind"])
+    named = found.found.cause.value in row["causes"]
+    return found.next.action in (row["action"], *row["also_right"]), named, not named and found.found.cause is not Cause.TRAINER_ERROR
+
+
+def test_most_ends_are_followed_by_the_right_action_and_hardly_one_is_put_down_to_a_wrong_cause() -> None:
+    right, named, wrong = (sum(column) / len(TAILS) for column in zip(*map(judged, TAILS), strict=True))
+    assert right >= RIGHT_SHARE
+    assert named >= NAMED_SHARE
+    assert wrong <= WRONG_SHARE
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "line"),
+    [
+        (["step 3", '  File "/usr/lib/python3.11/threading.py", line 331 in wait'], -11, "killed by SIGSEGV"),
+        (
+            ["Fatal Python error: Segmentation fault", "", "Thread 0x00007f1 (most recent call first):", "Segmentation fault"],
+            139,
+            "killed by SIGSEGV",
+        ),
+        ([" 45%|####5     | 450/1000 [10:00<12:13,  1.33s/it]"], -6, "killed by SIGABRT"),
+        (["(WorkerDict pid=7) KeyError: 'labels'", "ray.exceptions.RayTaskError(KeyError): ray::f()"], 1, "KeyError: 'labels'"),
+        (["[rank1]: ZeroDivisionError: x", "[rank0]: ConnectionResetError: Connection reset by peer"], 1, "ZeroDivisionError: x"),
+        (
+            [
+                "Root Cause (first observed failure):",
+                "  rank      : 2 (local_rank: 2)",
+                "  exitcode  : -11 (pid: 5)",
+                "  error_file: <N/A>",
+            ],
+            1,
+            "rank 2 was killed by SIGSEGV",
+        ),
+        (
+            ["Root Cause (first observed failure):", "  rank      : 0 (local_rank: 0)", "  exitcode  : 7 (pid: 5)", "  error_file: <N/A>"],
+            1,
+            "rank 0 ended by exit code 7",
+        ),
+    ],
+)
+def test_the_detail_says_the_thing_itself(lines: list[str], code: int, line: str) -> None:
+    assert ending_in(lines, code=code, kind="command").found.line == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1,3]<stderr>:ModuleNotFoundError: No module named 'trl'",
+        "(WorkerDict pid=90122) ModuleNotFoundError: No module named 'trl'",
+        "(TaskRunner pid=77, ip=10.0.0.1) ModuleNotFoundError: No module named 'trl'",
+        "(train, pid=4242) ModuleNotFoundError: No module named 'trl'",
+        "(head, rank=0, pid=4242) ModuleNotFoundError: No module named 'trl'",
+        "3: ModuleNotFoundError: No module named 'trl'",
+        "worker-1: ModuleNotFoundError: No module named 'trl'",
+        "[default0]:[rank0]: ModuleNotFoundError: No module named 'trl'",
+        "2026-11-26T10:00:00.123456Z stderr F ModuleNotFoundError: No module named 'trl'",
+    ],
+)
+def test_a_launchers_label_does_not_hide_the_error(line: str) -> None:
+    found = ending_in([line], code=1, kind="command").found
+    assert (found.cause, found.line) == (Cause.IMPORT_ERROR, "ModuleNotFoundError: No module named 'trl'")
+
+
+@pytest.mark.parametrize(
+    "lines", [[], [""], ["\r" * 5000], ["\x00\xff" * 3000], ["(" * 16_000], ["a." * 8_000], ["[" * 9_000 + "]" * 9_000]]
+)
+@pytest.mark.parametrize("code", [1, 0, -9, 137, 255, -200])
+def test_hostile_logs_have_an_end_all_the_same(lines: list[str], code: int) -> None:
+    assert len(ending_in(lines, code=code, kind="command").found.line) <= 500
+
+
+def test_a_leak_that_shows_after_many_steps_is_resumed_and_a_batch_that_never_fitted_is_not() -> None:
+    line = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."
+    assert ending_in([line], code=1, kind="verl").next.action == "stop at once"
+    assert ending_in(["training/global_step: 412", line], code=1, kind="verl").next.action == "same machine"

@@ -1,0 +1,113 @@
+"""A commit counts only if its manifest is in the bucket; whatever else happens there, it is never accepted unseen."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.webhook import WebhookContext, commits, handle
+from prime_train.ports import Content, PermanentError, TemporaryError
+from tests import builders as b
+from tests.reconcile.ports import DictBucket
+from tests.webhook.calls import ATTEMPT, MASTER, ask, bucket, commit, manifest_of, stored
+
+
+def control_plane(store: MemoryStore, there: DictBucket) -> WebhookContext:
+    stored(store)
+    return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=lambda: there)
+
+
+def committed_step(store: MemoryStore) -> int:
+    record = store.load(b.RUN_ID)
+    assert record is not None
+    return record.lease.committed_step
+
+
+def nothing(there: DictBucket) -> None:
+    there.objects.clear()
+
+
+def torn(there: DictBucket) -> None:
+    there.objects[commit(10).key] = there.objects[commit(10).key][:-7]
+
+
+def no_text(there: DictBucket) -> None:
+    there.objects[commit(10).key] = b"\xff\x00" * 1000
+
+
+def of_another_step(there: DictBucket) -> None:
+    there.objects[commit(10).key] = manifest_of(commit(9)).model_dump_json().encode()
+
+
+def of_another_attempt(there: DictBucket) -> None:
+    there.objects[commit(10).key] = manifest_of(commit(10, attempt=ATTEMPT - 1)).model_dump_json().encode()
+
+
+def of_another_identity(there: DictBucket) -> None:
+    there.objects[commit(10).key] = manifest_of(commit(10, identity="0123456789abcdef")).model_dump_json().encode()
+
+
+def of_another_run(there: DictBucket) -> None:
+    other = manifest_of(commit(10)).model_dump(mode="json") | {"run": "other"}
+    there.objects[commit(10).key] = json.dumps(other).encode()
+
+
+@pytest.mark.parametrize(
+    "spoil", [nothing, torn, no_text, of_another_step, of_another_attempt, of_another_identity, of_another_run], ids=lambda f: f.__name__
+)
+def test_a_commit_whose_manifest_is_not_in_the_bucket_is_refused(spoil: Callable[[DictBucket], None]) -> None:
+    store, there = MemoryStore(), bucket()
+    spoil(there)
+
+    response = handle(control_plane(store, there), ask("commit", commit(10)))
+
+    assert (response.status, committed_step(store)) == (422, 5)
+
+
+@pytest.mark.parametrize("error", [TemporaryError("HTTP 503"), PermanentError("access denied")])
+def test_a_commit_that_cannot_be_checked_is_to_be_tried_again(error: Exception) -> None:
+    store, there = MemoryStore(), bucket()
+    there.faults.fail["bucket"] = error
+    webhook = control_plane(store, there)
+
+    response = handle(webhook, ask("commit", commit(10)))
+
+    assert (response.status, committed_step(store)) == (503, 5)
+    assert dict(response.headers)["retry-after"]
+    there.faults.fail.clear()
+    assert (handle(webhook, ask("commit", commit(10))).status, committed_step(store)) == (200, 10)
+
+
+class SlowBucket(DictBucket):
+    """A bucket that answers when it is told to."""
+
+    def __init__(self) -> None:
+        there = bucket()
+        super().__init__(there.faults)
+        self.objects, self.answers = there.objects, threading.Event()
+
+    def get(self, key: str) -> Content | None:
+        self.answers.wait()
+        return super().get(key)
+
+
+@pytest.fixture
+def slow() -> Iterator[SlowBucket]:
+    there = SlowBucket()
+    yield there
+    there.answers.set()
+
+
+def test_a_bucket_that_does_not_answer_holds_up_no_more_than_a_few_commits(slow: SlowBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "READ_S_MAX", 0.01)
+    store = MemoryStore()
+    webhook = control_plane(store, slow)
+    before = threading.active_count()
+
+    statuses = [handle(webhook, ask("commit", commit(10))).status for _ in range(3 * commits.READS_MAX)]
+
+    assert set(statuses) == {503}
+    assert threading.active_count() <= before + commits.READS_MAX
+    assert committed_step(store) == 5
