@@ -133,7 +133,8 @@ class CheckpointsScanned:
     """Result of a scan of the checkpoint folder: `steps` that are complete and not yet uploaded, and whether one is being written.
 
     `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
-    `removed` says that the folder existed earlier and is missing or empty now.
+    `removed` says that the folder existed earlier and is missing or empty now. `again`: those of `steps` that were uploaded before, and
+    have changed since.
     """
 
     steps: tuple[int, ...]
@@ -141,6 +142,7 @@ class CheckpointsScanned:
     took_s: float = 0.0
     begun: int = 0
     removed: bool = False
+    again: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,14 @@ class Settled:
 
 
 @dataclass(frozen=True)
+class CheckpointVerified:
+    """All of the checkpoint of `step` was read back from the bucket. `damage`: what is damaged there; "" if nothing is."""
+
+    step: int
+    damage: str = ""
+
+
+@dataclass(frozen=True)
 class CommitFailed:
     step: int
     why: str
@@ -247,6 +257,7 @@ Event = (
     | EvaluationEnded
     | CommitAnswered
     | Settled
+    | CheckpointVerified
     | CommitFailed
     | EvidenceDone
     | LogKept
