@@ -46,6 +46,8 @@ class History:
                 done += self.hear_quietly(v.HeartbeatAnswered(OK))
             if isinstance(effect, e.Settle):
                 done += self.hear_quietly(v.Settled())
+            if isinstance(effect, e.VerifyCheckpoint):
+                done += self.hear_quietly(v.CheckpointVerified(effect.step))
             if isinstance(effect, e.UploadOutputs) and self.outputs is not None:
                 done += self.hear_quietly(self.outputs)
         self.effects += done
