@@ -58,6 +58,7 @@ RENTAL = "prime_train.adapters.rental_api"
 SIGNED = "prime_train.adapters.signed_http"
 STORED = "prime_train.adapters.stored_json"
 ADAPTERS = "prime_train.adapters*"
+BUBBLEWRAP = "prime_train.adapters.bubblewrap"
 
 
 def adapter(*sdks: str) -> Row:
@@ -86,6 +87,7 @@ TABLE = {
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
     "prime_train.adapters.aws_http": adapter(),
     "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore", "requests"),
+    BUBBLEWRAP: Row(),
     "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
     "prime_train.adapters.github": Row((CORE, PORTS, HTTP, REPORTS, ELAPSED), ("pydantic", "jwt")),
     "prime_train.adapters.http": adapter("requests", "urllib3"),
@@ -96,7 +98,7 @@ TABLE = {
     "prime_train.adapters.notify_log": adapter("rich"),
     "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, REPORTS), ("slack_sdk",)),
     "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, REPORTS), ("requests", "urllib3")),
-    "prime_train.adapters.pods_local": adapter("psutil"),
+    "prime_train.adapters.pods_local": Row((CORE, PORTS, HTTP, BUBBLEWRAP), ("psutil",)),
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
     "prime_train.adapters.pods_kubernetes": Row(
@@ -105,12 +107,13 @@ TABLE = {
     "prime_train.adapters.pods_lambda": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.pods_prime": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     RENTAL: adapter("pydantic"),
-    "prime_train.adapters.prime_rl_validators": adapter("pydantic", "prime_rl"),
+    "prime_train.adapters.prime_rl_validators": Row((CORE, PORTS, HTTP, BUBBLEWRAP), ("pydantic", "prime_rl")),
     "prime_train.adapters.pods_runpod": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.pods_ssh": Row((CORE, ESTIMATE, PORTS, RENTAL, "prime_train.adapters.ssh"), ("pydantic", "yaml")),
     "prime_train.adapters.pods_vast": Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
     "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
     SIGNED: adapter(),
+    "prime_train.adapters.ssh_signature": adapter("cryptography"),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
@@ -118,7 +121,7 @@ TABLE = {
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter(),
-    "prime_train.adapters.code_archive": adapter(),
+    "prime_train.adapters.code_archive": adapter("detect_secrets", "re2"),
     "prime_train.control_plane.server": Row(
         (CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
     ),

@@ -9,7 +9,7 @@ import os
 import threading
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent import effects as e
@@ -17,7 +17,9 @@ from prime_agent import events as v
 from prime_agent.after.commands import StepCommands, StepContext
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.open_files import written_by
+from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
+from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.thread_priority import step_back
 from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Uploader, Vanished
@@ -29,6 +31,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
 from prime_agent.keyring import KeyRing, Renewal
+from prime_agent.machine_environment import MachineEnvironment
 from prime_agent.machine_readings import SensorThread
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.outputs.results import ResultsUploader
@@ -38,7 +41,7 @@ from prime_agent.phases.image_environment import on_path
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
 from prime_agent.redaction import SecretsToRedact, Source
-from prime_agent.state import AgentState, Job, has_gone_on, initial, reached, saved_before
+from prime_agent.state import AgentState, Job, good, has_gone_on, initial, reached, saved_before
 from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.disk_cleanup import remove_unneeded
@@ -51,6 +54,7 @@ from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
+from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
@@ -78,6 +82,8 @@ class Context:
     clock: Clock
     keys: KeyRing | None = None
     """Keys to the bucket that expire; None for keys that do not."""
+    machine: MachineEnvironment = field(default_factory=lambda: MachineEnvironment(dict(os.environ)))
+    """The environment that commands start from."""
 
 
 class Agent:
@@ -107,7 +113,7 @@ class Agent:
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         env |= lineage_variables(job, env)
         self._loan = _loan(context, disk)
-        children = on_path(job.spec, self._place.work, for_children(os.environ, job.spec.environment, job.secrets, env))
+        children = on_path(job.spec, self._place.work, for_children(context.machine.variables, job.spec.environment, job.secrets, env))
         self._env = with_loan(children, self._loan, job.bucket_keys)
         self._secrets = SecretsToRedact(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
         self._phases = Phases(
@@ -125,6 +131,7 @@ class Agent:
             secrets=self._secrets,
             owner=owner_of(job, disk),
             stall=self._stall,
+            environment=lambda: "\n".join([*context.machine.lines(), self._phases.python]),
         )
         self._ahead_s = 0
         self._leaving = threading.Event()
@@ -133,6 +140,12 @@ class Agent:
         self._uploader = self._checkpoint_uploader()
         self._verification = self._uploader.verification(self._leaving, context.clock.monotonic_s)
         self._last: Manifest | None = None
+        self._surroundings = Surroundings(
+            self._place.work,
+            job.spec.checkpoints.folder,
+            step_of=lambda name: self._trainer.step_of(job.spec, name),
+            outputs=output_patterns(job.spec),
+        )
         self._outputs = self._output_uploader()
         self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)
         self._steps = self._step_commands()
@@ -198,7 +211,7 @@ class Agent:
             work=place.work,
             logs=place.logs,
             folder=place.disk / "after",
-            environment=lambda: {**self._phases.by_version, **self._env},
+            environment=lambda: self._phases.environment,
             secrets=self._secrets,
             record=self._results.add,
         )
@@ -309,6 +322,7 @@ class Agent:
             self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"files of an earlier launch cannot be moved aside: {error}"))
             return
         orphan = self._uploader.disregard_present()
+        self._surroundings.disregard_present()
         if orphan:
             _log.info("checkpoints that existed before the trainer started are not uploaded: steps %s", orphan)
         self._open_outputs()
@@ -316,7 +330,7 @@ class Agent:
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",
-            {**self._phases.by_version, **self._env, **self._launch_environment()},
+            {**self._phases.environment, **self._launch_environment()},
             SecretsToRedact(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
@@ -402,8 +416,18 @@ class Agent:
         found = self._uploader.scan(now_s)
         saving, begun, removed = self._uploader.saving(now_s), self._uploader.begun_step(), self._uploader.is_removed()
         self._found = {local.step: local for local in found}
-        again, took_s = tuple(local.step for local in found if local.is_again), self._context.clock.monotonic_s() - begun_s
-        return v.CheckpointsScanned(tuple(self._found), saving, took_s, begun, removed, again)
+        seen, again = self._look(now_s), tuple(local.step for local in found if local.is_again)
+        took_s = self._context.clock.monotonic_s() - begun_s
+        return v.CheckpointsScanned(tuple(self._found), saving, took_s, begun, removed, seen, again)
+
+    def _look(self, now_s: int) -> Seen:
+        """Return what lies in and near the checkpoint folder besides the complete checkpoints that are known."""
+        good_step = max([good(self._state), *self._found])
+        is_first = good_step <= (self._state.job.resume_step or 0)
+        refused = self._uploader.refusals(now_s, above=good_step)
+        return self._surroundings.look(
+            self._uploader.units(), refused, above=good_step, deep=is_first, at_once=self._state.flush is not None
+        )
 
     def _upload(self, step_: int) -> None:
         local = self._found.get(step_)
@@ -476,23 +500,29 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------------- outputs
 
     def _upload_outputs(self, wanted: e.UploadOutputs) -> v.Event:
-        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed."""
+        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed. What was logged
+        meanwhile follows, between two outputs and at the end, because outputs may take long."""
         step_back()
+        failed = self._upload_texts(wanted)
+        try:
+            self._results.upload()
+        except ExternalError as error:
+            failed = str(error)
+        try:
+            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended, between=lambda: self._upload_texts(wanted))
+        except Stopped:
+            return v.OutputsUploaded(failed="the agent is leaving")
+        return v.OutputsUploaded(refused, self._upload_texts(wanted) or failed)
+
+    def _upload_texts(self, wanted: e.UploadOutputs) -> str:
+        """Upload what was added to logs and metrics, and return why that failed; "" if it did not."""
         failed = ""
         for stream in self._streams:
             try:
                 stream.upload(is_last=wanted.trainer_ended)
             except (ExternalError, OSError) as error:
                 failed = str(error)
-        try:
-            self._results.upload()
-        except ExternalError as error:
-            failed = str(error)
-        try:
-            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended)
-        except Stopped:
-            return v.OutputsUploaded(failed="the agent is leaving")
-        return v.OutputsUploaded(refused, failed)
+        return failed
 
     # -------------------------------------------------------------------------------------------------------------- evidence
 

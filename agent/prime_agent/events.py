@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.services import Answer, Services
@@ -133,8 +134,8 @@ class CheckpointsScanned:
     """Result of a scan of the checkpoint folder: `steps` that are complete and not yet uploaded, and whether one is being written.
 
     `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
-    `removed` says that the folder existed earlier and is missing or empty now. `again`: those of `steps` that were uploaded before, and
-    have changed since.
+    `removed` says that the folder existed earlier and is missing or empty now. `seen`: what else lies in and near the folder; None: not
+    looked at. `again`: those of `steps` that were uploaded before, and have changed since.
     """
 
     steps: tuple[int, ...]
@@ -142,6 +143,7 @@ class CheckpointsScanned:
     took_s: float = 0.0
     begun: int = 0
     removed: bool = False
+    seen: Seen | None = None
     again: tuple[int, ...] = ()
 
 

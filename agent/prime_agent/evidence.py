@@ -31,6 +31,8 @@ KILLED_S_MAX = 2
 
 LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log", Phase.AFTER: AFTER_STREAM}
 """File names of the logs, by phase; all other phases write to agent.log."""
+ENVIRONMENT = "environment.txt"
+"""File name of the description of the commands' environment, which is also kept if a phase that runs commands has failed."""
 
 
 class Evidence:
@@ -38,7 +40,7 @@ class Evidence:
 
     In everything uploaded, `secrets` and whatever looks like one are redacted. `own_logs` are the files that the trainer writes itself,
     keyed by the name under which they are kept. `metrics` returns the end of the trainer's metrics file, "" if there is none. `stall`
-    returns the known reasons why no step is made.
+    returns the known reasons why no step is made. `environment` describes that of commands, without values.
     """
 
     def __init__(
@@ -55,12 +57,13 @@ class Evidence:
         secrets: Mapping[str, str],
         owner: str,
         stall: Callable[[], str],
+        environment: Callable[[], str],
     ) -> None:
         self._bucket, self._run_id, self._attempt = bucket, run_id, attempt
         self._logs, self._own_logs, self._disk, self._gpus = logs, own_logs, disk, gpus
         self._secrets, self._metrics = secrets, metrics
         self._owner = owner
-        self._stall = stall
+        self._stall, self._environment = stall, environment
 
     def gather(self) -> None:
         """Upload all evidence. Raises the bucket's errors."""
@@ -73,6 +76,7 @@ class Evidence:
             "stacks.txt": self._stacks,
             "gpu.txt": self._gpu,
             "disk.txt": self._disks,
+            ENVIRONMENT: self._environment,
         }
         for name, part in parts.items():
             self._put(name, _text_or_error(part))
@@ -82,6 +86,8 @@ class Evidence:
         path = self._logs / LOGS.get(phase, "agent.log")
         if path.exists():
             self._put(path.name, tail(path))
+        if phase in LOGS:
+            self._put(ENVIRONMENT, _text_or_error(self._environment))
         if phase is Phase.TRAIN:
             self._keep_own_logs()
 

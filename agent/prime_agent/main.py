@@ -24,6 +24,7 @@ from prime_agent.events import SigTerm
 from prime_agent.gpu.driver import NvidiaGpus
 from prime_agent.gpu.reading import NoGpus
 from prime_agent.keyring import KeyRing
+from prime_agent.machine_environment import machine_environment
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
 from prime_train.core.text.safe import neutralized
@@ -122,7 +123,11 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     processes = LocalProcesses(owner_of(job, disk))
     # A trainer left behind by an earlier agent of this attempt must not write to the same files as ours.
     processes.kill_all()
-    agent = Agent(job, Context(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys), disk, inbox)
+    machine = machine_environment(os.environ)
+    for line in machine.lines():
+        _log.info("environment: %s", line)
+    context = Context(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys, machine)
+    agent = Agent(job, context, disk, inbox)
     # Otherwise a crashed thread would only print to standard error, and a training that is no longer monitored would look healthy.
     threading.excepthook = lambda died: inbox.put(_died(died))
     try:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from prime_agent.after.schedule import AfterSteps, Evaluations, scheduled
 from prime_agent.checkpoints.disk_forecast import FreeSpaceSamples, full_s
+from prime_agent.checkpoints.promise import Promise, left_behind
 from prime_agent.checkpoints.stats import SaveHistory, behind, report, too_fast
 from prime_agent.checkpoints.transfers import Transfers
 from prime_agent.events import Sensed
@@ -89,6 +90,7 @@ class AgentState:
     transfers: Transfers = field(default_factory=Transfers)
     outputs: OutputUploads = field(default_factory=OutputUploads)
     saves: SaveHistory = field(default_factory=SaveHistory)
+    promise: Promise = field(default_factory=Promise)
     free_space: FreeSpaceSamples = field(default_factory=FreeSpaceSamples)
     after: AfterSteps = field(default_factory=AfterSteps)
     evaluations: Evaluations = field(default_factory=Evaluations)
@@ -148,6 +150,28 @@ def reached(state: AgentState) -> int:
     return max(state.steps.step, state.job.resume_step or 0)
 
 
+def good(state: AgentState) -> int:
+    """Return the newest step of which a complete checkpoint is known, on this machine or in the bucket; 0 if there is none."""
+    moved, seen = state.transfers, [save.step for save in state.saves.saves[-1:]]
+    return max([moved.uploaded_step, moved.uploading or 0, *moved.found, *seen])
+
+
+def unsaved(state: AgentState) -> str:
+    """Return what is true of checkpoints that the run promises and that do not come to be, if they are late, or the trainer has finished
+    without them; "" otherwise."""
+    if state.flush is None:
+        return state.promise.problem if state.running else ""
+    if not state.transfers.open or state.after.trained or state.flush.exit.cause is not Cause.FINISHED:
+        return state.promise.problem
+    base_step, first_step = state.job.resume_step or 0, state.steps.step
+    moved, seen = state.transfers, state.promise.seen
+    if seen is not None and seen.is_empty and (moved.removed or moved.begun_step > moved.uploaded_step):
+        return ""  # the trainer has removed it, so there is nothing to keep the machine for, and the exit says so
+    return left_behind(
+        state.job.spec, state.promise, good_step=good(state), reached=reached(state), base_step=base_step, first_step=first_step
+    )
+
+
 def saved_before(state: AgentState, step: int) -> int:
     """Return the newest checkpoint before `step` that is known to this attempt. Metrics of the steps after it belong to the checkpoint of
     `step`."""
@@ -165,7 +189,7 @@ def is_upload_pending(state: AgentState, now_s: float) -> bool:
     flush, moved = state.flush, state.transfers
     if flush is None or flush.exit.cause is not Cause.FINISHED or state.phase is not Phase.FLUSH:
         return False
-    busy = not moved.is_idle or moved.uncommitted is not None or are_outputs_pending(state)
+    busy = not moved.is_idle or moved.uncommitted is not None or are_outputs_pending(state) or bool(unsaved(state))
     return busy or now_s >= flush.begun_s + LONG_FLUSH_S
 
 
@@ -220,6 +244,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         uploaded_step=state.transfers.uploaded_step,
         upload_pending=is_upload_pending(state, now_s),
         upload_problem=state.upload_problem,
+        unsaved=unsaved(state),
         outputs_pending=state.phase is Phase.FLUSH and are_outputs_pending(state),
         trained=state.after.trained,
         after_done=state.after.done if state.after.trained else 0,

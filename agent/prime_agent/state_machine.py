@@ -16,11 +16,12 @@ from prime_agent import events as v
 from prime_agent import health as health_problem
 from prime_agent import heartbeat_channel as channel
 from prime_agent.after import schedule as steps_after
-from prime_agent.checkpoints import disk_forecast, transfers
+from prime_agent.checkpoints import disk_forecast, promise, transfers
 from prime_agent.checkpoints import stats as saves
+from prime_agent.checkpoints.promise import Seen
 from prime_agent.gpu import health as gpu_health
 from prime_agent.outputs import schedule as outputs
-from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, heartbeat, reached, upload_problem
+from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.after.steps import is_done_despite, is_trained, output_patterns
@@ -42,6 +43,12 @@ EARLY_FLUSH_S_MAX = 30
 """Limit in seconds for an attempt that never trained, which has only its log to upload."""
 
 FLUSH_S_MIN = 10
+FIRST_LOG_S = 10
+"""Seconds from the trainer's start to the first upload of its log, so that a trainer or a machine that ends early leaves one."""
+
+LOG_TRIES_MAX = 3
+"""How often the upload of logs and metrics is tried at the end of an attempt that has no outputs to wait for."""
+
 TICK_S_MAX = 60.0
 NOT_KEPT = (Cause.PREEMPTED,)
 """Causes of an end that leaves no time to upload the trainer's log."""
@@ -121,11 +128,12 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _heartbeat_answered(state, reply, now_s)
         case v.HeartbeatFailed():
             return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
-        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, again):
+        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen, again):
             moved = transfers.scanned(
                 state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed, again=again
             )
-            return _scanned(state, moved, now_s)
+            state, effects = _scanned(state, moved, now_s)
+            return _compared(state, seen, now_s), effects
         case v.Uploaded(step_, key, sent):
             return _uploaded(state, step_, key, sent, now_s)
         case v.UploadFailed(step_, why):
@@ -160,7 +168,30 @@ def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> Out
     kept = _saved(state, moved, now_s, skipped=bool(waited))
     newest = moved.found[-1] if moved.found else 0
     effects = steps_after.never_uploaded(state.evaluations, waited, newest, state.job.spec.after)
+    if kept.saves != state.saves.saves and state.flush is None:
+        # A resume from the new checkpoint goes on with the outputs as they are now.
+        state = replace(state, outputs=outputs.schedule_soon(state.outputs, now_s, every_s=state.job.spec.outputs_every_s))
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), effects
+
+
+def _compared(state: AgentState, seen: Seen | None, now_s: float) -> AgentState:
+    """Compare what a scan has seen with what the run promises about checkpoints."""
+    if not state.running:
+        kept = state.promise if good(state) <= state.promise.good_step else promise.Promise(state.promise.seen, good_step=good(state))
+        return replace(state, promise=replace(kept, seen=seen or kept.seen))
+    told = promise.watched(
+        state.promise,
+        state.job.spec,
+        seen,
+        now_s,
+        good_step=good(state),
+        reached=reached(state),
+        base_step=state.job.resume_step or 0,
+        first_s=state.steps.first_s,
+    )
+    is_news = bool(told.problem) != bool(state.promise.problem)
+    state = replace(state, promise=told)
+    return _with_news(state) if is_news else state
 
 
 def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
@@ -211,6 +242,7 @@ def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
     if phase is not Phase.TRAIN:
         return state, (e.RunPhase(phase),)
     moved = transfers.begin(state.transfers, now_s, resumed=state.job.resume_step is not None)
+    state = replace(state, outputs=outputs.schedule(state.outputs, now_s + min(FIRST_LOG_S, state.job.spec.outputs_every_s)))
     return replace(state, running=True, steps=progress.started(now_s), transfers=moved), (e.StartTrainer(),)
 
 
@@ -352,8 +384,9 @@ def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
                 return _pressed(state, now_s), ()
             return _stopping(state, Cause.STOPPED_GRACEFULLY, reply.reason or "the control plane ordered a flush and stop", now_s)
         case Order.EVIDENCE:
-            was_requested = state.evidence_requested
-            return replace(state, evidence_requested=True), () if was_requested else (e.GatherEvidence(),)
+            if state.evidence_requested:
+                return state, ()
+            return replace(state, evidence_requested=True, outputs=outputs.schedule(state.outputs, now_s)), (e.GatherEvidence(),)
 
 
 def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) -> Out:
@@ -370,7 +403,7 @@ def _preempted(state: AgentState, now_s: float) -> Out:
         return state, ()
     # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
     talk = replace(channel.with_news(state.channel), next_s=min(state.channel.next_s, now_s))
-    state = replace(state, preempting=True, channel=talk, outputs=outputs.schedule(state.outputs, now_s))
+    state = replace(state, preempting=True, channel=talk)
     return _stopping(state, Cause.PREEMPTED, "SIGTERM: the machine is being preempted", now_s)
 
 
@@ -392,7 +425,8 @@ def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out
         return state, ()
     at_once = cause is Cause.RESUME_IGNORED
     kill_s = now_s if at_once else _affordable(state, now_s + state.job.spec.trainer.stop_s)
-    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once))
+    # What there is of the log is uploaded now, because the trainer may take its time, and the machine may go before it has ended.
+    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once), outputs=outputs.schedule(state.outputs, now_s))
     if at_once:
         # What such a trainer saves has the steps of this run, but belongs to a training that began anew.
         state = replace(state, transfers=transfers.close(state.transfers))
@@ -638,7 +672,7 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
     if not (moved.open or state.after.trained) or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
     detail = "" if moved.is_idle else moved.problem or "the upload of the last checkpoint did not end in time"
-    lost = detail or (_lost(state) if finished else "") or _damaged(state) or _lost_outputs(state, flush)
+    lost = detail or unsaved(state) or (_lost(state) if finished else "") or _damaged(state) or _lost_outputs(state, flush)
     saved = max(moved.begun_step, moved.uploaded_step) if finished else 0
     failed = {"cause": Cause.UPLOAD_FAILED, "detail": lost[:DETAIL_CHARS_MAX]} if lost else {}
     return replace(flush, exit=flush.exit.model_copy(update={"saved_step": saved, **failed}))
@@ -686,21 +720,25 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
     if not given_up and not _are_outputs_done(state, flush):
         return False
     busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
-    return looked and moved.is_idle and not busy
+    # The disk has the only copy of weights that are in no checkpoint, so the machine of a finished run is kept until somebody has decided.
+    is_kept = flush.until_s is None and bool(unsaved(state))
+    return looked and moved.is_idle and not busy and not is_kept
 
 
 def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
-    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are uploaded once, without retries. Outputs
-    that would only be refused again delay the end only of a run that has finished."""
+    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are tried a few times. Outputs that would
+    only be refused again delay the end only of a run that has finished."""
     uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
     if not output_patterns(state.job.spec):
-        return uploads.started > flush.output_uploads and not uploads.in_flight
+        has_tried = uploads.started >= flush.output_uploads + LOG_TRIES_MAX and not uploads.in_flight
+        return has_tried or uploads.last_done > flush.output_uploads
     return not are_outputs_pending(state) if finished else uploads.last_done > flush.output_uploads
 
 
 def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
     if state.exit_until_s is not None and now_s >= state.exit_until_s and not state.channel.flying:
-        return replace(state, over=True), (e.Exit(e.Leave.UNHEARD),)
+        spent = now_s >= _affordable(state, math.inf)
+        return replace(state, over=True), (e.Exit(e.Leave.SPENT if spent else e.Leave.UNHEARD),)
     if not channel.is_due(state.channel, now_s):
         return state, ()
     state = replace(state, channel=channel.sent(state.channel, now_s, salt=f"{state.job.run_id}/{state.job.attempt}"))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 AGENTS = "/v1/"
 """Prefix of the paths of all API calls by agents and operators."""
-PAGES = frozenset({"/docs", "/docs/oauth2-redirect", "/openapi.json"})
+PAGES = frozenset({"/docs", "/openapi.json"})
 CHECK = "check"
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
 STARTING = "AWS_LAMBDA_INITIALIZATION_TYPE"

@@ -1,6 +1,7 @@
 """The complete webhook for the Lambda, which handles everything except plain heartbeats."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from prime_lambdas.pod_keys import issue_credentials
 from prime_lambdas.secret import has_pod_keys, masters, of_bucket, of_runs
@@ -14,6 +15,9 @@ from prime_train.control_plane.wiring.github_auth import github_claims
 from prime_train.core.access.pod_policy import ATTEMPT_MAX
 from prime_train.core.errors import ExternalError
 from prime_train.core.registry.providers import notice_secrets
+
+if TYPE_CHECKING:
+    from prime_train.core.access.policy import InForce
 
 CHECKED_RUN = "doctor" * 8
 """A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a name."""
@@ -36,7 +40,17 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         public_url=settings.public_url or f"https://{host}",
         watches=True,
         notice_secrets=notice_secrets(values),
+        policy=lambda: _policy(settings, values),
     )
+
+
+def _policy(settings: Settings, values: Mapping[str, str]) -> "InForce":
+    """Return the operator's policy, which the stack's parameter Policy holds."""
+    from prime_lambdas.homes import home_of
+
+    policy = home_of(settings, values).policy()
+    assert policy is not None, "a stack's own table is not elsewhere"
+    return policy
 
 
 def _issuer(settings: Settings, clock: Callable[[], float]) -> IssueCredentials:

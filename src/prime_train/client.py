@@ -42,6 +42,7 @@ from prime_train.operations.diagnose import RunDiagnosis, diagnose
 from prime_train.operations.find import SEQ_LEN, TOKENS, FindRequest, FoundMachines, find_machines
 from prime_train.operations.follow import updates
 from prime_train.operations.launching import dry_run
+from prime_train.operations.launching.allowed import Allowed
 from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, settings_of
 from prime_train.operations.launching.probe import SECONDS as PROBE_SECONDS
 from prime_train.operations.launching.probe import STEPS as PROBE_STEPS
@@ -300,17 +301,22 @@ class Client:
         name: str | None = None,
         overrides: Mapping[str, object] | None = None,
         start_from: str | None = None,
+        allow_folders: Sequence[str | Path] = (),
+        allow_secret_files: Sequence[str] = (),
     ) -> "Run":
         """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's;
         `overrides`: values that replace the config's, such as `{"trainer.steps": 5, "tags": ["try"]}`; `start_from`: a checkpoint of
-        another run to start from, as `RUN@STEP`, or `RUN` for its newest complete one. Its content is not copied.
+        another run to start from, as `RUN@STEP`, or `RUN` for its newest complete one. Its content is not copied. `allow_folders`:
+        folders outside of the repository that the code may be in; `allow_secret_files`: files of the code that are uploaded although
+        they look like secrets.
 
         Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig if the config has mistakes,
         UsageError if `name` is not a valid name or the run cannot start from that checkpoint, and ExternalError if store or bucket do not
         answer; in each case no run is queued.
         """
         settings = settings_of(overrides or {}, "overrides")
-        what = checked(self._home, Path(config), name=name, settings=settings, start_from=start_from)
+        allowed = Allowed(tuple(map(Path, allow_folders)), tuple(allow_secret_files))
+        what = checked(self._home, Path(config), name=name, settings=settings, start_from=start_from, allowed=allowed)
         return Run(self._home, launch_checked(self._home, what).run_id)
 
     def probe(
@@ -460,10 +466,11 @@ class Run:
         """Download the outputs into `folder`, every byte verified, and the logs and metrics of each attempt into `_run/attempt-N` there.
 
         `only`: glob patterns such as `results/**`; `attempt` and `step` as in `outputs`; `replace`: overwrite files with other content.
-        Raises UsageError if there is nothing to download, a file is in the way, or an output is damaged.
+        Files that programs would run by themselves, such as those of a `.git`, are left out. Raises UsageError if there is nothing to
+        download, a file is in the way, or an output is damaged.
         """
         outputs = outputs_of(self._home, self.id)
-        return get_outputs(outputs, Path(folder), patterns=_words(only), attempt=attempt, step=step, replace=replace)
+        return list(get_outputs(outputs, Path(folder), patterns=_words(only), attempt=attempt, step=step, replace=replace).files)
 
     def diff_outputs(self, before: str = "", after: str = "", *, only: str | Sequence[str] = ()) -> OutputDiff:
         """Return which outputs differ between two versions, each an attempt (`2`), a step (`@500`) or both (`2@500`). By default the newest

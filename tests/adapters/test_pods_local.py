@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from prime_agent.effects import Leave
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
 from prime_train.adapters.pods_local.provider import LocalProvider
 from prime_train.core.offers import rank
@@ -73,7 +74,8 @@ from pathlib import Path
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Ticket
-pods = LocalPods(Path(sys.argv[1]), agent_command=[sys.executable, "-c", "import signal; signal.pause()"])
+agent = [sys.executable, "-c", "import signal; signal.pause()"]
+pods = LocalPods(Path(sys.argv[1]), agent_command=agent, environment=dict(os.environ))
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[1], HardwareSpec())
 pods.put_agent(pod, Ticket(run="tiny-1", attempt=1, url="", key="k"))
 print(json.dumps([pod.pod_id, pod.created_s]), flush=True)
@@ -88,7 +90,7 @@ from pathlib import Path
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.core.spec import HardwareSpec
 def create(name):
-    LocalPods(Path(sys.argv[1], name)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
+    LocalPods(Path(sys.argv[1], name), environment=dict(os.environ)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
 def die_at(limit):
     seen = 0
     def hook(event, args):
@@ -364,6 +366,25 @@ def test_a_start_whose_answer_was_lost_starts_no_second_agent(place: Place) -> N
     assert set(place.processes()) == {agent, place.first_process(pod)}
 
 
+def test_a_machine_whose_agent_says_that_the_money_is_spent_ends_by_itself_and_says_when(place: Place) -> None:
+    pods = place.pods(["sh", "-c", f"read order < order; exit {int(Leave.SPENT)}"])
+    pod = rent(pods)
+    disk = pods.disk(pod.pod_id)
+    assert disk is not None
+    os.mkfifo(disk / "order")
+    pods.put_agent(pod, TICKET)
+    (disk / "order").write_text("end\n")
+    await_true("the machine has ended", lambda: not place.processes())
+    seen = pods.get(pod.pod_id)
+    assert seen is not None
+    assert seen.status is PodStatus.GONE
+    assert seen.ended_s is not None
+    assert pod.created_s <= seen.ended_s
+    assert pods.get(pod.pod_id) == seen
+    assert pods.list() == []
+    assert_nothing_is_left(place)
+
+
 def test_an_agent_that_was_killed_has_the_signal_as_its_code(place: Place) -> None:
     pods = place.pods()
     pod = rent(pods)
@@ -397,8 +418,19 @@ print(pods.logs(pod.pod_id).read_text())
 pods.terminate(pod.pod_id)
 """
     kept_back = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "DB_PASSWORD", "PRIME_TRAIN_MASTER", "apikey"]
-    handed_on = ["TOKENIZERS_PARALLELISM", "KEYBOARD", "PRIME_TRAIN_HOME", "CUDA_VISIBLE_DEVICES", "MONKEY"]
-    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it")}
+    kept_back += [
+        "DATABASE_URL",
+        "SSH_AUTH_SOCK",
+        "KUBECONFIG",
+        "AWS_PROFILE",
+        "PRIME_TRAIN_HOME",
+        "DOCKER_HOST",
+        "CUDA_SECRET",
+        "WHATEVER",
+    ]
+    handed_on = ["TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "https_proxy", "NCCL_DEBUG", "HF_HUB_CACHE", "LC_TIME"]
+    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it"), "HOME": "value-of-it"}
+    environment["PIP_INDEX_URL"] = "https://me:secret@index.example.org/#value-of-it"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
     )

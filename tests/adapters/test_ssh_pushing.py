@@ -1,8 +1,12 @@
 """Installing the agent on a machine: through the fake of Prime, over real SSH, up to its heartbeats at a control plane."""
 
+import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,16 +19,19 @@ import pytest
 from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
 from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.provisioning import AgentPusher, Recipe, pack
+from prime_train.adapters.provisioning.agent_bundle import BRING_UP
 from prime_train.adapters.ssh import login_key
 from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Bootstrap, Ticket
 from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
+from prime_train.trainers.prime_rl.install import UV_ARCHIVES, UV_SHA256
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
 from tests.fakes.http import ALWAYS, CutRequest
 from tests.fakes.prime import FakePrime, needs_sshd
 from tests.fakes.prime.client import create
+from tests.fakes.prime.machines import WALLS
 
 pytestmark = [needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
@@ -200,7 +207,26 @@ def test_a_machine_without_a_disk_for_us_is_refused(pod: SshAddress, idle: FakeC
 # ---------------------------------------------------------------------------------------------------------- the script by itself
 
 
-SYSTEM = ("sh", "cat", "mkdir", "mv", "rm", "tr", "grep", "tail", "cut", "sleep", "flock", "setsid", "nohup", "id")
+SYSTEM = (
+    "sh",
+    "cat",
+    "cp",
+    "gzip",
+    "mkdir",
+    "mv",
+    "rm",
+    "sha256sum",
+    "tar",
+    "tr",
+    "grep",
+    "tail",
+    "cut",
+    "sleep",
+    "flock",
+    "setsid",
+    "nohup",
+    "id",
+)
 
 
 class Bare:
@@ -217,12 +243,17 @@ class Bare:
             (self._bin / name).write_text(f"#!/bin/sh\n{script}\n")
             (self._bin / name).chmod(0o755)
 
-    def up(self, *disks: str, python: str = "") -> subprocess.CompletedProcess[str]:
-        script = ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh"
+    def up(self, *disks: str, python: str = "", changes: Callable[[str], str] = lambda script: script) -> subprocess.CompletedProcess[str]:
         words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", python, "/nowhere", *disks]
         environment = {"HOME": str(self.home), "PATH": str(self._bin)}
         return subprocess.run(
-            words, input=script.read_text(), env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+            words,
+            input=changes(BRING_UP.read_text()),
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
 
 
@@ -235,6 +266,22 @@ def test_a_machine_with_an_old_python_and_no_way_to_another_is_refused(tmp_path:
     )
 
 
+def test_a_python_that_only_the_images_path_leads_to_is_found(tmp_path: Path) -> None:
+    machine, image = Bare(tmp_path), tmp_path / "opt" / "conda" / "bin"
+    (tmp_path / "home" / ".prime-train").mkdir()
+    (tmp_path / "bin" / "sed").symlink_to(shutil.which("sed") or "/bin/sed")
+    image.mkdir(parents=True)
+    (image / "python3").write_text(f'#!/bin/sh\necho "$0" >>{tmp_path}/asked\n[ "$1" = -c ]\n')
+    (image / "python3").chmod(0o755)
+    script = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text()
+    # The first process has the image's PATH, and what it starts here has a session's.
+    session = f'PATH={tmp_path / "bin"} HOME={machine.home} /bin/sh -s -- up {ATTEMPT} digest "" /nowhere "~"; exit $?'
+    walls = [str(shutil.which("bwrap")), *WALLS, "--", "/bin/sh", "-c", session]
+    done = subprocess.run(walls, input=script, env={"PATH": str(image)}, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (75, "python3 could make no venv\n"), done.stderr
+    assert (tmp_path / "asked").read_text().splitlines() == [str(image / "python3")] * 2
+
+
 def test_an_installation_that_failed_is_begun_anew(tmp_path: Path) -> None:
     # The first word says what is asked of it; it makes the folder that is its last word.
     uv = 'echo "$1" >>"$HOME/asked"; case $1 in venv) for last; do :; done; mkdir "$last" ;; *) exit 2 ;; esac'
@@ -245,18 +292,47 @@ def test_an_installation_that_failed_is_begun_anew(tmp_path: Path) -> None:
     assert (machine.home / "asked").read_text().split() == ["venv", "pip"] * 2
 
 
+def archive_of_uv(folder: Path) -> Path:
+    """Return an archive like those of uv's releases, with a program that notes what is asked of it."""
+    program = folder / "uv-any-unknown-linux-musl" / "uv"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$1" >>"$HOME/asked"\nexit 2\n')
+    program.chmod(0o755)
+    archive = folder / "fetched.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(program.parent, program.parent.name)
+    return archive
+
+
+# What it is given last is the address, and before that the file to write to.
+CURL = 'for last; do before=$to to=$file file=$last; done; exec cp {archive} "$to"'
+
+
 def test_where_nothing_else_is_there_uv_is_fetched_to_a_place_of_its_own(tmp_path: Path) -> None:
-    uv = """echo '#!/bin/sh' >uv; echo 'echo "$1" >>"$HOME/asked"; exit 2' >>uv"""
-    installer = f'mkdir -p "$UV_UNMANAGED_INSTALL" && cd "$UV_UNMANAGED_INSTALL" && {uv}; chmod +x uv'
-    machine = Bare(tmp_path, curl=f"cat <<'END'\n{installer}\nEND", chmod='exec /bin/chmod "$@"')
-    done = machine.up("~")
+    archive = archive_of_uv(tmp_path)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    machine = Bare(tmp_path, curl=CURL.format(archive=archive), uname="echo x86_64")
+    done = machine.up("~", changes=lambda script: re.sub(r"(UV_SHA256_x86_64=)\w+", rf"\g<1>{digest}", script))
     assert (done.returncode, done.stdout) == (75, "uv could make no venv with Python 3.11 or later\n")
     assert (machine.home / "asked").read_text() == "venv\n"
     assert (machine.home / ".prime-train" / "bin" / "uv").exists()
 
 
+def test_what_is_fetched_as_uv_is_not_run_if_it_has_another_hash(tmp_path: Path) -> None:
+    machine = Bare(tmp_path, curl=CURL.format(archive=archive_of_uv(tmp_path)), uname="echo aarch64")
+    done = machine.up("~")
+    assert (done.returncode, done.stdout) == (75, "this machine has no Python and no uv, and what was fetched as uv has another hash\n")
+    assert not (machine.home / "asked").exists()
+
+
+def test_the_agent_and_prime_rl_are_installed_by_the_same_uv() -> None:
+    script = BRING_UP.read_text()
+    assert re.findall(r"^UV_SHA256_(\w+)=(\w+)$", script, re.MULTILINE) == list(UV_SHA256.items())
+    assert f"\nUV_ARCHIVES={UV_ARCHIVES}\n" in script
+
+
 def test_uv_that_cannot_be_fetched_is_tried_later(tmp_path: Path) -> None:
-    done = Bare(tmp_path, curl="exit 6").up("~")
+    done = Bare(tmp_path, curl="exit 6", uname="echo x86_64").up("~")
     assert (done.returncode, done.stdout) == (75, "this machine has no Python and no uv, and uv could not be fetched\n")
 
 

@@ -306,6 +306,19 @@ def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: Wa
     assert found.is_stale(HEARD_S + 60, quiet_s) is stale
 
 
+def test_w_and_b_is_left_alone_for_as_long_as_it_asks(fake: FakeWandb, wandb: WandbClient) -> None:
+    clock = Clock()
+    looking = tracker(wandb, clock)
+    fake.fail(Response(429, b"{}", headers={"Retry-After": "120"}), times=1)
+    assert looking.look(a_run()) is None
+    asked = len(fake.requested)
+    clock.at_s = 119
+    assert looking.look(a_run()) is None
+    assert len(fake.requested) == asked
+    clock.at_s = 121
+    assert looking.look(a_run()) is not None
+
+
 # -------------------------------------------------------------------------------------------------------------- for real
 
 ASK = """

@@ -29,11 +29,19 @@ from tests.waiting import HANG_S
 RUN_ID = "tiny-1"
 DEMO = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
 
+NO_CHECKPOINTS = {"folder": "checkpoints", "sentinel": None}
+"""The section of a run that declares no checkpoints, and may end without any."""
+
 
 def demo_spec(arguments: str, **changes: Any) -> RunSpec:
     """Return the spec of a run of the demo's trainer with these `arguments`. Sections given here are merged into small, fast ones."""
     sections: dict[str, Any] = {
-        "trainer": {"command": f"{DEMO} {arguments}", "stop_s": 20, "progress": {"file": "progress.jsonl"}},
+        "trainer": {
+            "command": f"{DEMO} {arguments}",
+            "resume": "--resume-step {step}",
+            "stop_s": 20,
+            "progress": {"file": "progress.jsonl"},
+        },
         "hardware": {"open_files_min": 256, "disk_gib": 1},
         "checkpoints": {"folder": "out/checkpoints", "sentinel": "COMPLETE"},
         "health": {"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},

@@ -164,7 +164,7 @@ def test_a_set_up_command_that_fails_is_named_with_its_code_and_output(tmp_path:
         last = the_exit(here)
         assert last.exit is not None
         assert last.exit.cause is Cause.SETUP_FAILED
-        assert last.exit.detail == "`echo about to fail; exit 7` ended with code 7"
+        assert last.exit.detail == "`echo about to fail; exit 7` ended with code 7: about to fail"
         assert "about to fail" in last.exit.log_tail
         assert "about to fail" in here.evidence("setup.log")
         assert not (here.disk / "work" / "never").exists()

@@ -589,7 +589,7 @@ def test_the_dollars_are_kept_by_the_agent_itself_while_the_control_plane_sleeps
     assert (last.cause, last.detail) == (Cause.BUDGET_SPENT, "the budget of $5.00 is nearly spent")
     history.hear(v.HeartbeatFailed("asleep"))
     history.wait(30)
-    assert history.of(e.Exit) == [e.Exit(e.Leave.UNHEARD)]
+    assert history.of(e.Exit) == [e.Exit(e.Leave.SPENT)]
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY])

@@ -103,7 +103,7 @@ def test_a_config_can_name_it_and_what_it_decides_itself_is_filled_in() -> None:
     kept = read.spec.checkpoints
     assert (kept.folder, kept.pattern, kept.sentinel, kept.files) == ("out/saved", "iteration-{step:06d}", "done", ("state",))
     assert trainer_for(read.spec).step_of(read.spec, "iteration-000005") == 5
-    assert trainer_file(CONFIG) == Path(new_trainer.CONFIG)
+    assert trainer_file(CONFIG, Path("run.yaml")) == Path(new_trainer.CONFIG)
     assert "count to 12" in facts(b.run(RunState.TRAINING, spec=read.spec), {})
 
 

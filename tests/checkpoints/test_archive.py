@@ -53,7 +53,7 @@ class Endless(io.BytesIO):
 
 def put(archive: Path, into: Path, *, replace: bool = False) -> Path:
     with stage(into, archive.name) as hidden:
-        return unpack(archive, hidden, replace=replace)
+        return unpack(archive, hidden, replace=replace).folder
 
 
 def written(path: Path, data: bytes) -> Path:
@@ -214,9 +214,20 @@ def test_long_names_times_and_programs_come_back_in_every_format(tmp_path: Path,
 @pytest.mark.parametrize("name", [".ssh", ".git", "-rf"])
 def test_an_archive_makes_no_folder_that_means_something_to_somebody_else(tmp_path: Path, name: str) -> None:
     (tmp_path / "home").mkdir()
-    with pytest.raises(ArchiveRefused, match="begins with a d"):
+    with pytest.raises(ArchiveRefused, match=r"begins with a d|would run by themselves"):
         put(written(tmp_path / "a.tar", tarred({f"{name}/config": b"x"})), tmp_path / "home")
     assert not list((tmp_path / "home").iterdir())
+
+
+def test_what_programs_would_run_is_left_out_of_an_archive_and_named(tmp_path: Path) -> None:
+    bare = {"x/HEAD": b"ref: refs/heads/main", "x/objects/o": b"x", "x/refs/r": b"x", "x/config": b"x"}
+    run = {"w.pth": b"w", ".GIT /config": b"x", ".envrc": b"x"}
+    files = {f"step_7/{path}": data for path, data in (run | bare).items()}
+    archive = written(tmp_path / "a.tar", tarred(files))
+    with stage(tmp_path / "into", archive.name) as hidden:
+        done = unpack(archive, hidden)
+    assert set(on_disk(done.folder)) == {"w.pth", "x/objects/o", "x/refs/r", "x/config"}
+    assert set(done.left_out) == {"step_7/.GIT /config", "step_7/.envrc", "step_7/x/HEAD"}
 
 
 def test_a_file_that_is_in_the_archive_twice_is_refused(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_it_can_be_unpacked_again(tmp_path: Path, bucket: FolderBucket, saved: M
     reports: list[tuple[int, int]] = []
     export(bucket, saved, tmp_path / f"a{ending}", progress=lambda done, total: reports.append((done, total)))
     with stage(tmp_path / "into", "a") as hidden:
-        target = unpack(tmp_path / f"a{ending}", hidden)
+        target = unpack(tmp_path / f"a{ending}", hidden).folder
     assert target == tmp_path / "into" / "step_30"
     assert on_disk(target) == contents(30)
     assert reports[-1] == (saved.size, saved.size)
@@ -62,7 +62,7 @@ def test_more_files_than_are_fetched_ahead_come_each_with_its_own_content(tmp_pa
     save(tmp_path / "old" / "tree", 5, files | {"COMPLETE": b"5\n"})
     export(bucket, ship(uploader(bucket, tmp_path / "old", files=[])), tmp_path / "a.tar")
     with stage(tmp_path / "into", "a") as hidden:
-        assert on_disk(unpack(tmp_path / "a.tar", hidden)) == files | {"COMPLETE": b"5\n"}
+        assert on_disk(unpack(tmp_path / "a.tar", hidden).folder) == files | {"COMPLETE": b"5\n"}
 
 
 @pytest.mark.parametrize("ending", [".tar", ".tar.zst"])

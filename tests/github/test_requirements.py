@@ -60,7 +60,7 @@ def here(workplace: Workplace, tmp_path: Path) -> Iterator[Workplace]:
     folder = tmp_path / "plane"
     folder.mkdir()
     shell = Shell(folder)
-    with shell.started("serve", "--port", "0", until="serving "):
+    with shell.started("serve", "--port", "0", until="serving ", PRIME_TRAIN_PROVIDER="local"):
         plane = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         workplace.variables |= {"PRIME_TRAIN_URL": plane["PRIME_TRAIN_STORE"], "PRIME_TRAIN_ON_LABEL": "true"}
         workplace.secrets["PRIME_TRAIN_MASTER_KEY"] = plane["PRIME_TRAIN_MASTER_KEY"]

@@ -64,7 +64,7 @@ def plane(tmp_path: Path) -> Iterator[dict[str, str]]:
     folder = tmp_path / "plane"
     folder.mkdir()
     shell = Shell(folder)
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
         yield dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
 
 

@@ -34,8 +34,16 @@ from tests.checkpoints.torch_files import Kept, safetensors_in, torch_file
 def home(tmp_path: Path) -> Home:
     home = Home.of({HOME: str(tmp_path / "home")})
     home.make_bucket()
-    home.bucket().put(code_key(b.RUN_ID), b"the code as it was uploaded")
+    home.bucket().put(code_key(b.RUN_ID), code_archive())
     return home
+
+
+def code_archive() -> bytes:
+    """Return the code as it was uploaded."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("train.py"))
+    return packed.getvalue()
 
 
 def stored(home: Home, run: Run) -> Run:

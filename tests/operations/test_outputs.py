@@ -118,6 +118,25 @@ def test_a_part_an_attempt_or_a_step_is_downloaded(tmp_path: Path, bucket: Folde
 # -------------------------------------------------------------------------------------------------------------- what differs
 
 
+def test_rows_that_the_newest_version_lacks_are_written_beside_it(tmp_path: Path) -> None:
+    bucket = FolderBucket(tmp_path / "bucket", make=True)
+    first, second = b"step,acc\n10,0.1\n50,0.5\n", b"step,acc\n60,0.6\n70,0.7\n120,0.9\n"
+    leave(bucket, tmp_path / "pod-1", 1, {"results/eval.csv": first, "results/best.json": b"{}"}, step=50)
+    leave(bucket, tmp_path / "pod-2", 2, {"results/eval.csv": second, "results/best.json": b"[]"}, step=120)
+    written = {file.path: file.part_of for file in get(found(tmp_path), tmp_path / "here", patterns=["results/**"]).files}
+    assert written == {"results/best.json": "", "results/eval.csv": "", "results/eval.attempt-1.csv": "results/eval.csv"}
+    here = on_disk(tmp_path / "here")
+    assert (here["results/eval.csv"], here["results/eval.attempt-1.csv"]) == (second, first)
+
+
+def test_rows_that_were_made_again_after_a_resume_are_not_written_beside_it(tmp_path: Path) -> None:
+    bucket = FolderBucket(tmp_path / "bucket", make=True)
+    leave(bucket, tmp_path / "pod-1", 1, {"results/eval.csv": b"step,acc\n10,0.1\n50,0.5\n"}, step=50)
+    leave(bucket, tmp_path / "pod-2", 2, {"results/eval.csv": b"step,acc\n10,0.1\n50,0.4\n60,0.6\n"}, step=60)
+    (only,) = get(found(tmp_path), tmp_path / "here", patterns=["results/**"]).files
+    assert (only.path, only.attempt) == ("results/eval.csv", 2)
+
+
 def test_two_attempts_are_compared(tmp_path: Path, bucket: FolderBucket) -> None:
     assert [(row["path"], row["kind"]) for row in diff(found(tmp_path), "1", "2").rows] == [
         ("results/a.txt", "changed"),
@@ -153,3 +172,13 @@ def test_without_metrics_there_are_no_event_files_and_no_folder_is_made(tmp_path
     with pytest.raises(UsageError, match="tiny-1 has no metrics"):
         write_event_files(found(tmp_path), tmp_path / "events")
     assert not (tmp_path / "events").exists()
+
+
+def test_a_git_folder_and_other_files_that_programs_run_are_not_written_and_are_named(tmp_path: Path, bucket: FolderBucket) -> None:
+    key = output_manifest_key(RUN_ID, 2, identity_of(2))
+    for name in ("results/.git/config", "results/.vscode/tasks.json"):
+        bucket.put(key, manifest_in(bucket, attempt=2).model_dump_json().replace("results/deep/new.txt", name).encode())
+        done = get(found(tmp_path), tmp_path / "got", replace=True)
+        assert list(done.left_out) == [name]
+        assert not [path for path in on_disk(tmp_path / "got") if ".git/" in path or ".vscode/" in path]
+        bucket.put(key, manifest_in(bucket, attempt=2).model_dump_json().replace(name, "results/deep/new.txt").encode())

@@ -128,6 +128,17 @@ def unsaved(w: Outside) -> None:
     w.sweep()
 
 
+def without_checkpoint(w: Outside) -> None:
+    w.trains().heartbeat(step=40, unsaved="6 entries in out/, none matches ckpt-{step}", news=True)
+    w.sweep()
+
+
+def with_checkpoint_again(w: Outside) -> None:
+    without_checkpoint(w)
+    w.heartbeat(step=50, news=True)
+    w.sweep()
+
+
 def kept(w: Outside) -> None:
     """Let its checkpoints not reach the bucket, and its trainer exit."""
     unsaved(w)
@@ -314,6 +325,8 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("began_anew", begun_anew, {}, ("training seems to have begun anew", "at step 6", "the loss is 8.9")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
     ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
+    ("unsaved", without_checkpoint, {}, ("checkpoints do not come to be", "6 entries in out/, none matches ckpt-{step}", *MACHINE)),
+    ("saved_again", with_checkpoint_again, {}, ("checkpoints come to be as promised again", "newest committed step: ")),
     ("kept", kept, {}, ("a machine is kept until its uploads are complete", "has the only copy", *MACHINE)),
     ("uploads_again", saved_again, {}, ("checkpoints and outputs become durable again", "newest committed step: ")),
     ("orphan", orphan, {}, ("an orphaned machine was found", "pt-nobody-e1", "terminated")),

@@ -1,6 +1,7 @@
 """The webhook over real connections: the responses of the bare path and of FastAPI equal those of the plain function."""
 
 import json
+import re
 import socket
 import urllib.request
 from collections.abc import Iterator
@@ -162,3 +163,11 @@ def test_a_server_tells_time_by_its_own_clock() -> None:
         status, body = call(server.url, ask("bootstrap"))
 
     assert (status, json.loads(body)["now_s"]) == (409, NOW_S)
+
+
+def test_the_documentation_loads_nothing_from_elsewhere(url: str) -> None:
+    with urllib.request.urlopen(f"{url}/docs", timeout=HANG_S) as answer:
+        page, policy = answer.read().decode(), answer.headers["content-security-policy"]
+    assert "heartbeat" in page
+    assert not re.search(r"<script|<link|src=|//", page)
+    assert policy.startswith("default-src 'none'")

@@ -200,7 +200,7 @@ class StepCommands:
         manifest = next((one for one in Reader(context.bucket, context.run_id).catalog().complete() if one.step == step), None)
         if manifest is None:
             raise RestoreFailed("it is neither on this machine nor in the bucket")
-        return restore(context.bucket, context.run_id, point_of(manifest), copy, names=names)
+        return restore(context.bucket, context.run_id, point_of(manifest), copy, names=names, is_own=True)
 
     def _write(self, log: str, title: str) -> None:
         """Write a line of our own into a log; not if that is impossible, because training and steps go on without it."""

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from prime_train.core.manifest import FILES_MAX
@@ -69,9 +70,9 @@ def _walk(folder: Path, roots: Sequence[Path], *, above: Path) -> Iterator[tuple
 def _statuses(folder: Path) -> Iterator[os.stat_result]:
     for root, _, names in os.walk(folder):
         for name in names:
-            status = _status(Path(root, name))
-            if status is not None:
-                yield status
+            # A link to itself has neither size nor time; `files_in` refuses it.
+            with suppress(OSError):
+                yield Path(root, name).stat()
 
 
 def _status(path: Path) -> os.stat_result | None:

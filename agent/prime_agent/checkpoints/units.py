@@ -21,8 +21,9 @@ FOLDERS_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """An entry of the folder of checkpoints that has the name of one and is not uploaded, with the reason."""
+class Refused:
+    """An entry of the folder of checkpoints that has the name of one and is not uploaded, with the reason as the end of a
+    sentence that begins with its name."""
 
     name: str
     reason: str
@@ -103,11 +104,11 @@ class Units:
         """Return the folder of checkpoints that the unit is in, relative to the working tree, if the config names it with wildcards."""
         return unit.folder.relative_to(self._work).as_posix() if has_wildcards(self.names.folder) else ""
 
-    def found(self) -> tuple[list[Unit], list[Refusal]]:
+    def found(self) -> tuple[list[Unit], list[Refused]]:
         """Return the checkpoints, complete or not, and what was refused. Of several folders with a checkpoint of one step, the one that was
         written last counts."""
         units: dict[int, Unit] = {}
-        refused: list[Refusal] = []
+        refused: list[Refused] = []
         for folder in self.folders():
             here, not_here = self._found_in(folder)
             refused += not_here
@@ -117,8 +118,8 @@ class Units:
                     units[unit.step] = unit
         return list(units.values()), refused
 
-    def _found_in(self, folder: Path) -> tuple[list[Unit], list[Refusal]]:
-        refused: list[Refusal] = []
+    def _found_in(self, folder: Path) -> tuple[list[Unit], list[Refused]]:
+        refused: list[Refused] = []
         names: list[str] = []
         by_step: dict[int | None, list[str]] = {}
         for entry in _entries(folder):
@@ -127,7 +128,7 @@ class Units:
                 continue
             why = self._why_refused(entry)
             if why is not None:
-                refused += [Refusal(entry.name, why)] if why else []
+                refused += [Refused(entry.name, why)] if why else []
                 continue
             names.append(entry.name)
             if is_main:
@@ -135,8 +136,9 @@ class Units:
         units = []
         for step, mains in by_step.items():
             if len(mains) > 1:
-                reason = f"{' and '.join(sorted(mains)[:2])} are checkpoints of the same number; make checkpoints.pattern match one of them"
-                refused += [Refusal(name, reason) for name in sorted(mains)]
+                joined = ", ".join(sorted(mains)[:2])
+                reason = f"and another are checkpoints of the same number ({joined}); make checkpoints.pattern match one of them"
+                refused += [Refused(name, reason) for name in sorted(mains)]
                 continue
             units.append(self._unit(folder, mains[0], names, step))
         return units, refused
@@ -145,10 +147,10 @@ class Units:
         """Return why the entry is no part of a checkpoint; empty if that is not worth telling; None if it is one."""
         try:
             if entry.is_symlink() and entry.is_dir() and not stays_inside(Path(entry.path), self._roots):
-                return f"it is a link to a folder outside the machine's folder {self._roots[0]}"
+                return f"is a link to a folder outside the machine's folder {self._roots[0]}"
             return None if entry.is_dir() or (self._accepts_files and entry.is_file()) else ""
         except OSError as error:
-            return f"it cannot be read: {error.strerror or error}"
+            return f"cannot be read: {error.strerror or error}"
 
     def _unit(self, folder: Path, main: str, names: Sequence[str], step: int | None) -> Unit:
         also = [[name for name in names if name != main and self.names.belongs_by(pattern, name, main)] for pattern in self.names.also]

@@ -22,10 +22,11 @@ from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.newest_checkpoint import Waiting
 from prime_agent.checkpoints.open_files import Identity
 from prime_agent.checkpoints.pointers import pointers_of
+from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
 from prime_agent.checkpoints.retention import Retention
 from prime_agent.checkpoints.second_look import SHAPES_MAX, SecondLook
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
-from prime_agent.checkpoints.units import Refusal, Unit, Units
+from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
 from prime_agent.checkpoints.verification import Verification
@@ -143,7 +144,7 @@ class Uploader:
         self._held: dict[int, LocalCheckpoint] = {}
         self._learned: dict[str, Pointer] = {}
         self._pointed: tuple[tuple[Path, float] | None, tuple[Pointer, ...]] = (None, ())
-        self._refused: tuple[Refusal, ...] = ()
+        self._refused: tuple[Refused, ...] = ()
         self._was_there = False
         workers = spec.trainer.workers
         self._second = SecondLook(self._means.gone_on, workers=workers if workers > 1 else None)
@@ -170,17 +171,6 @@ class Uploader:
     def uploaded_step(self) -> int | None:
         """The newest step that this attempt has uploaded or restored; None if there is none."""
         return self._newest_step if self._newest_step >= 0 else None
-
-    @property
-    def refusals(self) -> tuple[Refusal, ...]:
-        """The entries of the folder of checkpoints that have the name of one and are not uploaded, each with the reason, as of the last
-        scan."""
-        return (*self._refused, *(Refusal(name, reason) for name, reason in list(self._violations.items())))
-
-    def units(self) -> frozenset[str]:
-        """Return the names of all checkpoints that are there, complete or not, and of what belongs to one: its further files, and the
-        pointers that were recognised beside it."""
-        return frozenset({name for unit in self._found() for name in (unit.name, *unit.members)} | self._learned.keys())
 
     def disregard_present(self) -> tuple[int, ...]:
         """Exclude the checkpoints that exist now from uploads unless they are written again, and return their steps.
@@ -284,6 +274,38 @@ class Uploader:
     def begun_step(self) -> int:
         """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
         return next((unit.step for unit in self._newer() if unit.size and self._is_begun(unit)), 0)
+
+    def units(self) -> frozenset[str]:
+        """Return the names of all checkpoints that are there, complete or not, and of what belongs to one: its further files, and the
+        pointers that were recognised beside it."""
+        names = {name for unit in self._found() for name in (unit.name, *unit.members)}
+        return frozenset(names | self._learned.keys() | {one.name for one in self._refused})
+
+    def refusals(self, now_s: int, *, above: int) -> list[Refusal]:
+        """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the reasons of the newest ones."""
+        newer = [unit for unit in self._newer() if unit.step > above or unit.name in self._violations]
+        read = [(unit, self._why_refused(unit, now_s)) for unit in newer[:REFUSALS_MAX]]
+        found = [Refusal(unit.name, unit.step, why, abs(now_s - unit.written_s)) for unit, why in read if why is not None]
+        others = [Refusal(unit.name, unit.step, "is not complete") for unit in newer[REFUSALS_MAX:]]
+        no_units = [Refusal(one.name, self._names.step_of(one.name) or 0, one.reason) for one in self._refused]
+        names = {unit.name for unit in newer}
+        # The version of an overwritten file that could not be kept: its step is not known, but later than any that was.
+        lost = [Refusal(name, above + 1, f"is not uploaded: {why}") for name, why in list(self._violations.items()) if name not in names]
+        return [*found, *others, *(one for one in no_units if one.step > above), *(lost if self._names.is_fixed else [])]
+
+    def _why_refused(self, unit: Unit, now_s: int) -> str | None:
+        """Return why the checkpoint is not uploaded as it is now, as the end of a sentence that begins with its name; None if it is
+        complete."""
+        if self._if_complete(unit, now_s) is not None:
+            return None
+        if unit.name in self._violations:
+            return f"is not uploaded: {self._violations[unit.name]}"
+        if unit.name in self._doubts:
+            return f"{self._doubts[unit.name]}; it counts once the trainer has gone on"
+        try:
+            return why_incomplete(self._spec.checkpoints, unit.files(), now_s)
+        except (PermanentError, OSError):
+            return "is changing"
 
     def is_removed(self) -> bool:
         """Return whether this attempt had checkpoints, and their folder is now missing or empty."""
@@ -533,6 +555,7 @@ class Uploader:
             self._violate(unit.name, violation)
             return None
         self._violations.pop(unit.name, None)
+        self._doubts.pop(unit.name, None)
         return LocalCheckpoint(unit.step, unit.root, unit, is_closed, self._units.place(unit), pointers)
 
     def _doubt(self, name: str, doubt: str) -> None:

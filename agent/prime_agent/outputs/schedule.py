@@ -11,6 +11,9 @@ from prime_agent import effects as e
 RETRY_S = 10.0
 """Seconds until the next upload after one that failed at the end of the attempt, when nothing else is left to do."""
 
+APART_S = 2.0
+"""Seconds between the beginnings of two uploads of which the second one is for a checkpoint."""
+
 
 @dataclass(frozen=True)
 class OutputUploads:
@@ -36,6 +39,13 @@ class OutputUploads:
 def schedule(uploads: OutputUploads, at_s: float) -> OutputUploads:
     """Schedule the next upload."""
     return replace(uploads, next_s=at_s)
+
+
+def schedule_soon(uploads: OutputUploads, now_s: float, *, every_s: int) -> OutputUploads:
+    """Schedule the next upload for now, or `APART_S` after the last one began, if it would come later."""
+    if uploads.next_s is None:
+        return uploads
+    return schedule(uploads, min(uploads.next_s, max(now_s, uploads.next_s - every_s + APART_S)))
 
 
 def ended(uploads: OutputUploads, *, refused: str, failed: str) -> OutputUploads:

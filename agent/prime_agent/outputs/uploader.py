@@ -30,6 +30,8 @@ QUIET_S = 2
 """Seconds without a change after which a file counts as written. An upload waits once for so long."""
 LIST_S = 20.0
 """Seconds after which an upload that takes long writes the list with what is uploaded so far."""
+BETWEEN_S = 5.0
+"""Seconds after which an upload that takes long lets what was logged meanwhile be uploaded."""
 SHOWN_MAX = 3
 
 _log = logging.getLogger(__name__)
@@ -69,6 +71,8 @@ class OutputUploader:
         self._unlisted: set[str] = set()
         """Keys of blobs that were uploaded since the manifest was written."""
         self._is_open = False
+        self._between: Callable[[], object] = lambda: None
+        self._between_s = 0.0
         self._uploaded: dict[str, tuple[int, int]] = {}
         """Size and modification time of files as they were uploaded, or as they were before the trainer was started, by path."""
 
@@ -79,11 +83,13 @@ class OutputUploader:
             self._uploaded = {path: (file.size, file.mtime_ns) for path, file in self._search().found.items()}
         self._is_open = True
 
-    def upload(self, *, trainer_ended: bool) -> str:
-        """Upload what has changed. Return which outputs cannot be uploaded as they are, and why; "" if all are
-        uploaded. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one stopped."""
+    def upload(self, *, trainer_ended: bool, between: Callable[[], object] = lambda: None) -> str:
+        """Upload what has changed, and return which outputs cannot be uploaded as they are, and why; "" if all are uploaded. `between` is
+        called every few seconds meanwhile. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one
+        stopped."""
         if not self._patterns or not self._is_open:
             return ""
+        self._between, self._between_s = between, self._monotonic_s()
         found = self._search()
         if not trainer_ended and self._is_being_written(found.found.values()):
             if self._stopped.wait(QUIET_S):
@@ -192,6 +198,9 @@ class OutputUploader:
         chunk = Chunk(digest=digest, size=len(data), stored=len(stored), codec=codec.value)
         key = manifest.key_of(chunk)
         self._unlisted.add(key)
+        if self._monotonic_s() - self._between_s >= BETWEEN_S:
+            self._between()
+            self._between_s = self._monotonic_s()
         with self._uplink.sending(len(stored), stopped=self._stopped):
             self._bucket.put(key, stored)
         return chunk

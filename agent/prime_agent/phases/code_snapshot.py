@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
+from prime_agent.phases.setup import cause_of
 from prime_train.checkpoints.archive import BROKEN, uncompressed
 from prime_train.checkpoints.restore import DISK_MARGIN_BYTES
 from prime_train.checkpoints.tar_reader import Unsafe
@@ -34,7 +35,8 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
             break
         except ExternalError as error:
             if attempt == TRIES_MAX or isinstance(error, PermanentError):
-                raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be downloaded: {error}") from error
+                cause = Cause.SETUP_FAILED if isinstance(error, PermanentError) else Cause.NETWORK_ERROR
+                raise PhaseError(cause, f"the working tree cannot be downloaded: {error}") from error
             shell.called_off.wait(RETRY_S * attempt)
     _check(packed, key, sha256)
     _extract(packed, work)
@@ -62,7 +64,8 @@ def clone(code: CodeSpec, commit: str, work: Path, shell: Shell) -> None:
         if attempt < TRIES_MAX:
             shell.called_off.wait(RETRY_S * attempt)
     why = f"took longer than {CLONE_S_MAX} s" if ended.timed_out else f"failed with code {ended.code}, {TRIES_MAX} times"
-    raise PhaseError(Cause.SETUP_FAILED, f"cloning {code.repo} at {wanted} {why}", log_tail=ended.tail)
+    cause = Cause.NETWORK_ERROR if ended.timed_out else cause_of(ended)
+    raise PhaseError(cause, f"cloning {code.repo} at {wanted} {why}", log_tail=ended.tail)
 
 
 def _empty(work: Path) -> None:

@@ -15,15 +15,13 @@ from pathlib import Path
 
 from prime_agent.phases.phase import Called, PhaseError, Shell
 from prime_agent.phases.setup import set_up
+from prime_agent.phases.venv_above import put_packages_above, put_programs
 from prime_train.core.causes import Cause
 from prime_train.core.image.contents import ENVIRONMENT, FOLDER, LINKS, SUMS, digest_of, environment_files
 from prime_train.core.spec import ImageSpec, RunSpec
 
 VENV = ".venv"
 VENV_S_MAX = 120.0
-SHEBANG_BYTES_MAX = 120
-"""Longest first line of a script that every kernel accepts, with some room."""
-_ABOVE = "environment-of-the-image.pth"
 
 
 def is_described(image: ImageSpec | None) -> bool:
@@ -167,26 +165,6 @@ def _put_above(below: Path, shell: Shell) -> None:
     if ended.code != 0:
         raise PhaseError(Cause.SETUP_FAILED, f"`{command}` ended with code {ended.code}", log_tail=ended.tail)
     venv = shell.cwd / VENV
-    (packages,), (there,) = venv.glob("lib/python*/site-packages"), below.glob("lib/python*/site-packages")
-    # Unlike a plain path, this also reads the .pth files that are there.
-    (packages / _ABOVE).write_text(f"import site; site.addsitedir({str(there)!r})\n")
-    for script in sorted((below / "bin").iterdir()):
-        place = venv / "bin" / script.name
-        # Those that every virtual environment has are there already.
-        if not os.path.lexists(place) and not script.name.startswith(("python", "activate", "Activate")):
-            _put_script(script, place, below / "bin", venv / "bin" / "python")
-
-
-def _put_script(script: Path, place: Path, below: Path, python: Path) -> None:
-    """Put a program into the environment above: with the Python of that environment if it is a script of Python, else as a link."""
-    content = script.read_bytes() if script.is_file() else b""
-    first, _, rest = content.partition(b"\n")
-    if not first.startswith(b"#!" + bytes(below)):
-        place.symlink_to(script)
-        return
-    line = b"#!" + bytes(python)
-    if len(line) > SHEBANG_BYTES_MAX or b" " in line:
-        # Both a shell and Python read this: the shell runs Python, for which it is a text.
-        line = b"#!/bin/sh\n'''exec' " + shlex.quote(str(python)).encode() + b' "$0" "$@"\n' + b"' '''"
-    place.write_bytes(line + b"\n" + rest)
-    place.chmod(0o755)
+    (there,) = below.glob("lib/python*/site-packages")
+    put_packages_above(there, venv)
+    put_programs((below / "bin").iterdir(), below / "bin", venv)

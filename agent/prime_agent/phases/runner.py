@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed, Restored
 from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import Gpus
-from prime_agent.outputs.restore import restore_outputs
+from prime_agent.outputs.restore import restore_outputs, resume_outputs
 from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.image_environment import is_described, provide
+from prime_agent.phases.own_python import OwnPython, give_python
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
 from prime_agent.phases.setup import set_up
@@ -25,6 +26,7 @@ from prime_agent.phases.trainer_checks import check_all_reduce, check_services
 from prime_agent.phases.verification import verify
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
+from prime_agent.trainer.stale_outputs import moved_aside
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.restore import (
@@ -89,6 +91,11 @@ class AttemptFolders:
     def logs(self) -> Path:
         return self.disk / "logs"
 
+    @property
+    def python(self) -> Path:
+        """Return the folder of the attempt's own Python environment, if it needs one."""
+        return self.disk / "python"
+
 
 @dataclass(frozen=True)
 class PhaseContext:
@@ -114,10 +121,22 @@ class Phases:
         self._call_off = CallOff()
         self.restored: Path | None = None
         self.progress_header = ""
+        self._restored_step = 0
         self._cuda: tuple[int, ...] = ()
         """Newest CUDA version that the driver supports; (): unknown."""
         self.by_version: Mapping[str, str] = {}
         """Variables for the versions of the libraries that the setup has installed; everything else that is set has precedence."""
+        self._python = OwnPython({}, "")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of commands, as far as the phases have prepared it."""
+        return {**self.by_version, **self._context.env, **self._python.variables}
+
+    @property
+    def python(self) -> str:
+        """Return which Python environment the commands have, for people; empty before the setup."""
+        return self._python.why
 
     def run(self, phase: Phase) -> None:
         threading.Thread(target=self._run, args=(phase,), name=phase.value, daemon=True).start()
@@ -194,6 +213,10 @@ class Phases:
         else:
             self._note(f"cloning {spec.trainer.code.repo}")
             clone(spec.trainer.code, job.commit, shell.cwd, shell)
+        if spec.image is None or not spec.image.requirements:
+            self._python = give_python(shell, self._context.place.python, note=self._note)
+            _log.info("%s", self._python.why)
+            shell = self._shell("setup.log")
         if spec.image is not None and is_described(spec.image):
             provide(spec.image, shell, timeout_s=spec.health.first_step_s, note=self._note)
         set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
@@ -210,6 +233,33 @@ class Phases:
         self._restore_checkpoint()
         if self._context.job.trained:
             self._restore_outputs()
+        elif self.restored is not None:
+            self._resume_outputs()
+
+    def _resume_outputs(self) -> None:
+        """Restore the outputs to which the trainer may append. Training goes on without what cannot be restored, because nothing of it is
+        lost: it stays in the bucket."""
+        context, spec = self._context, self._context.job.spec
+        stale = trainer_for(spec).stale_outputs(spec)
+        step, attempt = self._restored_step, context.job.attempt
+
+        def left_out(paths: Collection[str]) -> Collection[str]:
+            return moved_aside(stale, paths, step, attempt=attempt) if stale is not None else ()
+
+        try:
+            found = resume_outputs(
+                context.bucket,
+                context.job.run,
+                context.place.work,
+                lambda: self._call_off.wait(0),
+                step=step,
+                attempt=attempt,
+                left_out=left_out,
+            )
+        except (RestoreFailed, ExternalError) as error:
+            self._warn(f"outputs of earlier attempts were not restored: {error}")
+        else:
+            _log.info("restored %d outputs of earlier attempts", len(found))
 
     def _restore_outputs(self) -> None:
         """Restore what the training and the steps after it left, for the steps that are left to do."""
@@ -276,7 +326,7 @@ class Phases:
         job, began_s = self._context.job, time.monotonic()
         manifest, names = read_manifest(self._context.bucket, job.run, point), CheckpointNames.of(job.spec)
         into = self._place_of(manifest, names)
-        path = restore(self._context.bucket, job.run, point, into, names=names, progress=progress)
+        path = restore(self._context.bucket, job.run, point, into, names=names, is_own=True, progress=progress)
         self._warn(slow_restore(manifest.size, time.monotonic() - began_s))
         violation = self._violation(root_of(manifest, into), manifest)
         if violation is not None:
@@ -288,6 +338,7 @@ class Phases:
             _log.info("wrote what the trainer finds the checkpoint by: %s", ", ".join(written))
         self._inbox.put(Restored(manifest.fresh_below))
         self.progress_header = manifest.progress_header
+        self._restored_step = point.step
         return path
 
     def _place_of(self, manifest: Manifest, names: CheckpointNames) -> Path:
@@ -322,8 +373,7 @@ class Phases:
     def _shell(self, log: str) -> Shell:
         place = self._context.place
         place.work.mkdir(parents=True, exist_ok=True)
-        env = {**self.by_version, **self._context.env}
-        return Shell(self._context.processes, place.work, env, place.logs / log, self._call_off, self._context.secrets)
+        return Shell(self._context.processes, place.work, self.environment, place.logs / log, self._call_off, self._context.secrets)
 
     def _warn(self, text: str) -> None:
         if text:

@@ -5,6 +5,7 @@ that has the option of prime-train's own examples is given it.
 """
 
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 from prime_train.core.registry.trainers import TRAINERS
@@ -27,7 +28,9 @@ def _has_option(command: str, work: Path) -> bool:
         words = shlex.split(command)
     except ValueError:
         return False
-    return option not in command and any(option.encode() in _text(work / word) for word in words if word.endswith((".py", ".sh")))
+    modules = [f"{word.replace('.', '/')}.py" for before, word in pairwise(words) if before == "-m"]
+    scripts = [word for word in words if word.endswith((".py", ".sh"))]
+    return option not in command and any(option.encode() in _text(work / path) for path in (*scripts, *modules))
 
 
 def _text(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 from prime_train.trainers.stale_outputs import StaleOutputs
@@ -24,6 +24,16 @@ def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, atte
         target.parent.mkdir(parents=True, exist_ok=True)
         (folder / move.source).rename(target)
     return tuple(move.source for move in moves)
+
+
+def moved_aside(stale: StaleOutputs, paths: Collection[str], resume_step: int | None, *, attempt: int) -> frozenset[str]:
+    """Return which of these files, by their paths in the working tree, would be moved aside if they were there."""
+    top = PurePosixPath(stale.folder)
+    inside = {PurePosixPath(path).relative_to(top).as_posix(): path for path in paths if PurePosixPath(path).is_relative_to(top)}
+    folders = {str(parent) for path in inside for parent in PurePosixPath(path).parents if parent != PurePosixPath()}
+    moves = stale.to_move([*sorted(folders), *sorted(inside)], resume_step, attempt=attempt)
+    sources = [PurePosixPath(move.source) for move in moves]
+    return frozenset(path for below, path in inside.items() if any(PurePosixPath(below).is_relative_to(source) for source in sources))
 
 
 def listing(work: Path, stale: StaleOutputs, *, entries_max: int = ENTRIES_MAX) -> list[str]:

@@ -18,6 +18,7 @@ from prime_train.control_plane.wiring.github_auth import client
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
+from prime_train.operations.configs.policy import with_policy
 from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside
@@ -62,7 +63,7 @@ def validate(
         raise UsageError(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(FAIL_ON)}")
     trigger = job.trigger()
     github = client(os.environ)(job.repository) if job.token else None
-    read = configs_of(trigger, github, os.environ, paths=paths, folder=configs)
+    read = with_policy(configs_of(trigger, github, os.environ, paths=paths, folder=configs), os.environ)
     found, _ = check_configs(read, debug=is_debugging(os.environ))
     launched = launched or launches(trigger)
     checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []

@@ -61,7 +61,11 @@ class RemoteStore:
 
     def about(self) -> About:
         """Return what the control plane reports about itself, such as its version."""
-        about: About = ABOUT_GIVES.validate_json(self._ask(ABOUT, b"[]", tries=READS_MAX))
+        answer = self._ask(ABOUT, b"[]", tries=READS_MAX)
+        try:
+            about: About = ABOUT_GIVES.validate_json(answer)
+        except ValueError as error:
+            raise PermanentError("the control plane's answer cannot be parsed; it may be of another version") from error
         return about
 
     def opening(self) -> Opening:

@@ -7,8 +7,9 @@ import gzip
 import io
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, cast
@@ -18,7 +19,9 @@ import zstandard
 from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, Reported, unreported
 from prime_train.checkpoints.tar_reader import ArchiveBroken, Unsafe
 from prime_train.checkpoints.unpacking import MEMBERS_MAX, unpack_stream
+from prime_train.core.text.auto_run import summary
 from prime_train.core.text.paths import violation_of_folder
+from prime_train.core.text.safe import neutralized
 
 ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
 
@@ -54,15 +57,28 @@ def stage(into: Path, name: str) -> Iterator[Path]:
                 into.rmdir()
 
 
-def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: int = MEMBERS_MAX, progress: Reported = unreported) -> Path:
-    """Unpack `archive` into the parent of `hidden`, with `hidden` as work space, and return the checkpoint's folder there.
+@dataclass(frozen=True)
+class Unpacked:
+    """An archive that was unpacked. `folder`: the checkpoint's folder; `left_out`: members that programs would run by themselves,
+    which were not written, each with the reason."""
+
+    folder: Path
+    left_out: Mapping[str, str]
+
+
+def unpack(
+    archive: Path, hidden: Path, *, replace: bool = False, members_max: int = MEMBERS_MAX, progress: Reported = unreported
+) -> Unpacked:
+    """Unpack `archive` into the parent of `hidden`, with `hidden` as work space.
 
     If the archive has exactly one folder at its top, that is the checkpoint's folder; otherwise a folder named after the archive.
     `replace`: remove whatever has that name. Raises ArchiveRefused and TargetExists. `progress` is called with bytes of the archive.
     """
     content = hidden / "content"
     content.mkdir()
-    _extract(archive, content, members_max, progress)
+    left = _extract(archive, content, members_max, progress)
+    if left and not any(path.is_file() for path in content.rglob("*")):
+        raise ArchiveRefused(f"{archive.name} has nothing but files that programs would run by themselves: {neutralized(summary(left))}")
     inside = list(content.iterdir())
     top = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else content
     name = stem_of(archive.name) if top is content else top.name
@@ -74,16 +90,17 @@ def unpack(archive: Path, hidden: Path, *, replace: bool = False, members_max: i
         if not replace:
             raise TargetExists(str(target))
         target.rename(hidden / "replaced")
-    return top.rename(target)
+    return Unpacked(top.rename(target), left)
 
 
-def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) -> None:
+def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) -> Mapping[str, str]:
     size = archive.stat().st_size
     try:
         with archive.open("rb") as file, uncompressed(file) as stream:
             wrote = partial(_report, file, size, progress)
-            unpack_stream(stream, folder, margin_bytes=DISK_MARGIN_BYTES, members_max=members_max, wrote=wrote)
+            left = unpack_stream(stream, folder, margin_bytes=DISK_MARGIN_BYTES, members_max=members_max, wrote=wrote)
             progress(size, size)
+            return left
     except Unsafe as error:
         raise ArchiveRefused(f"{archive.name} is not safe to unpack: {error}") from error
     except BROKEN as error:

@@ -15,7 +15,15 @@ from typing import IO, cast
 import zstandard
 
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
-from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, CheckpointDamaged, Reported, RestoreFailed, check_folder, unreported
+from prime_train.checkpoints.restore import (
+    DISK_MARGIN_BYTES,
+    CheckpointDamaged,
+    Reported,
+    RestoreFailed,
+    admitted,
+    check_folder,
+    unreported,
+)
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest
 from prime_train.ports import Bucket, Data
@@ -51,10 +59,11 @@ def export(
 ) -> None:
     """Write the archive to `into`, whose name ends with a key of KINDS, replacing an existing file.
 
-    `names`: as in `check_folder`. Raises RestoreFailed (CheckpointDamaged names the first bad file) and the bucket's errors; in these
-    cases no new file is left.
+    `names`: as in `check_folder`. Files that other programs would run are left out, as `left_out_of` lists them. Raises RestoreFailed
+    (CheckpointDamaged names the first bad file) and the bucket's errors; in these cases no new file is left.
     """
     check_folder(manifest, names)
+    manifest = admitted(manifest)
     kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
     draft = into.with_name(f".{into.name}.part")
     try:

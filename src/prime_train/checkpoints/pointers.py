@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from prime_train.checkpoints.restore import root_of
 from prime_train.core.manifest import Manifest, Pointer
 
 _DRAFT = ".prime-train-pointer-"
@@ -18,7 +19,8 @@ def write_pointers(manifest: Manifest, into: Path, *, number: int, tree: Path, r
     written = []
     for pointer in manifest.pointers:
         path = into / pointer.name
-        if (path.is_dir() and not path.is_symlink()) or (os.path.lexists(path) and not replace):
+        is_there = (path.is_dir() and not path.is_symlink()) or (os.path.lexists(path) and not replace)
+        if is_there or (pointer.kind == "copy" and not (root_of(manifest, into) / pointer.of).is_file()):
             continue
         draft = into / f"{_DRAFT}{pointer.name}"
         draft.unlink(missing_ok=True)
@@ -29,7 +31,7 @@ def write_pointers(manifest: Manifest, into: Path, *, number: int, tree: Path, r
 
 
 def _write(pointer: Pointer, path: Path, manifest: Manifest, into: Path, *, number: int, tree: Path) -> None:
-    root = into if manifest.unit == "files" else into / manifest.folder
+    root = root_of(manifest, into)
     match pointer.kind:
         case "text":
             path.write_text(pointer.text(number, tree=str(tree), place=str(into.absolute())), encoding="utf-8", newline="")

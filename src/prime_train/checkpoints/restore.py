@@ -16,8 +16,10 @@ from prime_train.checkpoints.catalog import Catalog
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.manifest import Manifest, ResumePoint
+from prime_train.core.manifest import Manifest, ResumePoint, as_laid_down, left_out_of
+from prime_train.core.text.auto_run import summary
 from prime_train.core.text.paths import same_but_for_case
+from prime_train.core.text.safe import neutralized
 from prime_train.ports import Bucket
 
 DISK_MARGIN_BYTES = 256 * 2**20
@@ -49,16 +51,25 @@ class CheckpointDamaged(RestoreFailed):
 
 
 def restore(
-    bucket: Bucket, run_id: str, point: ResumePoint, into: Path, *, names: CheckpointNames | None = None, progress: Reported = unreported
+    bucket: Bucket,
+    run_id: str,
+    point: ResumePoint,
+    into: Path,
+    *,
+    names: CheckpointNames | None = None,
+    is_own: bool = False,
+    progress: Reported = unreported,
 ) -> Path:
     """Restore the checkpoint `point` into the trainer's checkpoint folder `into` and return the path of its own folder, or of its first
     file, there.
 
-    `names`: how the run names checkpoints, as in `check_folder`. Raises RestoreFailed, and the bucket's errors; `into` then holds
+    `names`: how the run names checkpoints, as in `check_folder`; `is_own`: as in `as_laid_down`, which leaves out files that other
+    programs would run. Raises RestoreFailed, and the bucket's errors; `into` then holds
     nothing new, and a retry continues where this call stopped.
     """
     manifest = read_manifest(bucket, run_id, point)
     check_folder(manifest, names)
+    manifest = admitted(manifest, is_own=is_own)
     target = into / manifest.folder
     if not differs(into, manifest):
         return target
@@ -113,6 +124,15 @@ def remove(manifest: Manifest, into: Path) -> None:
 def _tops(manifest: Manifest) -> list[str]:
     """Return the names of the files and folders that the checkpoint consists of, in the folder of checkpoints."""
     return sorted({file.path.split("/")[0] for file in manifest.files}) if manifest.unit == "files" else [manifest.folder]
+
+
+def admitted(manifest: Manifest, *, is_own: bool = False) -> Manifest:
+    """Return the manifest of what is laid down, as `as_laid_down`. Raises RestoreFailed if nothing would be left of the checkpoint."""
+    kept = as_laid_down(manifest, is_own=is_own)
+    if manifest.files and not kept.files:
+        named = neutralized(summary(left_out_of(manifest)))
+        raise RestoreFailed(f"step {manifest.step} has nothing but files that programs would run by themselves: {named}")
+    return kept
 
 
 def discard(into: Path, point: ResumePoint) -> None:

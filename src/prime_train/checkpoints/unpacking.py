@@ -14,6 +14,7 @@ from typing import IO
 
 from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
 from prime_train.core.manifest import FILES_MAX, MTIME_S_MAX
+from prime_train.core.text.auto_run import GIT, auto_run, is_git, is_repository
 from prime_train.core.text.paths import is_inside, link_stays_inside, violation_of_path
 
 MEMBERS_MAX = 2 * FILES_MAX
@@ -30,20 +31,26 @@ def unpack_stream(
     is_own: bool = False,
     members_max: int = MEMBERS_MAX,
     wrote: Callable[[], None] = lambda: None,
-) -> None:
-    """Write every file and folder of the tar archive that `stream` reads into `folder`, which must exist and be empty.
+) -> dict[str, str]:
+    """Write every file and folder of the tar archive that `stream` reads into `folder`, which must exist and be empty. Return the members
+    that were left out because programs would run or obey them, each with the reason.
 
-    `is_own`: the archive is a code snapshot of the user's own folder. It may hold any names, and symbolic links that stay inside, which are
-    created last. In an archive made by others, a link raises Unsafe; a member of any other kind raises it in every archive. `margin_bytes`
-    of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and the stream's errors.
+    `is_own`: the archive is a code snapshot of the user's own folder. It may hold any names but `.git`, and symbolic links that stay
+    inside, which are created last. In an archive made by others, a link raises Unsafe; a member of any other kind raises it in every
+    archive. `margin_bytes` of the disk stay free; `wrote` is called after each member. Raises Unsafe, ArchiveBroken, OSError, and the
+    stream's errors.
     """
     reader = TarReader(stream, headers_max=members_max)
     kept: list[tuple[str, str]] = []
+    left: dict[str, str] = {}
     root = os.open(folder, _FOLDER)
     try:
         for member in reader.members():
             path = _path_of(member, is_own=is_own)
-            if member.is_link and is_own:
+            why = None if is_own else auto_run(path)
+            if why is not None:
+                left[path] = why
+            elif member.is_link and is_own:
                 _check_link(path, member)
                 kept.append((path, member.link))
             elif member.is_file:
@@ -59,6 +66,7 @@ def unpack_stream(
             _write_link(root, path, target)
     finally:
         os.close(root)
+    return left if is_own else left | _without_heads(folder)
 
 
 _KINDS = {b"1": "a hard link (pack with tar --hard-dereference)", b"2": "a link (pack with tar --dereference)", b"S": "a sparse file"}
@@ -70,9 +78,22 @@ def _path_of(member: Member, *, is_own: bool) -> str:
     if not path and member.is_folder:
         return path
     violation = (None if is_inside(path) else "is not a relative path inside the folder") if is_own else violation_of_path(path)
+    if violation is None and is_own and is_git(path):
+        violation = f"is refused: {GIT}"
     if violation is not None:
         raise Unsafe(f"{member.name[:200]!r} {violation}")
     return path
+
+
+def _without_heads(folder: Path) -> dict[str, str]:
+    """Remove the `HEAD` of each folder that is a git repository by its content, and return what was removed."""
+    left = {}
+    for above, folders, files in os.walk(folder):
+        if is_repository([*folders, *files]):
+            for head in [Path(above, name) for name in files if name.casefold() == "head"]:
+                head.unlink()
+                left[head.relative_to(folder).as_posix()] = GIT
+    return left
 
 
 def _check_link(path: str, member: Member) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from prime_train.cli.arguments import Quiet
 from prime_train.cli.findings import terminal as findings
+from prime_train.cli.run.launching import AllowsFolder, AllowsSecretFile, allowed_in
 from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
@@ -34,6 +35,8 @@ def resume(
         int | None,
         typer.Option(help="Resume from the checkpoint of this step, not from the newest that is trusted.", min=0, show_default=False),
     ] = None,
+    allow_folder: AllowsFolder = None,
+    allow_secret_file: AllowsSecretFile = None,
     quiet: Quiet = False,
 ) -> Exit:
     """Resume an ended run.
@@ -46,7 +49,15 @@ def resume(
     if name is not None and config is None:
         raise UsageError("--name says under which name --config is read, and there is no --config", fix="give both, or neither")
     try:
-        record = resume_run(home, run, limits_of(usd=usd, hours=hours, deadline=deadline), config=config, called=name, step=step)
+        record = resume_run(
+            home,
+            run,
+            limits_of(usd=usd, hours=hours, deadline=deadline),
+            config=config,
+            called=name,
+            step=step,
+            allowed=allowed_in(allow_folder, allow_secret_file),
+        )
     except Unfit as error:
         return _unfit(error)
     if quiet:

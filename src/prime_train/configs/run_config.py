@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
+from prime_train.configs.code_folder import folder_outside, leads_out, outside_finding
 from prime_train.configs.loaded import LoadedConfig, is_file, is_folder, mode
 from prime_train.configs.parsing import Config, TrainerConfigFile, read_trainer_config
 from prime_train.configs.parsing.files import read_source
@@ -37,9 +38,14 @@ NAMES_MAX = 1000
 TOML = ".toml"
 
 
-def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedConfig:
+def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()) -> LoadedConfig:
     """Return a run's spec with the trainer config that it names, as far as that config is on this machine, and the same for each of its
-    variants. `run_secrets`: the names of the secrets that the control plane hands to runs."""
+    variants. `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the
+    repository that the person at the terminal named. No file is read in another folder outside."""
+    outside = _outside(config, allowed_folders)
+    if outside is not None:
+        sources = {config.file: config.source}
+        return LoadedConfig(config.file, None, (*config.findings, outside), sources)
     loaded = _of_one(config, run_secrets)
     loaded = replace(loaded, findings=(*loaded.findings, *_of_requirements(config)))
     variants = config.spec.hardware.variants if config.spec is not None else ()
@@ -55,6 +61,15 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT) -> LoadedCon
     )
 
 
+def _outside(config: Config, allowed: Sequence[Path]) -> Finding | None:
+    """Return a finding if the folder of the code lies where a config alone may not look."""
+    node = find(config.root, ("trainer", "code", "folder")) if config.root is not None else None
+    if not isinstance(node, Scalar) or node.text == ".":
+        return None
+    real = folder_outside(node.text, config.file, allowed)
+    return outside_finding(real, config.file, line=node.place.line, column=node.place.column) if real is not None else None
+
+
 def _of_requirements(config: Config) -> list[Finding]:
     """Return what keeps the requirements of the image from being installed, as far as they are on this machine."""
     spec, root = config.spec, config.root
@@ -63,7 +78,8 @@ def _of_requirements(config: Config) -> list[Finding]:
     code = spec.trainer.code
     found = []
     for at, name in enumerate(spec.image.requirements):
-        path = _found(_trees(config.file, code.folder), name)
+        trees = _trees(config.file, code.folder)
+        path = _found([tree for tree in trees if not leads_out(tree / name, tree)], name)
         if path is not None:
             found += requirement_findings(path)
         elif code.repo is None:

@@ -7,12 +7,13 @@ heartbeats does not import it.)
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from prime_train.core.access.policy import Caller, InForce, beyond, in_words
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
@@ -51,6 +52,8 @@ class About:
     watches: bool = False
     version: str = ""
     run_secrets: tuple[str, ...] = DEFAULT
+    policy: InForce | None = None
+    """The operator's policy; None: this version knew none, or it cannot be used now."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +113,42 @@ OPENING = "opening"
 OPENING_GIVES = TypeAdapter(Opening)
 
 
-def carry_out(store: Store, name: str, body: bytes) -> bytes:
-    """Return the response to one call. Raises pydantic's ValidationError, a ValueError, if the body does not match the method's arguments,
-    TooLarge for an integer that no store keeps exactly, and whatever the store raises."""
+class NotAllowed(Exception):
+    """A client asks for more than the operator's policy allows; the message says what, and which line would allow it."""
+
+
+def carry_out(store: Store, name: str, body: bytes, policy: Callable[[], InForce] | None = None) -> bytes:
+    """Return the response to one call. `policy`: reads the operator's policy; None: clients may launch anything. Raises pydantic's
+    ValidationError, a ValueError, if the body does not match the method's arguments, TooLarge for an integer that no store keeps exactly,
+    NotAllowed, and whatever the store and `policy` raise."""
     call = STORE_METHODS[name]
     if _LONG_NUMBER.search(body):  # most bodies have none, so they are not parsed twice
         _check_integers(body)
-    return packed(call.gives, call.does(store, *call.takes.validate_json(body)))
+    arguments = call.takes.validate_json(body)
+    if policy is not None:
+        for run in _launched(store, name, arguments):
+            check_allowed(policy(), run, Caller.of(run.origin, is_remote=True))
+    return packed(call.gives, call.does(store, *arguments))
+
+
+def check_allowed(policy: InForce, run: Run, caller: Caller) -> None:
+    """Raise NotAllowed if the caller may not launch the run, or resume it."""
+    found = beyond(policy, run.spec, caller)
+    if found:
+        raise NotAllowed(in_words(found))
+
+
+def _launched(store: Store, name: str, arguments: Sequence[Any]) -> Iterator[Run]:
+    """Yield the run that a call launches, resumes or changes in what the policy is about. Other writes, such as those of a watcher that is
+    elsewhere or a request to stop, are about a run that was allowed when it was launched."""
+    if name == "create":
+        yield arguments[0]
+    elif name == "save":
+        run = arguments[0].run
+        stored = store.load(run.run_id)
+        before = stored.run if stored is not None else None
+        if before is None or (before.spec, before.origin) != (run.spec, run.origin) or (before.is_over and not run.is_over):
+            yield run
 
 
 def _check_integers(body: bytes) -> None:

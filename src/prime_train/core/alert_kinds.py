@@ -36,6 +36,8 @@ class AlertKind(StrEnum):
     OLDER = "older"
     UPLOADS = "uploads"
     UPLOADS_AGAIN = "uploads_again"
+    UNSAVED = "unsaved"
+    SAVED_AGAIN = "saved_again"
     KEPT = "kept"
     NOT_FINITE = "not_finite"
     BEGAN_ANEW = "began_anew"
@@ -94,6 +96,7 @@ _POLICIES: Mapping[AlertKind, AlertPolicy] = {
     AlertKind.FUNDS: AlertPolicy(needs_person=True, all_clear="the wallet has credit again"),
     AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_MACHINE),
     AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again", cleared_by=AlertKind.UPLOADS_AGAIN),
+    AlertKind.UNSAVED: AlertPolicy(all_clear="checkpoints come to be as promised again", cleared_by=AlertKind.SAVED_AGAIN),
     AlertKind.NOT_FINITE: AlertPolicy(all_clear="the loss is finite again"),
     AlertKind.CHEAPER: AlertPolicy(all_clear="a move to another machine would no longer pay"),
     AlertKind.LAUNCHING: _DISPLAY_ONLY,

@@ -25,6 +25,7 @@ class Cause(StrEnum):
     NO_CAPACITY = "no_capacity"
     LIMIT_REACHED = "limit_reached"
     NO_FUNDS = "no_funds"
+    NOT_ALLOWED = "not_allowed"
     AGENT_ERROR = "agent_error"
     PREFLIGHT_FAILED = "preflight_failed"
     SLOW_DISK = "slow_disk"
@@ -139,6 +140,9 @@ POLICY: dict[Cause, Policy] = {
         by_itself="The run then continues by itself.",
     ),
     Cause.NO_FUNDS: Policy(_FREE, "the wallet has no credit", "Add credit.", False, True, by_itself="The run then continues by itself."),
+    Cause.NOT_ALLOWED: Policy(
+        _NEVER, "the operator's policy does not allow it", "Change the config, or ask the operator for the line that the run's end names."
+    ),
     Cause.AGENT_ERROR: Policy(_COUNTED, "the agent failed", "Report this with the evidence folder.", True, True),
     Cause.PREFLIGHT_FAILED: Policy(_COUNTED, "machine unfit", "", True, True, by_itself="Another offer is tried."),
     Cause.SLOW_DISK: Policy(

@@ -25,6 +25,7 @@ from prime_train.core.keys import (
     manifest_key,
     parse_descendant_key,
 )
+from prime_train.core.text.auto_run import auto_run, auto_run_files, is_git
 from prime_train.core.text.paths import violation_of_folder, violation_of_path
 
 FILES_MAX = 50_000
@@ -124,7 +125,7 @@ class Pointer(BaseModel):
     def _is_no_program(self) -> Self:
         """A machine chooses the name, and it may be written into a folder of the operator: it must be no program, nor set up one."""
         suffix = PurePosixPath(self.name).suffix
-        if suffix not in POINTER_SUFFIXES and suffix != PurePosixPath(self.of).suffix:
+        if auto_run(self.name) is not None or (suffix not in POINTER_SUFFIXES and suffix != PurePosixPath(self.of).suffix):
             raise ValueError(f"{self.name[:200]!r} has not the name of a pointer")
         if (self.kind == "text") != any(isinstance(part, int) and part >= 0 for part in self.parts):
             raise ValueError(f"the pointer {self.name[:200]!r} does not name the checkpoint")
@@ -285,6 +286,21 @@ def descendant_manifest(run_id: str, key: str, data: bytes) -> Manifest | None:
     except ValueError:
         return None
     return manifest if (manifest.run, manifest.step) == place and manifest.blobs_of == run_id else None
+
+
+def left_out_of(manifest: Manifest) -> dict[str, str]:
+    """Return the files of the checkpoint that must not be laid down where people work, each with the reason."""
+    above = f"{manifest.folder}/"
+    found = auto_run_files(f"{above}{file.path}" for file in manifest.files)
+    return {path.removeprefix(above): why for path, why in found.items()}
+
+
+def as_laid_down(manifest: Manifest, *, is_own: bool = False) -> Manifest:
+    """Return the manifest without the files that are not laid down. `is_own`: for a machine of the run, where the trainer gets back
+    everything that it saved but for folders named `.git`. Files in the bucket are not affected."""
+    own = {file.path for file in manifest.files if is_git(f"{manifest.folder}/{file.path}")} if is_own else None
+    left = own if own is not None else set(left_out_of(manifest))
+    return manifest.model_copy(update={"files": tuple(file for file in manifest.files if file.path not in left)}) if left else manifest
 
 
 def missing_blobs(manifest: Manifest, sizes: Mapping[str, int]) -> tuple[str, ...]:

@@ -109,6 +109,8 @@ class Healthy:
     """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet."""
     upload_problem: str = ""
     """Why checkpoints or outputs do not become durable; empty: they do."""
+    unsaved: str = ""
+    """What lies on the machine instead of the checkpoints that the run promises; empty: none of them is late."""
     is_durable: bool = False
     """The trainer has exited successfully, and its result is committed, although its agent has not received the confirmation."""
     timed_steps: int = 0
@@ -303,6 +305,7 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
             preempting=heartbeat.preempting,
             upload_pending=heartbeat.upload_pending,
             upload_problem=heartbeat.upload_problem,
+            unsaved=heartbeat.unsaved,
             is_durable=_is_durable(run, heartbeat, evidence.lease),
             timed_steps=heartbeat.timed_steps,
             timed_s=heartbeat.timed_s or 0.0,
@@ -314,7 +317,7 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
 
 
 def _is_durable(run: Run, heartbeat: Heartbeat, lease: Lease) -> bool:
-    if not heartbeat.upload_pending or heartbeat.outputs_pending:
+    if not heartbeat.upload_pending or heartbeat.outputs_pending or heartbeat.unsaved:
         return False
     return 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= lease.committed_step
 

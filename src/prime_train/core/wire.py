@@ -41,6 +41,7 @@ __all__ = [
     "STORE_BODY_BYTES_MAX",
     "STORE_PATH",
     "TIMESTAMP_HEADER",
+    "UNSAVED_CHARS_MAX",
     "UPLOAD_PROBLEM_CHARS_MAX",
     "AttemptNumber",
     "Bootstrap",
@@ -73,6 +74,7 @@ __all__ = [
 LOG_TAIL_CHARS_MAX = 8000
 GPU_NOTE_CHARS_MAX = 200
 UPLOAD_PROBLEM_CHARS_MAX = 300
+UNSAVED_CHARS_MAX = 400
 _LATER_OF_STEPS = ("trained", "after_done", "after_failed")
 LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "started_from", *_LATER_OF_STEPS)
 
@@ -235,6 +237,8 @@ class Heartbeat(Wire):
     """The trainer has exited successfully, and not all that it saved is durable yet."""
     upload_problem: Line = Field(default="", max_length=UPLOAD_PROBLEM_CHARS_MAX)
     """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
+    unsaved: Line = Field(default="", max_length=UNSAVED_CHARS_MAX)
+    """What lies on the machine instead of the checkpoints that the run promises, if they are late; empty: none is."""
     outputs_pending: bool = False
     """The trainer has exited, and not all outputs are in the bucket yet."""
     trained: bool = False

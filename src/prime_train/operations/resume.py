@@ -10,14 +10,17 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.budget import Limit
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.errors import UsageError
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import has_errors
 from prime_train.core.keys import code_key
 from prime_train.core.resuming.choice import steps_text
-from prime_train.core.run import Event, IllegalMove, Run, move
+from prime_train.core.run import Change, Event, IllegalMove, Run, move
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.safe import neutralized
 from prime_train.core.text.sizes import NUMBER_MAX
+from prime_train.operations.configs.policy import policy_findings
 from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.checks import found_for
 from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
 from prime_train.operations.launching.market import config_forecast
@@ -48,25 +51,34 @@ def resume(
     config: Path | None = None,
     called: str | None = None,
     step: int | None = None,
+    allowed: Allowed = NOTHING_ALLOWED,
 ) -> RunRecord:
     """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
-    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `step`: the step of the
-    checkpoint to resume from, instead of the newest one that is trusted.
+    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `allowed`: likewise; `step`: the
+    step of the checkpoint to resume from, instead of the newest one that is trusted.
 
     Raises UsageError if there is no such run, it has not ended, its budget is spent, or it has no complete checkpoint of that step; Unfit
     if the config has errors; and ExternalError if an external service fails.
     """
     store = home.store()
     try:
-        renewed = _renewed(home, find(store, name).run, config, called) if config is not None else None
+        renewed = _renewed(home, find(store, name).run, config, called, allowed) if config is not None else None
         if step is not None:
             _check_step(home, find(store, name).run, step)
-        return ask(store, name, lambda run, now_s: resumed(run, now_s, limits, renewed, step=step))
+        return ask(store, name, lambda run, now_s: _allowed(home, resumed(run, now_s, limits, renewed, step=step)))
     except IllegalMove as error:
         raise impossible(error) from error
     except ValueError as error:
         fix = Advice("launch it as a new run: ", Call(Operation.LAUNCH, "CONFIG"))
         raise UsageError(f"{config or name}: {error}", fix=fix) from error
+
+
+def _allowed(home: Home, change: Change) -> Change:
+    """Return the change. Raises UsageError if the run would ask for more than the operator's policy allows."""
+    why = home.not_allowed(change.run)
+    if why:
+        raise UsageError(f"{change.run.run_id} cannot resume: {why}", code=Exit.EXTERNAL_REFUSED)
+    return change
 
 
 def _check_step(home: Home, run: Run, step: int) -> None:
@@ -77,7 +89,7 @@ def _check_step(home: Home, run: Run, step: int) -> None:
         raise UsageError(f"{run.run_id} has no complete checkpoint of step {step} in the bucket", fix=f"steps there: {steps}")
 
 
-def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
+def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Allowed) -> Renewed:
     """Check the config as for a launch and upload its code. The code is stored under a key of its own, so that nothing changes for the run
     until it is resumed. Raises Unfit if the config has errors."""
     if run.probe is not None:
@@ -89,7 +101,8 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
         raise Unfit(check_run_config(read)[0])
     named = read.spec.model_copy(update={"name": run.spec.name})
     spec = on_provider(named, home)
-    found, _ = found_for(read, spec, home)
+    beyond = policy_findings(home.policy(), spec, read.file, read.source, is_remote=home.is_remote)
+    found, _ = found_for(read, spec, home, beyond, allowed_folders=allowed.folders)
     if has_errors(found):
         raise Unfit(found)
     if (called or read.spec.name) != run.spec.name:
@@ -102,6 +115,6 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None) -> Renewed:
     renewed = Renewed(spec, "")
     move(run, Event.RESUME)
     renewed.check(run)
-    made = plan(spec, file=str(config))
+    made = plan(spec, file=str(config), allowed=allowed)
     digest = put_code(home, made.snapshot, code_key(run.run_id, run.revision + 1)) if made.snapshot is not None else ""
     return Renewed(spec, made.commit, digest, config_forecast(read, spec))

@@ -17,6 +17,7 @@ from prime_train.core.access.run_secrets import VARIABLE, refused
 from prime_train.core.access.signing import market_key
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import RUNS
+from prime_train.core.registry.providers import LOCAL
 from prime_train.ports import ExternalError
 
 BUCKET_S_MAX = 10.0
@@ -50,7 +51,9 @@ def serve(
             home.write_serving(url)
             announce(url)
             _warn_of_unset_secrets(home)
+            _warn_of_missing_walls(home)
 
+        home.policy()  # one that cannot be used is reported now, and not first when a run is launched
         _make_bucket(home)
         context = home.context(public, watched=_log) if watching else None
         webhook = home.webhook(public, watches=watching)
@@ -85,6 +88,15 @@ def _warn_of_unset_secrets(home: Home) -> None:
         if withheld:
             message = "%s uses secrets that runs may not have here: %s; add them to %s, because its attempts cannot start until then"
             log.warning(message, run.run_id, ", ".join(withheld), VARIABLE)
+
+
+def _warn_of_missing_walls(home: Home) -> None:
+    """Say so if runs may use this machine, and nothing would hide its files from their commands."""
+    policy = home.policy()
+    why_none = home.why_no_walls() if policy is not None and LOCAL in policy.providers(is_remote=False) else ""
+    if why_none:
+        message = "commands of runs on provider local can read what you can: %s; install bubblewrap, on a system that allows namespaces"
+        logging.getLogger("prime_train.serve").warning(message, why_none)
 
 
 def _log(run_id: str, what: str, text: str) -> None:

@@ -1,4 +1,5 @@
-"""Find runs that are running according to W&B but have fallen silent, whether or not prime-train launched them.
+"""Find runs that are running according to W&B but have fallen silent, and runs that it calls crashed, preempted or killed, whether or not
+prime-train launched them.
 
 Without an agent that sends heartbeats, W&B is the only source, and its data is late. So the evidence for and against is reported, and
 nothing is ended, marked or launched: a person has to decide whether a run is dead.
@@ -16,6 +17,8 @@ from prime_train.core.errors import UsageError
 from prime_train.core.run import Run, RunState
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import span, usd
+from prime_train.core.text.safe import neutralized
+from prime_train.core.tracker.tracked_run import RUNNING
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import ExternalError, TemporaryError
 from prime_train.reports.remedies import go_on
@@ -71,19 +74,21 @@ def _wandb(home: Home) -> WandbClient:
 
 
 def find_stale(home: Home, where: str, quiet_s: int = STALE_S) -> list[Stale]:
-    """Return runs of W&B's project `where` that have been silent for more than `quiet_s` seconds, longest silence first, at most
-    `STALE_MAX`. Active runs of this home are left out, because its watchers look after them.
+    """Return runs of W&B's project `where` that have been silent for more than `quiet_s` seconds, or that W&B says were cut off within the
+    last days, longest silence first, at most `STALE_MAX`. Active runs of this home are left out, because its watchers look after them.
 
     Raises UsageError if `where` is no project or no key is set, and ExternalError if W&B cannot be queried.
     """
     place, wandb = WandbProject.of(where), _wandb(home)
     now_s = home.store().now_s() if home.has_runs else wall_s()
     silent = [seen for seen in wandb.running(place.project, entity=place.entity) if seen.is_stale(now_s, quiet_s)]
+    silent += [seen for seen in wandb.cut_off(place.project, entity=place.entity) if seen.is_cut_off(now_s)]
     if not silent:
         return []
     pods = _pods(home)
     stale = [_stale(home, seen, pods, now_s) for seen in sorted(silent, key=lambda seen: seen.received_s)[:STALE_MAX]]
-    return [one for one in stale if one.run is None or one.run.is_over]
+    # Of a run of this home that is over, only one that W&B shows as running is news.
+    return [one for one in stale if one.run is None or (one.run.is_over and one.seen.state == RUNNING)]
 
 
 def watch_stale(home: Home, where: str, quiet_s: int, ended: Event, *, interval_s: float) -> Iterator[StaleReport]:
@@ -94,11 +99,13 @@ def watch_stale(home: Home, where: str, quiet_s: int, ended: Event, *, interval_
         try:
             stale = find_stale(home, where, quiet_s)
         except TemporaryError as error:
+            asked_s = error.delay_s
             yield StaleReport((), str(error))
         else:
+            asked_s = 0.0
             yield StaleReport(tuple(one for one in stale if one.seen.path not in known))
             known = frozenset(one.seen.path for one in stale)
-        if ended.wait(max(interval_s, PAUSE_S_MIN)):
+        if ended.wait(max(interval_s, PAUSE_S_MIN, asked_s)):
             return
 
 
@@ -106,8 +113,9 @@ def description(stale: Stale) -> str:
     """Return a text for people: the known facts about the silent run, and what they can do."""
     seen, now_s = stale.seen, stale.looked_s
     silence = f"last received data {span(now_s - seen.received_s)} ago"
+    said = f"shows it as running, but {silence}" if seen.state == RUNNING else f"calls it {neutralized(seen.state)}, and {silence}"
     named = f" ({seen.name})" if seen.name != seen.run_id else ""
-    return "\n  ".join([f"{seen.path}{named}: W&B shows it as running, but {silence}: {seen.url}", *_machines(stale), _resume(stale)])
+    return "\n  ".join([f"{seen.path}{named}: W&B {said}: {seen.url}", *_machines(stale), _resume(stale)])
 
 
 def _machines(stale: Stale) -> list[str]:

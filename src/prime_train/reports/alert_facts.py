@@ -144,6 +144,7 @@ _BY_KIND: dict[AlertKind, tuple[_FactsOf, ...]] = {
     AlertKind.CHEAPER: (_machine, _money),
     AlertKind.BUDGET: (_money,),
     AlertKind.DRAINING: (_money,),
+    AlertKind.UNSAVED: (_machine,),
     AlertKind.UPLOADS: (_machine,),
     AlertKind.KEPT: (_machine, _money),
     AlertKind.FUNDS: (_money,),

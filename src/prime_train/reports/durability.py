@@ -58,6 +58,13 @@ def save_status(record: RunRecord, now_s: int) -> SaveStatus | None:
     )
 
 
+def unsaved_of(record: RunRecord) -> str:
+    """Return what the newest attempt has seen instead of checkpoints that are late; empty: none is late, or the run is over."""
+    run, lease = record.run, record.lease
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    return heartbeat.unsaved if heartbeat is not None and not run.is_over else ""
+
+
 def _pace(now: RunFigures, saves: Saves) -> Pace:
     """Return the pace of saves and preemptions, with this run's own mean restart time once it has restarted."""
     spent = now.totals

@@ -10,7 +10,7 @@ from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import span
 from prime_train.ports import RunRecord
 from prime_train.reports.after import StepsAfter, steps_after
-from prime_train.reports.durability import SaveStatus, save_status
+from prime_train.reports.durability import SaveStatus, save_status, unsaved_of
 from prime_train.reports.gpus import GpusNow, gpus_now
 from prime_train.reports.open_alerts import OpenAlert, open_alerts
 from prime_train.reports.probe import ProbeResult, probe_result
@@ -30,7 +30,8 @@ class Restart:
 class RunStatus:
     """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
     `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
-    before, if there are none, and where the metrics were not read, as for lists of runs. `started_from`: the checkpoint of another run from
+    before, if there are none, and where the metrics were not read, as for lists of runs. `unsaved`: what lies on the
+    machine instead of checkpoints that are late; empty: none is. `started_from`: the checkpoint of another run from
     which this run was started, then the one from which that run was, and so on; empty if it was started from step 0. `after`: the
     steps after training; None if the config has none. `results`: the numbers of these steps and of evaluations; None where the
     bucket was not read. `probe`: what it has measured, if it is a probe; else None."""
@@ -70,6 +71,7 @@ class RunStatus:
     archived: bool
     alerts: tuple[OpenAlert, ...]
     started_from: tuple[Ancestor, ...]
+    unsaved: str
     saving: SaveStatus | None
     gpus: GpusNow | None
     success: tuple[Criterion, ...] | None = None
@@ -175,6 +177,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         archived=run.archived,
         alerts=open_alerts(run),
         started_from=run.lineage.ancestors if run.lineage is not None else (),
+        unsaved=unsaved_of(record),
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
         after=steps_after(run),

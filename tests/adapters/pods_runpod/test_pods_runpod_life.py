@@ -91,6 +91,10 @@ def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
     assert found.status is PodStatus.UNKNOWN
 
 
+def _port(ip: str, public: int) -> dict[str, object]:
+    return {"private": 22, "public": public, "type": "tcp", "ip": ip}
+
+
 @pytest.mark.parametrize(
     ("reported", "read"),
     [
@@ -105,6 +109,15 @@ def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
         ({"ssh": {"direct": {"host": "192.0.2.1", "port": 70000, "username": "root"}}}, None),
         ({"ssh": {"direct": {"host": "192.0.2.1", "port": 22.5, "username": "root"}}}, None),
         ({"ssh": "root@192.0.2.1", "runtime": [1]}, None),
+        *(
+            ({"runtime": {"ports": [{"private": 22, "public": 60022, "type": "tcp", "ip": private}]}}, None)
+            for private in ("100.65.12.7", "10.0.0.4", "172.31.255.1", "192.168.1.9", "169.254.3.3", "fd00::7", "::ffff:10.0.0.4")
+        ),
+        ({"runtime": {"ports": [_port("10.0.0.4", 60022), _port("192.0.2.1", 4022)]}}, ("root", "192.0.2.1", 4022)),
+        (
+            {"ssh": {"direct": {"host": "100.64.0.1", "port": 22}}, "runtime": {"ports": [_port("172.32.0.1", 4022)]}},
+            ("root", "172.32.0.1", 4022),
+        ),
     ],
 )
 def test_only_a_direct_address_that_is_one_is_used(reported: dict[str, object], read: tuple[str, str, int] | None) -> None:

@@ -82,6 +82,9 @@ def test_if_runpod_ends_its_spot_machines_the_others_are_still_offered(fake: Fak
     ("message", "error"),
     [
         ("There are no longer any instances available with the requested specifications.", NoCapacity),
+        ("There are no instances available with the request specifications", NoCapacity),
+        ("This machine does not have the resources to deploy your pod. Please try a different machine", NoCapacity),
+        ("There are not enough free GPUs on the host machine to start this pod.", NoCapacity),
         ("Your balance is too low to rent this pod.", NoFunds),
         ('Cannot query field "podRentInterruptable" on type "Mutation".', PermanentError),
         ("Something went wrong. Please try again later or contact support.", TemporaryError),

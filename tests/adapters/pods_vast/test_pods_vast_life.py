@@ -104,6 +104,9 @@ PAUSED = {"intended_status": "stopped", "cur_state": "stopped", "next_state": "s
         ({}, PodStatus.PENDING),
         ({"actual_status": "loading", "status_msg": "pulling"}, PodStatus.PENDING),
         ({"actual_status": "created", "status_msg": "x: OCI runtime create failed: y"}, PodStatus.BROKEN),
+        ({"actual_status": "running", "status_msg": "x: OCI runtime create failed: y"}, PodStatus.ACTIVE),
+        ({"actual_status": "loading", "status_msg": "failed to pull layer, retrying in 5 seconds"}, PodStatus.PENDING),
+        ({"actual_status": "loading", "status_msg": "a3ed95caeb02: Pull complete, 8ea2: Waiting"}, PodStatus.PENDING),
         ({"actual_status": "running", "intended_status": "running"}, PodStatus.ACTIVE),
         ({"actual_status": "running", "intended_status": "stopped", "cur_state": "running"}, PodStatus.ACTIVE),
         ({"actual_status": "running", **PAUSED}, PodStatus.BROKEN),
@@ -117,6 +120,32 @@ PAUSED = {"intended_status": "stopped", "cur_state": "stopped", "next_state": "s
 )
 def test_each_combination_of_states_is_a_status_of_the_port(states: dict[str, object], status: PodStatus) -> None:
     assert pod_of(Rented.model_validate({"id": 7, "label": NAME, **states})).status is status
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ": OCI runtime create failed: nvidia-container-cli: initialization error",
+        "Error response from daemon: pull access denied for x, repository does not exist or may require 'docker login'",
+        "Error: write /var/lib/docker/tmp/GetImageBlob1: no space left on device",
+        "Error, could not find docker image",
+        "ERROR: manifest unknown",
+        "manifest for x:y not found: manifest unknown",
+        "no matching manifest for linux/arm64 in the manifest list entries",
+        "docker: toomanyrequests: You have reached your pull rate limit.",
+        "GPU error, unable to start instance",
+        "exec /opt/entrypoint.sh: exec format error",
+        'exec: "bash": executable file not found in $PATH',
+        "failed to register layer: unexpected EOF",
+        "denied: requested access to the resource is denied",
+        "unauthorized: authentication required",
+        "Bind for 0.0.0.0:40022 failed: port is already allocated",
+    ],
+)
+def test_a_machine_whose_image_never_starts_is_given_up_at_once(said: str) -> None:
+    for status in ("created", "loading", ""):
+        rented = Rented.model_validate({"id": 7, "label": NAME, "actual_status": status, "status_msg": said})
+        assert pod_of(rented).status is PodStatus.BROKEN
 
 
 def test_an_outbid_instance_is_destroyed_before_it_counts_as_gone(fake: FakeVast) -> None:

@@ -474,7 +474,7 @@ def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_elsewhere_is_ref
     assert made.scan(NOW_S) == []
     assert not made.saving(NOW_S)
     assert "link to a folder" in caplog.text
-    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals] == [("step_20", True)]
+    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("step_20", True)]
     assert made.disregard_present() == (20,)
 
 

@@ -66,19 +66,22 @@ def test_two_names_with_one_number_are_told_and_neither_is_taken(tmp_path: Path,
     put(tmp_path, "ckpt-000100.pt")
     made = uploader(bucket, tmp_path, pattern="ckpt-{step}.pt")
     assert made.scan(NOW_S) == []
-    assert [(one.name, "the same number" in one.reason) for one in made.refusals] == [("ckpt-000100.pt", True), ("ckpt-100.pt", True)]
+    assert [(one.name, "the same number" in one.reason) for one in made.refusals(NOW_S, above=0)] == [
+        ("ckpt-000100.pt", True),
+        ("ckpt-100.pt", True),
+    ]
 
 
 def test_a_group_waits_for_its_last_part_and_is_told_if_that_never_comes(tmp_path: Path, bucket: FolderBucket) -> None:
     made = uploader(bucket, tmp_path, pattern="G_{step}.pth", also=["D_{step}.pth"])
     put(tmp_path, "G_10.pth")
     assert made.scan(NOW_S) == []
-    assert [(one.name, "no file D_{step}.pth" in one.reason) for one in made.refusals] == [("G_10.pth", True)]
+    assert [(one.name, "no file D_{step}.pth" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("G_10.pth", True)]
     put(tmp_path, "D_10.pth")
     manifest = ship(made)
     assert sorted(download(bucket, manifest)) == ["D_10.pth", "G_10.pth"]
     assert made.units() == {"D_10.pth", "G_10.pth"}
-    assert made.refusals == ()
+    assert made.refusals(NOW_S, above=10) == []
 
 
 def test_a_manifest_whose_files_are_no_parts_of_the_checkpoint_is_not_restored(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -105,7 +108,7 @@ def test_a_link_out_of_the_machines_folder_is_told(tmp_path: Path, bucket: Folde
     (tmp_path / "tree" / "out" / "step_10").symlink_to("/usr")
     made = uploader(bucket, tmp_path)
     assert made.scan(NOW_S) == []
-    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals] == [("step_10", True)]
+    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("step_10", True)]
 
 
 def test_a_file_is_complete_once_nobody_writes_it_or_a_copy_of_it(tmp_path: Path, bucket: FolderBucket) -> None:
@@ -146,7 +149,7 @@ def test_an_overwritten_file_whose_step_is_not_known_is_told(tmp_path: Path, buc
     put(tmp_path, "last.pt")
     made = uploader(bucket, tmp_path, pattern="last.pt")
     assert made.scan(NOW_S) == []
-    assert "step is not known" in made.refusals[0].reason
+    assert "step is not known" in made.refusals(NOW_S, above=-1)[0].reason
 
 
 def test_of_folders_that_change_at_each_launch_the_one_with_the_newest_save_counts(tmp_path: Path, bucket: FolderBucket) -> None:

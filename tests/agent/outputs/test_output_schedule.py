@@ -117,13 +117,64 @@ def test_a_stopped_run_with_an_output_that_is_too_large_ends_without_delay() -> 
     assert exit_of(history).cause is Cause.STOPPED_GRACEFULLY
 
 
-def test_a_run_without_outputs_is_not_held_up_by_a_bucket_that_does_not_take_its_log() -> None:
+def test_a_run_without_outputs_tries_its_log_three_times_and_is_not_held_up_by_a_bucket_that_does_not_take_it() -> None:
     history = History(spec()).begin().train(1)
     history.outputs = FAILS
+    before = len(history.of(e.UploadOutputs))
     history.end(v.TrainerExited(0, Cause.FINISHED))
-    history.wait(10)
+    history.wait(30)
     assert exit_of(history).cause is Cause.FINISHED
-    assert history.of(e.UploadOutputs)[-1].trainer_ended
+    assert [upload.trainer_ended for upload in history.of(e.UploadOutputs)[before:]] == [True] * 3
+
+
+def test_a_log_that_the_bucket_takes_at_the_second_try_is_complete() -> None:
+    history = History(spec()).begin().train(1)
+    history.outputs = FAILS
+    before = len(history.of(e.UploadOutputs))
+    history.end(v.TrainerExited(1, Cause.TRAINER_ERROR))
+    history.outputs = DONE
+    history.wait(15)
+    assert exit_of(history).cause is Cause.TRAINER_ERROR
+    assert len(history.of(e.UploadOutputs)) == before + 2
+
+
+@pytest.mark.parametrize(
+    "order",
+    [v.HeartbeatAnswered(ordered(Order.DRAIN)), v.HeartbeatAnswered(ordered(Order.EVIDENCE)), v.RuleFired(Cause.LOG_RULE, "loss is nan")],
+    ids=["stop, budget or wallet", "stall", "log rule"],
+)
+def test_what_there_is_of_the_log_is_uploaded_when_the_end_is_ordered_and_not_only_when_the_trainer_has_ended(order: v.Event) -> None:
+    history = History(spec()).begin().train(1)
+    history.wait(30)
+    before = len(history.of(e.UploadOutputs))
+    history.hear(order)
+    assert history.state.running
+    assert len(history.of(e.UploadOutputs)) == before + 1
+
+
+@pytest.mark.parametrize("limit", [{"train_s_max": 100}, {"deadline_in_s": 100}], ids=["hours", "deadline"])
+def test_at_a_limit_of_time_the_log_is_uploaded_before_and_after_the_trainer_ends(limit: dict[str, Any]) -> None:
+    history = History(spec(outputs_every_s=3600), **limit).begin().train(1)
+    history.wait(90)
+    before = len(history.of(e.UploadOutputs))
+    history.wait(15)
+    assert len(history.of(e.UploadOutputs)) == before + 1
+    history.end(v.TrainerExited(0, Cause.KILLED))
+    assert [upload.trainer_ended for upload in history.of(e.UploadOutputs)[before:]] == [False, True]
+
+
+def test_a_trainer_that_lives_for_half_a_minute_leaves_a_log_whatever_ends_it() -> None:
+    history = History(spec()).begin().train(1)
+    history.wait(15)
+    assert len(history.of(e.UploadOutputs)) == 1
+
+
+def test_outputs_are_uploaded_with_each_checkpoint_so_that_a_resume_finds_them_as_they_were() -> None:
+    history = with_outputs(outputs_every_s=3600)
+    history.wait(60)
+    before = len(history.of(e.UploadOutputs))
+    history.look(1)
+    assert len(history.of(e.UploadOutputs)) == before + 1
 
 
 def test_a_machine_that_is_preempted_uploads_outputs_at_once() -> None:

@@ -13,7 +13,7 @@ from prime_train.checkpoints.chunks import fetch_blob
 from prime_train.core.causes import Cause
 from prime_train.core.keys import output_manifest_key, outputs_prefix
 from prime_train.core.outputs.manifest import OutputManifest
-from tests.agent.attempts import RUN_ID, Attempt, attempt, demo_spec
+from tests.agent.attempts import NO_CHECKPOINTS, RUN_ID, Attempt, attempt, demo_spec
 from tests.agent.test_attempt import cause_of, the_exit
 from tests.waiting import await_true
 
@@ -64,7 +64,7 @@ def test_a_run_that_succeeds_has_its_outputs_log_and_metrics_in_the_bucket(tmp_p
         "print('a line of the log', flush=True)\n"
         "say(2, lr=0.25); write('results/best.txt', 'the best')\n"
     )
-    wanted = demo_spec("", outputs=["results/**", "submission.json", "*.csv"], trainer=TRAINER | {"steps": 2})
+    wanted = demo_spec("", outputs=["results/**", "submission.json", "*.csv"], trainer=TRAINER | {"steps": 2}, checkpoints=NO_CHECKPOINTS)
     with attempt(tmp_path, wanted, files=files) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
         assert files_of(here) == {"results/a/first.json": b"{}", "results/best.txt": b"the best", "submission.json": b"x" * 1000}

@@ -27,7 +27,7 @@ class Laptop(Shell):
 @pytest.fixture
 def laptop(shell: Shell, tmp_path: Path) -> Iterator[Laptop]:
     """Return a laptop beside a control plane that serves and does not watch."""
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
         output = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         folder = tmp_path / "laptop"
         folder.mkdir()
@@ -111,7 +111,9 @@ def test_a_guest_leaves_alone_what_others_must_see_to(shell: Shell, laptop: Lapt
 
 @pytest.mark.exhaustive
 def test_the_list_of_the_control_plane_elsewhere_decides_which_secrets_a_run_may_name(shell: Shell, tmp_path: Path) -> None:
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_RUN_SECRETS="JUDGE_*"):
+    with shell.started(
+        "serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local", PRIME_TRAIN_RUN_SECRETS="JUDGE_*"
+    ):
         output = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         (tmp_path / "laptop").mkdir()
         laptop = Laptop(tmp_path / "laptop", reported=tuple(output.items()))

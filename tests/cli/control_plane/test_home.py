@@ -100,3 +100,31 @@ def test_slack_is_notified_of_what_has_no_run_and_of_a_run_that_cannot_be_read(t
     assert held("") is None
     assert held("odd-1") is None
     assert "run odd-1 is reported without its record" in caplog.text
+
+
+def test_a_home_that_others_could_read_is_closed_to_them_when_it_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "home"
+    (folder / "bucket" / "runs").mkdir(parents=True)
+    (folder / "bucket" / "runs" / "spec.json").write_text("{}")
+    (folder / "control.sqlite").touch()
+    (folder / "serve.log").write_text("a log\n")
+    for path in (folder, folder / "bucket", folder / "control.sqlite", folder / "serve.log"):
+        path.chmod(0o755)
+
+    with home(folder).serving_alone():
+        modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+
+    assert {path.name: mode for path, mode in modes.items() if mode & 0o077} == {"serve.lock": modes[folder / "serve.lock"]}
+    assert modes[folder] == 0o700
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{folder} could be read by other users of this machine (mode 755); now only you can"
+    ]
+
+
+def test_a_new_home_and_its_bucket_are_for_their_owner_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    new = home(tmp_path / "home")
+    new.make_bucket()
+    with new.serving_alone():
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (new.root, new.root / "bucket", new.root / "control.sqlite")}
+    assert modes == {"home": 0o700, "bucket": 0o700, "control.sqlite": 0o600}
+    assert not caplog.records

@@ -127,3 +127,23 @@ def test_a_missing_key_and_a_refusal_are_distinguished(shell: Inside, fake: Fake
     words = ("watch", "--wandb", "acme/nowhere", "--once")
     assert shell.run(*words, **(env(shell, fake) | {"WANDB_API_KEY": ""})).returncode == 2
     assert shell.run(*words, **env(shell, fake)).returncode == 4
+
+
+@pytest.mark.parametrize("state", ["crashed", "preempting", "preempted", "killed"])
+def test_a_run_that_w_and_b_says_was_cut_off_is_reported_by_its_state(shell: Inside, fake: FakeWandb, state: str) -> None:
+    fake.runs.clear()
+    fake.add(FakeRun("train", "cut-off", state, wall_s() - 1800))
+    fake.add(FakeRun("train", "just-now", state, wall_s() - 60))
+    fake.add(FakeRun("train", "long-ago", state, wall_s() - 30 * 86_400))
+    text = looked(shell, fake)
+    assert f"acme/train/cut-off: W&B calls it {state}, and last received data 30 min ago" in text
+    assert text.endswith("1 silent in acme/train\n")
+
+
+def test_a_run_of_this_home_that_ended_is_no_news_if_w_and_b_calls_it_crashed(shell: Inside, fake: FakeWandb) -> None:
+    fake.runs.clear()
+    fake.add(FakeRun("train", "tiny-1", "crashed", wall_s() - OLD_S))
+    shell.home.mkdir()
+    run = b.run(RunState.STOPPED, run_id="tiny-1", spec=b.spec(wandb={"project": "train", "entity": "acme"}))
+    assert SqliteStore(shell.home / "control.sqlite").create(run)
+    assert looked(shell, fake, code=0) == "0 silent in acme/train\n"

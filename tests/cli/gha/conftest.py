@@ -27,5 +27,5 @@ def job(tmp_path: Path) -> Iterator[Job]:
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Return the variables that lead to a remote control plane without a watcher, shared by all tests."""
     shell = Shell(tmp_path_factory.mktemp("plane"))
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
         yield dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())

@@ -17,6 +17,7 @@ from tests.core.given import NOW_S, a_run, as_expected, evidence, newest
 
 S = RunState
 TROUBLE = "3 uploads in a row have failed; step 10 was not uploaded: 403"
+UNSAVED = "6 entries in out/, none matches ckpt-{step}; the newest is ckpt-000600"
 PENDING = Healthy(Phase.FLUSH, step=10, upload_pending=True)
 FAILING = replace(PENDING, upload_problem=TROUBLE)
 
@@ -128,6 +129,29 @@ def test_a_machine_that_costs_nothing_is_kept_until_a_person_stops_the_run() -> 
     note = after(run, FAILING)
     assert isinstance(note, d.Notify)
     assert "until the upload is complete or the run is stopped" in note.text
+
+
+def test_checkpoints_that_never_come_to_be_are_reported_once_with_what_lies_there_and_again_when_it_is_over() -> None:
+    run, verdict = a_run(), Healthy(Phase.TRAIN, step=40, unsaved=UNSAVED)
+    note = after(run, verdict)
+    assert note == d.Notify(AlertKind.UNSAVED, Severity.WARNING, "checkpoints do not come to be", UNSAVED)
+    noted_run = c.change(run, b.lease(run), note, NOW_S).run
+    assert isinstance(after(noted_run, verdict), d.Wait)
+    clear = after(noted_run, Healthy(Phase.TRAIN, step=50))
+    assert clear == d.AllClear((AlertKind.UNSAVED,))
+    (alert,) = c.change(noted_run, b.lease(run, committed_step=50), clear, NOW_S).alerts
+    assert (alert.kind, alert.severity) == ("saved_again", Severity.INFO)
+
+
+def test_a_machine_with_weights_that_are_in_no_checkpoint_is_kept_and_the_end_says_what_is_true() -> None:
+    run = noted(uploading(budget={"usd": 50.0, "upload_usd": 2.0}, kept_s=1999), AlertKind.UNSAVED)
+    note = after(run, replace(PENDING, unsaved=UNSAVED))
+    assert isinstance(note, d.Notify)
+    assert note.kind is AlertKind.KEPT
+    assert UNSAVED in note.text
+    ended = after(run, replace(PENDING, unsaved=UNSAVED), NOW_S + 1)
+    assert isinstance(ended, d.Finish)
+    assert (ended.state, ended.cause, UNSAVED in ended.why) == (S.FAILED, Cause.UPLOAD_FAILED, True)
 
 
 # --------------------------------------------------------------------------------------------------------------- its limits

@@ -17,9 +17,11 @@ class ConnectionServer:
     `broken`: exceptions raised by `serve`, except errors of connections, which clients cause.
     """
 
-    def __init__(self, serve: Callable[[socket.socket], object], *, port: int = 0, receive_buffer_bytes: int | None = None) -> None:
-        self._serve = serve
-        self._listener = socket.create_server((LOOPBACK, port), backlog=BACKLOG)
+    def __init__(
+        self, serve: Callable[[socket.socket], object], *, host: str = LOOPBACK, port: int = 0, receive_buffer_bytes: int | None = None
+    ) -> None:
+        self._serve, self._host = serve, host
+        self._listener = socket.create_server((host, port), backlog=BACKLOG)
         if receive_buffer_bytes is not None:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.port = int(self._listener.getsockname()[1])
@@ -38,7 +40,7 @@ class ConnectionServer:
         may wait must not wait for it. `how`: with SHUT_RD a response that is being written still reaches its client."""
         self.stopping = True
         if self._acceptor.is_alive():
-            socket.create_connection((LOOPBACK, self.port)).close()  # wakes `accept`
+            socket.create_connection((self._host, self.port)).close()  # wakes `accept`
             self._acceptor.join()
         self._listener.close()
         with self._lock:

@@ -1,8 +1,10 @@
 """The instances of the fake."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from tests.fakes.prime.machines import Machine
 
 Json = dict[str, Any]
 ACTIONS = ("migrate", "rebuild", "restart", "cold_reboot", "terminate")
@@ -32,6 +34,7 @@ class Instance:
     hidden: bool = False
     deleted: bool = False
     ip: str = "192.0.2.10"
+    machine: Machine | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

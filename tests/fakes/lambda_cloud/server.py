@@ -1,5 +1,7 @@
 """The fake's server, its state, and its routes."""
 
+import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,8 +9,12 @@ from tests.fakes.clock import Clock
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
 from tests.fakes.lambda_cloud.instances import ACTIONS, Instance, Json, Status
+from tests.fakes.machine_images import UBUNTU_22_04, Image
 from tests.fakes.openapi import DescribedFake, Description
+from tests.fakes.prime.machines import Machine
+from tests.fakes.prime.ssh_wire import Cuts
 
+SSH_PORT = 22
 API_KEY = "secret_tests_" + "f4" * 16 + "." + "K3y" * 10
 DATA = Path(__file__).resolve().parents[2] / "data" / "lambda" / "openapi.json"
 DESCRIPTION = Description(
@@ -49,6 +55,7 @@ class Plan:
     boot_s: float = 0.0
     end_s: float = 0.0
     has_tags: bool = True
+    image: Image = UBUNTU_22_04
 
 
 @dataclass
@@ -66,13 +73,14 @@ def error(status: int, code: str, message: str = "No.", *, headers: dict[str, st
 
 
 class FakeLambdaCloud(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which
+    then answer SSH, at port 22 of an address of loopback; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
 
-    def __init__(self, *, running: bool = False) -> None:
+    def __init__(self, *, running: bool = False, home: Path | None = None) -> None:
         super().__init__()
-        self._clock = Clock(running=running)
+        self._clock, self._home, self._cuts = Clock(running=running), home, Cuts()
         self.kinds: tuple[Kind, ...] = EXAMPLES
         self.stock: dict[tuple[str, str], int] = {}
         """The instances that may run at once, by type and region; any number if there is no entry."""
@@ -83,6 +91,13 @@ class FakeLambdaCloud(DescribedFake):
         """The SSH keys of each account."""
         self._instances: dict[str, Instance] = {}
         self._last_s: dict[str, float] = {}
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            super().__exit__(*error)
+        finally:
+            for instance in self._instances.values():
+                self._switch_off(instance)
 
     # ----------------------------------------------------------------------------------------------------------- what there is
 
@@ -114,12 +129,27 @@ class FakeLambdaCloud(DescribedFake):
         with self.lock:
             instance = self._instances[instance_id]
             instance.end, instance.deleted = seen_as, seen_as is None
+            self._switch_off(instance)
 
     def revive(self, instance_id: str) -> None:
         """Let the instance be there again, as if it had never ended."""
         with self.lock:
             instance = self._instances[instance_id]
             instance.end, instance.deleted = None, False
+
+    def _start(self, instance: Instance) -> None:
+        """Start the machine of an instance that runs, if it has not been started. No other machine of these tests has its address."""
+        if instance.machine is None and self._home is not None:
+            names = instance.order["ssh_key_names"]
+            keys = "\n".join(key["public_key"] for kept in self.ssh_keys.values() for key in kept if key["name"] in names)
+            instance.ip = f"127.{secrets.randbelow(200) + 50}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+            name = f"lambda-{instance.id[-6:]}-{os.getpid()}"
+            instance.machine = Machine(self._home / name, name, keys, self._cuts, self.plan.image, (instance.ip, SSH_PORT))
+
+    def _switch_off(self, instance: Instance) -> None:
+        if instance.machine is not None:
+            instance.machine.destroy()
+            instance.machine = None
 
     # -------------------------------------------------------------------------------------------------------------- handling requests
 
@@ -189,6 +219,7 @@ class FakeLambdaCloud(DescribedFake):
         told = [self._known(instance_id) for instance_id in request.json["instance_ids"]]
         for instance in told:
             instance.terminated_s = self.now_s() if instance.terminated_s is None else instance.terminated_s
+            self._switch_off(instance)
         return {"terminated_instances": [self.shown(instance) for instance in told]}
 
     def _known(self, instance_id: str) -> Instance:
@@ -221,6 +252,7 @@ class FakeLambdaCloud(DescribedFake):
             "actions": {name: {"available": status is Status.ACTIVE} for name in ACTIONS},
         }
         if status is Status.ACTIVE:
+            self._start(instance)
             shown["ip"] = instance.ip
         if self.plan.has_tags:
             shown["tags"] = instance.order.get("tags", [])

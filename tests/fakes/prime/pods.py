@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tests.fakes.clock import iso_ms
+from tests.fakes.machine_images import CONDA_OF_THE_TESTS, Image
 from tests.fakes.prime.accounts import USER_ID
 from tests.fakes.prime.bodies import CreatePod
 from tests.fakes.prime.machines import Machine
@@ -50,7 +51,7 @@ class Plan:
 
     `usd_per_hour`: listed and billed instead of the row's price. `install_failure`: the reason with which the installation fails.
     `ssh_hidden_s`: how long an active pod still reports `[null]` as its connection. `preempted_s`: after it became active. `deleting_s`:
-    how long it is DELETING.
+    how long it is DELETING. `image`: what it is started from.
     """
 
     provision_s: float = 0.0
@@ -62,6 +63,7 @@ class Plan:
     preempted_s: float = NEVER_S
     preempted_as: End = End.TERMINATED
     deleting_s: float = 0.0
+    image: Image = CONDA_OF_THE_TESTS
 
 
 @dataclass

@@ -44,12 +44,13 @@ class Cuts:
 
 
 class SshWire:
-    """Listens on `port`, and passes bytes to the port `to_port` of loopback. `close` ends open connections."""
+    """Listens on `port`, and passes bytes to the port `to_port` of loopback. `close` ends open connections. `place`: the address to listen
+    at; port 0 stands for any."""
 
-    def __init__(self, to_port: int, cuts: Cuts) -> None:
+    def __init__(self, to_port: int, cuts: Cuts, place: tuple[str, int] = (LOOPBACK, 0)) -> None:
         self.to_port = to_port
         self.cuts = cuts
-        self._server = ConnectionServer(self._serve)
+        self._server = ConnectionServer(self._serve, host=place[0], port=place[1])
         self._server.start()
         self.port = self._server.port
 

@@ -69,6 +69,24 @@ def connection(fake: FakePrime, pod_id: str) -> str:
     return str(call(fake, "GET", f"/pods/{pod_id}")["sshConnection"])
 
 
+def seen_from_here(machine: int, number: bytes) -> int:
+    """Return the number of a machine's process on this computer: the machine counts its own. `machine`: the number of what it runs in."""
+    if sys.platform != "linux":
+        return int(number)
+    (pid,) = (
+        process.pid
+        for process in psutil.Process(machine).children(recursive=True)
+        if f"NSpid:\t{process.pid}\t{int(number)}\n" in Path(f"/proc/{process.pid}/status").read_text()
+    )
+    return pid
+
+
+def machine_of(fake: FakePrime, pod_id: str) -> int:
+    machine = fake.pod(pod_id).machine
+    assert machine is not None
+    return machine.pid
+
+
 def is_over(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -138,7 +156,7 @@ def test_whatever_runs_on_a_pod_dies_with_it(fake: FakePrime, login: Login, esca
     pod_id = create(fake, SPOT)
     home = fake.home_of(pod_id)
     ran = login.run(connection(fake, pod_id), f"{escape} </dev/null >/dev/null 2>&1 & echo $!")
-    pid = int(ran.stdout)
+    pid = seen_from_here(machine_of(fake, pod_id), ran.stdout)
     assert not is_over(pid)
     fake.preempt(pod_id)
     assert is_over(pid)
@@ -165,7 +183,8 @@ def test_pods_are_apart(fake: FakePrime, login: Login) -> None:
 def test_an_empty_wallet_takes_the_machine_too(fake: FakePrime, login: Login) -> None:
     fake.balance_usd = 0.1
     pod_id = create(fake, SPOT)
-    pid = int(login.run(connection(fake, pod_id), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!").stdout)
+    said = login.run(connection(fake, pod_id), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!").stdout
+    pid = seen_from_here(machine_of(fake, pod_id), said)
     fake.advance(3600)
     assert is_over(pid)
     assert fake.home_of(pod_id) is None
@@ -223,7 +242,8 @@ def test_a_pod_ends_when_the_test_is_killed(tmp_path: Path, login: Login) -> Non
     with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as test:
         assert test.stdout is not None
         pod_id, machine, *address = test.stdout.readline().decode().split()
-        pid = int(login.run(" ".join(address), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!").stdout)
+        said = login.run(" ".join(address), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!").stdout
+        pid = seen_from_here(int(machine), said)
         test.send_signal(signal.SIGKILL)
     await_true("the machine has ended", lambda: is_over(int(machine)))
     assert is_over(pid)

@@ -180,7 +180,7 @@ class World:
                 self._boot(pod)
 
     def _boot(self, pod: Pod) -> None:
-        machine = Machine(self._home / "pods" / pod.pod_id, pod.pod_id, pod.public_key, self.cuts)
+        machine = Machine(self._home / "pods" / pod.pod_id, pod.pod_id, pod.public_key, self.cuts, pod.plan.image)
         pod.machine, pod.address = machine, f"{machine.user}@{HOST} -p {machine.port}"
         for disk in self.disks.values():
             if pod.pod_id in disk.pods:

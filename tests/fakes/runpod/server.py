@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.fakes.clock import Clock, iso
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
+from tests.fakes.machine_images import CONDA_OF_THE_TESTS, Image
 from tests.fakes.openapi import DescribedFake, Description
 from tests.fakes.prime.machines import Machine
 from tests.fakes.prime.ssh_wire import Cuts
@@ -45,6 +46,7 @@ class Plan:
     boot_s: float = 0.0
     public_ip: bool = True
     renamed: str = ""
+    image: Image = CONDA_OF_THE_TESTS
 
 
 def problem(status: int, title: str, detail: str, *, headers: dict[str, str] | None = None) -> Response:
@@ -284,7 +286,7 @@ class FakeRunPod(DescribedFake):
         if self._home is None:
             return 22022
         if pod.machine is None:
-            pod.machine = Machine(self._home / pod.id, pod.id, pod.order.get("env", {}).get("PUBLIC_KEY", ""), self._cuts)
+            pod.machine = Machine(self._home / pod.id, pod.id, pod.order.get("env", {}).get("PUBLIC_KEY", ""), self._cuts, self.plan.image)
         return pod.machine.port
 
     routes = (

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tests.fakes.prime.machines import Machine
 from tests.fakes.vast.asks import Ask
 
 Json = dict[str, Any]
@@ -44,6 +45,7 @@ class Instance:
     surcharge_usd: float = 0.0
     has_ports: bool = True
     ssh_host: str = ""
+    machine: Machine | None = field(default=None, repr=False)
 
     @property
     def id(self) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,8 +11,12 @@ from typing import Any
 
 from tests.fakes.clock import Clock
 from tests.fakes.http import Refusal, Request, Response, json_response
+from tests.fakes.http.connections import LOOPBACK
 from tests.fakes.http.routes import Route
+from tests.fakes.machine_images import CONDA_OF_THE_TESTS, Image
 from tests.fakes.openapi import DescribedFake, Description
+from tests.fakes.prime.machines import Machine
+from tests.fakes.prime.ssh_wire import Cuts
 from tests.fakes.vast.asks import EXAMPLES, Ask, Host, asks, fits
 from tests.fakes.vast.instances import Instance, Json, Status
 
@@ -63,11 +68,12 @@ class Terms:
 @dataclass
 class Plan:
     """What becomes of instances that are created from now on. `has_ports`: they have a public SSH port; `ssh_host`: they are reached by
-    Vast's proxy at this address, or not if it is empty."""
+    Vast's proxy at this address, or not if it is empty. `image`: what is started, whatever the order says."""
 
     boot_s: float = 0.0
     has_ports: bool = True
     ssh_host: str = "ssh5.vast.ai"
+    image: Image = CONDA_OF_THE_TESTS
 
 
 def refused(status: int, code: str, message: str, **more: object) -> Response:
@@ -87,13 +93,14 @@ def _read_token(token: str) -> int:
 
 
 class FakeVast(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which
+    then answer SSH; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
 
-    def __init__(self, *, running: bool = False) -> None:
+    def __init__(self, *, running: bool = False, home: Path | None = None) -> None:
         super().__init__()
-        self._clock = Clock(running=running)
+        self._clock, self._home, self._cuts = Clock(running=running), home, Cuts()
         self.hosts: tuple[Host, ...] = EXAMPLES
         self.stock: dict[int, int] = {}
         """The instances that may run at once, by the id of the ask; any number if there is no entry."""
@@ -103,6 +110,13 @@ class FakeVast(DescribedFake):
         self._instances: dict[int, Instance] = {}
         self._rows: dict[int, int] = {}
         self._last_s: dict[tuple[str, str, str], float] = {}
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            super().__exit__(*error)
+        finally:
+            for instance in self._instances.values():
+                self._switch_off(instance)
 
     # ----------------------------------------------------------------------------------------------------------- what there is
 
@@ -138,6 +152,7 @@ class FakeVast(DescribedFake):
         with self.lock:
             instance = self.instance(instance_id)
             instance.end, instance.deleted = seen_as, seen_as is None
+            self._switch_off(instance)
 
     def outbid(self, instance_id: str | int, *, stops_in_s: float = 0.0) -> None:
         """Pause the instance, because somebody bids more: its container stops a moment later."""
@@ -156,6 +171,19 @@ class FakeVast(DescribedFake):
         with self.lock:
             instance = self.instance(instance_id)
             instance.end, instance.deleted, instance.is_paused = None, False, False
+
+    def _machine(self, instance: Instance) -> Machine | None:
+        """Return the machine of an instance that runs, which is started when it is first asked for. Its entrypoint is sshd: the image's own
+        is skipped, as with the runtype that is ordered."""
+        if instance.machine is None and self._home is not None:
+            keys = "\n".join(instance.ssh_keys)
+            instance.machine = Machine(self._home / instance.id, f"vast-{instance.id}-{os.getpid()}", keys, self._cuts, self.plan.image)
+        return instance.machine
+
+    def _switch_off(self, instance: Instance) -> None:
+        if instance.machine is not None:
+            instance.machine.destroy()
+            instance.machine = None
 
     # -------------------------------------------------------------------------------------------------------------- handling requests
 
@@ -270,6 +298,7 @@ class FakeVast(DescribedFake):
     def destroy(self, request: Request) -> Json:
         instance = self._known(request)
         instance.deleted, instance.ended_s = True, self.now_s()
+        self._switch_off(instance)
         return {"success": True}
 
     def manage(self, request: Request) -> Json:
@@ -293,6 +322,8 @@ class FakeVast(DescribedFake):
         if request.json["ssh_key"] in instance.ssh_keys:
             raise Refusal(refused(400, "invalid_args", "SSH key is attached already"))
         instance.ssh_keys.append(request.json["ssh_key"])
+        if instance.machine is not None:
+            instance.machine.allow(request.json["ssh_key"])
         return {"success": True, "msg": "SSH key attached successfully"}
 
     def shown(self, instance: Instance) -> Json:
@@ -326,8 +357,10 @@ class FakeVast(DescribedFake):
             "geolocation": instance.ask.host.place,
         }
         if status is Status.RUNNING and instance.has_ports:
-            shown["public_ipaddr"] = PUBLIC_IP
-            shown["ports"] = {"22/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(40_000 + instance.number % 10_000)}]}
+            machine = self._machine(instance)
+            port = machine.port if machine is not None else 40_000 + instance.number % 10_000
+            shown["public_ipaddr"] = LOOPBACK if machine is not None else PUBLIC_IP
+            shown["ports"] = {"22/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(port)}]}
         return shown
 
     # ------------------------------------------------------------------------------------------------------------------- the account

@@ -4,8 +4,9 @@ import gzip
 import os
 import stat
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from prime_train.adapters.code_archive.git import (
@@ -18,7 +19,9 @@ from prime_train.adapters.code_archive.git import (
     tracked_files,
     without_password,
 )
+from prime_train.adapters.code_archive.variable_files import is_dotenv
 from prime_train.core.finding import Finding, Severity
+from prime_train.core.text.auto_run import is_git
 from prime_train.core.text.paths import link_stays_inside
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "checkout_of",
     "commit_of",
     "is_commit",
+    "is_dotenv",
     "pack",
     "same_repository",
     "survey",
@@ -78,8 +82,9 @@ def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_
         )
     names = _names(folder, tuple(PurePosixPath(path).parts for path in without if PurePosixPath(path).parts))
     files, links = [], []
+    is_within = _within(folder)
     for name in names:
-        seen = _look(folder, name)
+        seen = _look(folder, name) if is_within(name.rpartition("/")[0]) else None
         if seen is None:
             links.append(name)
         elif seen >= 0:
@@ -112,7 +117,7 @@ def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
     listed = files_of(folder)
     for name in listed if listed is not None else _walk(folder, ""):
         parts = PurePosixPath(name).parts
-        if any(parts[: len(out)] == out for out in without) or ".git" in parts:
+        if any(parts[: len(out)] == out for out in without) or is_git(name):
             continue
         # A repository inside the repository is one entry: git does not look into it.
         if listed is not None and not (folder / name).is_symlink() and (folder / name).is_dir():
@@ -139,6 +144,13 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
             yield from _walk(folder, name, depth + 1)
         else:
             yield name
+
+
+def _within(folder: Path) -> Callable[[str], bool]:
+    """Return a function that tells whether a folder inside is really there: git lists what is in its index, and a link that took the place
+    of a folder would lead elsewhere."""
+    real = folder.resolve()
+    return cache(lambda below: (folder / below).resolve() == real / below)
 
 
 def _look(folder: Path, name: str) -> int | None:

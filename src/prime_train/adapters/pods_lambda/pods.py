@@ -15,7 +15,7 @@ from prime_train.adapters.pods_lambda.statuses import BOOTING, NAME_CHARS_MAX, i
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
-from prime_train.adapters.rental_api.ssh import ssh_address
+from prime_train.adapters.rental_api.ssh import public_ssh_address
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import SSH_PORT, Installer, SshAddress
@@ -81,7 +81,7 @@ class LambdaPods(RentalPods[Machine, Rented]):
 
     @staticmethod
     def _address_of(rented: Rented) -> SshAddress | None:
-        return ssh_address(rented.id, USER, rented.ip, SSH_PORT)
+        return public_ssh_address(rented.id, USER, rented.ip, SSH_PORT)
 
     @staticmethod
     def _condition(rented: Rented) -> str:

@@ -37,8 +37,9 @@ from prime_train.adapters.pods_local.files import (
     write_json,
     write_line,
 )
-from prime_train.adapters.pods_local.processes import POD_VARIABLE, marked, own_environment, start_machine, victims
+from prime_train.adapters.pods_local.processes import POD_VARIABLE, inside, marked, own_environment, start_machine, victims
 from prime_train.adapters.pods_local.registry import Record, Registry, is_pod_id
+from prime_train.adapters.pods_local.walls import Walls
 from prime_train.core.offers import Offer
 from prime_train.core.registry.providers import LOCAL
 from prime_train.core.spec import HardwareSpec
@@ -65,8 +66,9 @@ NOTICE_S_MAX = 3600
 class LocalPods:
     """Pods under the folder `root`.
 
-    `agent_command` gets `--ticket FILE --disk FOLDER` appended. `environment` is the environment of a pod's processes; the default is this
-    process's own without anything that looks like a secret: as on a rented machine, a run gets only the secrets that its spec names.
+    `agent_command` gets `--ticket FILE --disk FOLDER` appended. `environment` is the environment of a pod's processes; the default is
+    what is harmless of this process's own: as on a rented machine, a run gets only the secrets that its spec names. `walls`: what hides
+    this machine's files and processes from them; None: nothing does.
     `stock` limits the number of pods per offer; the file `root/capacity.json`, {offer_id: count}, overrides it. `boot_s` is the number of
     seconds for which a new pod is pending.
     """
@@ -80,12 +82,15 @@ class LocalPods:
         environment: Mapping[str, str] | None = None,
         stock: Mapping[str, int] | None = None,
         boot_s: float = 0.0,
+        walls: Walls | None = None,
     ) -> None:
         self._offers = {offer.offer_id: offer for offer in offers}
         self._agent_command = tuple(agent_command)
-        self._environment = dict(environment) if environment is not None else own_environment()
+        self._environment = dict(environment) if environment is not None else None
+        self._walls = walls
         self._boot_s = boot_s
         self._registry = Registry(root.absolute(), dict(stock or {}))
+        self._ended: dict[str, Pod] = {}  # pods that have ended by themselves, as long as this process runs
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
@@ -107,7 +112,8 @@ class LocalPods:
         record = Record(name, offer.offer_id, self._offers[offer.offer_id].usd_per_hour, int(now_s), now_s + self._boot_s)
         lock = self._registry.enter(pod_id, record)
         try:
-            start_machine(self._registry.folder(pod_id), lock, self._environment)
+            folder = self._registry.folder(pod_id)
+            start_machine(folder, lock, self._environment if self._environment is not None else own_environment(folder / "home"))
         finally:
             # From here on the machine alone holds the lock; if it did not start, the pod is dead and will be cleared.
             os.close(lock)
@@ -127,16 +133,20 @@ class LocalPods:
         return pods
 
     def get(self, pod_id: str) -> Pod | None:
-        """Return the pod, or None if all its processes have ended and its disk is deleted. Raises TemporaryError if it is dead and could
-        not be cleared yet."""
+        """Return the pod, or None if all its processes have ended and its disk is deleted. A pod that has ended by itself is returned as
+        GONE, with the time. Raises TemporaryError if it is dead and could not be cleared yet."""
         if not is_pod_id(pod_id):
             return None
         record = self._registry.read(pod_id)
         if record is not None and self._registry.lives(pod_id):
             return self._pod(pod_id, record)
-        if self._registry.folder(pod_id).exists():
+        folder = self._registry.folder(pod_id)
+        if folder.exists():
+            ended_s = read_json(folder / "ended.json").get("at_s")
+            if record is not None and isinstance(ended_s, int):
+                self._ended[pod_id] = replace(self._pod(pod_id, record), status=PodStatus.GONE, ended_s=ended_s)
             self._clear(pod_id)
-        return None
+        return self._ended.get(pod_id)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
         """Start the agent. An agent that has ended by itself is not started again. Raises PermanentError if it cannot be started."""
@@ -149,7 +159,8 @@ class LocalPods:
         if (folder / "agent.json").exists():
             return
         file = folder / "disk" / "ticket.json"
-        command = [*self._agent_command, "--ticket", str(file), "--disk", str(folder / "disk")]
+        walls = self._walls.around(folder / "disk", folder / "home") if self._walls is not None and (folder / "home").is_dir() else []
+        command = [*walls, *self._agent_command, "--ticket", str(file), "--disk", str(folder / "disk")]
         with translated_errors(folder):
             (folder / "agent.error").unlink(missing_ok=True)
             write(file, ticket.model_dump_json().encode())
@@ -164,6 +175,11 @@ class LocalPods:
             self._clear(pod_id)
 
     # ------------------------------------------------------------------------------------------ what only a local pod can do
+
+    @property
+    def why_no_walls(self) -> str:
+        """Return why nothing hides this machine's files from new pods; empty if something does."""
+        return self._walls.why_none if self._walls is not None else "no walls are wanted"
 
     def preempt(self, pod_id: str, notice_s: int = 0) -> None:
         """Preempt the pod as a spot provider does: with notice, the agent gets SIGTERM and at most `notice_s` seconds; then the pod is
@@ -208,7 +224,8 @@ class LocalPods:
 
     def _agent(self, pod_id: str) -> psutil.Process | None:
         pid = read_json(self._registry.folder(pod_id) / "agent.json").get("pid") if is_pod_id(pod_id) else None
-        return marked(pid, pod_id) if isinstance(pid, int) else None
+        process = marked(pid, pod_id) if isinstance(pid, int) else None
+        return inside(process) if process is not None else None
 
     def _clear(self, pod_id: str) -> None:
         """Kill the pod's remaining processes and remove its folder."""

@@ -1,7 +1,6 @@
 """Starts the first process of a pod, and finds all its processes."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,9 @@ from pathlib import Path
 
 import psutil
 
+from prime_train.adapters import bubblewrap
 from prime_train.adapters.pods_local.files import await_true
+from prime_train.adapters.pods_local.walls import allowed_environment
 from prime_train.ports import NoCapacity, TemporaryError
 
 POD_VARIABLE = "PRIME_TRAIN_POD"
@@ -18,17 +19,18 @@ POD_VARIABLE = "PRIME_TRAIN_POD"
 
 START_S_MAX = 30.0
 LOG_CHARS_MAX = 300
+WRAPPERS_MAX = 2
+"""bubblewrap is two processes: one outside of the walls, and the first one inside."""
 _FIRST_PROCESS = Path(__file__).with_name("pod_process.py")
-_SECRET = re.compile(r"(^|_)(TOKENS?|SECRETS?|PASS(WORD|WD|PHRASE)?|CREDENTIALS?|(API)?KEYS?)(_|$)|^PRIME_TRAIN_(?!HOME$)", re.IGNORECASE)
 
 
-def own_environment() -> dict[str, str]:
-    """Return this process's environment without the control plane's own settings and variables whose names look like secrets.
+def own_environment(home: Path) -> dict[str, str]:
+    """Return the environment of a pod whose home folder is `home`: what is harmless of this process's own.
 
     The folder of this Python comes first on PATH, so that `python` on the pod is the one that the control plane runs on.
     """
-    own = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
-    return own | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return allowed_environment(os.environ) | {"PATH": path, "HOME": str(home)}
 
 
 def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> None:
@@ -76,6 +78,16 @@ def marked(pid: int, pod_id: str) -> psutil.Process | None:
         if process.environ().get(POD_VARIABLE) == pod_id and _is_alive(process):
             return process
     return None
+
+
+def inside(process: psutil.Process) -> psutil.Process:
+    """Return the process inside of bubblewrap's walls, or this one if there are none: bubblewrap passes on no signal."""
+    for _ in range(WRAPPERS_MAX):
+        children = process.children() if process.name() == bubblewrap.NAME else []
+        if len(children) != 1:
+            break
+        process = children[0]
+    return process
 
 
 def _is_alive(process: psutil.Process) -> bool:

@@ -1,14 +1,20 @@
 """The port `Provider` on this machine."""
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
 from prime_train.adapters.pods_local.files import read_json
+from prime_train.adapters.pods_local.walls import Walls, environment_of_machine
 from prime_train.core.offers import Offer
 from prime_train.core.registry.providers import LOCAL
 from prime_train.ports import PermanentError, Provider, ProviderContext
 
+BUCKET = "PRIME_TRAIN_BUCKET"
+WHOLE_MACHINE = "PRIME_TRAIN_WHOLE_MACHINE"
+"""Set where the machine is there for its runs alone, as that of an exported task: they get its environment, and need no walls."""
 FOLDER = "pods"
 OFFERS = "offers.json"
 """File in this folder with the offers of this machine by id, if they differ from the default ones:
@@ -20,7 +26,12 @@ class LocalProvider(Provider):
 
     def __init__(self, context: ProviderContext) -> None:
         folder = context.root / FOLDER
-        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS))
+        if context.environment.get(WHOLE_MACHINE):
+            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+            self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), environment=environment_of_machine(os.environ) | {"PATH": path})
+            return
+        walls = Walls(context.root, context.environment.get(BUCKET) or (context.root / "bucket").as_uri())
+        self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), walls=walls)
 
     def pods(self) -> LocalPods:
         return self._pods

@@ -144,7 +144,8 @@ class Registry:
 
 def _furnish(draft: Path, record: Record, folder: Path) -> int:
     """Build the pod's folder under its hidden name, lock it, and rename it to its visible name. Return the lock."""
-    (draft / "disk").mkdir(parents=True)
+    (draft / "disk").mkdir(parents=True, mode=0o700)
+    (draft / "home").mkdir(mode=0o700)
     os.mkfifo(draft / "control", 0o600)
     write_json(draft / "pod.json", asdict(record))
     lock = os.open(draft / "alive.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from prime_train.adapters.pods_runpod.models import Endpoint, MappedPort, Rented, Runtime, Ssh
 from prime_train.adapters.rental_api.parsing import P
-from prime_train.adapters.rental_api.ssh import ssh_address
+from prime_train.adapters.rental_api.ssh import public_ssh_address
 from prime_train.ports import SSH_PORT, SshAddress
 
 USER = "root"
@@ -16,13 +16,13 @@ USER = "root"
 def connection_of(rented: Rented) -> SshAddress | None:
     """Return the pod's SSH address; None if RunPod does not give a usable one yet."""
     direct = (_read(Ssh, rented.ssh) or Ssh()).direct or Endpoint()
-    found = ssh_address(rented.id, direct.username or USER, direct.host, _port(direct.port))
+    found = public_ssh_address(rented.id, direct.username or USER, direct.host, _port(direct.port))
     return found if found is not None else _mapped(rented)
 
 
 def _mapped(rented: Rented) -> SshAddress | None:
     ports = (_read(Runtime, rented.runtime) or Runtime()).ports or ()
-    usable = (ssh_address(rented.id, USER, port.ip, _port(port.public)) for port in ports if _is_ssh(port))
+    usable = (public_ssh_address(rented.id, USER, port.ip, _port(port.public)) for port in ports if _is_ssh(port))
     return next((address for address in usable if address is not None), None)
 
 

@@ -20,9 +20,13 @@ _LIMIT = re.compile(
 _FUNDS = re.compile(r"balance|funds|credit|billing|payment", re.IGNORECASE)
 _CAPACITY = re.compile(
     r"stock|capacity|unavailable|sold out"
-    r"|(?:not|no longer) (?:any )?(?:\w+ )?available|no (?:longer any )?(?:instances|machines|resources)",
+    r"|(?:not|no longer) (?:any )?(?:\w+ )?available|no (?:longer any )?(?:instances|machines|resources|hosts?|gpus?)\b"
+    r"|not (?:have )?(?:the |any |enough )+(?:free |requested )?(?:resources|gpus?|machines)|insufficient resources|outbid|bid is too low",
     re.IGNORECASE,
 )
+"""RunPod's words where there is no such machine. Seen: "There are no instances available with the request specifications" (runpodctl, pull
+request 267), "This machine does not have the resources to deploy your pod" (runpod web issue 2484), "There are not enough free GPUs on the
+host machine to start this pod" (runpod-python, issue 168)."""
 
 ADVICE = {
     401: f"the API key is unknown or has expired; check {KEY}",

@@ -21,10 +21,29 @@ STATUSES = {
     "exited": PodStatus.BROKEN,
 }
 """The status of the port `Pods` for each actual status; any other one becomes UNKNOWN. So do `unknown` and `offline`, which mean that the
-host has not reported, and not that the machine has ended: heartbeats decide."""
+host has not reported, and not that the machine has ended: heartbeats decide, and before the first one the limit for the boot."""
 SECOND_MAX = 10**11
 
-_FAILED_START = re.compile(r"OCI runtime create failed|Error response from daemon|failed to (?:pull|inject)", re.IGNORECASE)
+FAILED_STARTS = {
+    r"OCI runtime (?:create|exec) failed": "runc; seen by dstack and in Vast.ai's own console",
+    r"nvidia-container-cli: |failed to inject CDI": "the NVIDIA container toolkit",
+    r"GPU error|unable to start instance": "Vast.ai's host daemon",
+    r"Error response from daemon": "docker, for whatever its daemon refuses",
+    r"failed to (?:pull|inject|register layer|create (?:task|shim|endpoint)|start container)": "docker, containerd",
+    r"(?:could not|cannot|unable to) (?:find|pull) (?:the )?(?:docker )?image|image not found|no such image": "Vast.ai, docker",
+    r"manifest (?:unknown|for \S+ not found)|no matching manifest": "a registry, for a tag or a platform that it does not have",
+    r"pull access denied|repository does not exist|(?:requested access .*|access )denied|unauthorized: ": "a registry",
+    r"invalid reference format|name unknown": "docker, a registry",
+    r"toomanyrequests|pull rate limit": "Docker Hub",
+    r"no space left on device|disk quota exceeded": "the host's disk",
+    r"exec format error|exec: \S+: (?:not found|executable file not found|no such file)": "an image for another kind of machine",
+    r"port is already allocated|address already in use": "docker",
+}
+"""What `status_msg` says where an image never starts, with who writes it. Vast.ai leaves the instance in `created` or `loading` then, and
+bills it; it does not try again. The words of docker, containerd and registries are those of their sources."""
+_FAILED_START = re.compile("|".join(FAILED_STARTS), re.IGNORECASE)
+_GOES_ON = re.compile(r"\b(?:retrying|waiting)\b|\bwill (?:retry|try)", re.IGNORECASE)
+"""What is said of a failure after which the host tries again by itself."""
 
 
 def pod_of(rented: Rented) -> Pod:
@@ -46,7 +65,8 @@ def _status(rented: Rented) -> PodStatus:
     if is_paused(rented):
         return PodStatus.BROKEN
     status = STATUSES.get(_plain(rented.actual_status), PodStatus.UNKNOWN)
-    if status is PodStatus.PENDING and _FAILED_START.search(rented.status_msg or ""):
+    said = rented.status_msg or ""
+    if status is PodStatus.PENDING and _FAILED_START.search(said) and not _GOES_ON.search(said):
         return PodStatus.BROKEN
     return status
 

@@ -5,12 +5,10 @@ and the network, and can write only to small in-memory folders that are deleted 
 be enough: a process can read the environment of its parent if both have the same user.
 """
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from prime_train.adapters.prime_rl_validators.process import run
+from prime_train.adapters import bubblewrap
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.ports import PermanentError
 
@@ -19,12 +17,11 @@ MEMORY_BYTES_MAX = 256 * 2**20
 """Size limit in bytes of /tmp."""
 SHARED_BYTES_MAX = 16 * 2**20
 """Size limit in bytes of shared memory, where Python keeps locks between processes."""
-PROBE_S_MAX = 20.0
 _SYSTEM = ("/bin", "/lib", "/lib32", "/lib64", "/sbin")
 _WALLS = (
-    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *bubblewrap.COMMON,
+    *("--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--new-session"),
     *("--uid", "65534", "--gid", "65534", "--hostname", "isolated"),
-    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
 )
 CANNOT = "code of prime-rl cannot be isolated from your files"
 FIX = Advice(
@@ -38,12 +35,14 @@ def walled(command: Sequence[str], visible: Sequence[Path]) -> list[str]:
 
     Raises PermanentError if this machine does not support it.
     """
-    program = shutil.which("bwrap")
+    program = bubblewrap.program()
     if program is None:
-        raise PermanentError(f"{CANNOT}: bubblewrap is not installed", fix=FIX)
+        raise PermanentError(f"{CANNOT}: {bubblewrap.MISSING}", fix=FIX)
     _refuse_home(visible)
     walls = [program, *_WALLS, *_mounts(visible), "--"]
-    _probe(walls)
+    why_not = bubblewrap.why_not(walls)
+    if why_not:
+        raise PermanentError(f"{CANNOT}: {why_not}", fix=FIX)
     return [*walls, *command]
 
 
@@ -65,11 +64,3 @@ def _refuse_home(visible: Sequence[Path]) -> None:
     bare = next((path for path in visible if Path.home().resolve().is_relative_to(path.resolve())), None)
     if bare is not None:
         raise PermanentError(f"{CANNOT}: its Python is in {bare}, where your home folder is too", fix=FIX)
-
-
-def _probe(walls: Sequence[str]) -> None:
-    """Raise PermanentError if bubblewrap cannot create namespaces here, as in many containers."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = run([*walls, "/usr/bin/env", "true"], {"PATH": "/usr/bin:/bin"}, PROBE_S_MAX, folder=Path(folder), called="bubblewrap")
-    if done.code != 0:
-        raise PermanentError(f"{CANNOT}: {done.last_words}", fix=FIX)

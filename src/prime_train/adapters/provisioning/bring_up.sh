@@ -15,8 +15,10 @@
 
 LOCK_S_MAX=5
 START_TENTHS_MAX=300
-# Of one version: it holds the hashes of what it fetches, so neither changes under us.
-UV_INSTALLER=https://astral.sh/uv/0.13.9/install.sh
+# An archive of one version, which is unpacked only if it has this hash; statically linked, so that it runs with any C library.
+UV_ARCHIVES=https://github.com/astral-sh/uv/releases/download/0.12.5
+UV_SHA256_x86_64=a4742988791c9aeae68c78150d6cba762062ad2a47e53738c2779d2b596bfcdb
+UV_SHA256_aarch64=8767a0e77f2cd45436401b1b42bf7e9ed5a4a91a74a5305d6fe93249d0f6dbc5
 IS_NEW_ENOUGH='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
 
 later() { echo "$1"; exit 75; }
@@ -126,7 +128,7 @@ install() {
   fi
   unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
   rm -rf "$venv"
-  PATH=$PATH:$HOME/.local/bin:$root/bin
+  PATH=$PATH:$HOME/.local/bin:$root/bin:$(image_path)
   system=$(new_enough)
   if command -v uv >/dev/null; then
     install_by_uv
@@ -140,6 +142,9 @@ install() {
   fi </dev/null
   : >"$venv/whole"
 }
+
+# The PATH that the image sets, which a session over SSH does not have. Its Python may be the only one, and images have not always a curl.
+image_path() { tr '\0' '\n' </proc/1/environ | sed -n 's/^PATH=//p' | tail -n 1; } 2>/dev/null
 
 # uv finds a Python that is new enough, or fetches one.
 install_by_uv() {
@@ -161,8 +166,18 @@ new_enough() {
 fetch_uv() {
   has=$(python3 --version 2>/dev/null || echo "no Python")
   command -v curl >/dev/null || never "the agent needs uv, or Python 3.11 or later with venv; this machine has $has, and no curl to fetch uv"
-  curl -LsSf --retry 3 --max-time 300 "$UV_INSTALLER" >"$root/uv.sh" || later "this machine has $has and no uv, and uv could not be fetched"
-  UV_UNMANAGED_INSTALL=$root/bin sh "$root/uv.sh" >/dev/null || later "this machine has $has, and uv could not be installed"
+  kind=$(uname -m)
+  case $kind in
+    x86_64) sum=$UV_SHA256_x86_64 ;;
+    aarch64) sum=$UV_SHA256_aarch64 ;;
+    *) never "the agent needs uv, or Python 3.11 or later with venv; this machine has $has, and a processor ($kind) for which no uv is known" ;;
+  esac
+  archive=$root/uv.tar.gz
+  curl -LsSf --retry 3 --max-time 300 -o "$archive" "$UV_ARCHIVES/uv-$kind-unknown-linux-musl.tar.gz" ||
+    later "this machine has $has and no uv, and uv could not be fetched"
+  echo "$sum  $archive" | sha256sum --check --status || later "this machine has $has and no uv, and what was fetched as uv has another hash"
+  mkdir -p "$root/bin" && tar -xzf "$archive" --strip-components 1 -C "$root/bin" && rm "$archive" ||
+    later "this machine has $has, and uv could not be unpacked"
 }
 
 # The one with the most room; once chosen it stays, for there the agent finds what it has done.

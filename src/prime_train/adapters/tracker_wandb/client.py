@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from prime_train.adapters.http import Http, failure
 from prime_train.adapters.tracker_wandb.conversion import tracker_run
 from prime_train.core.text.redaction import HIDDEN, redacted
-from prime_train.core.tracker.tracked_run import FAILED, RUNNING, TrackerRun
+from prime_train.core.tracker.tracked_run import CUT_OFF, FAILED, RUNNING, TrackerRun
 from prime_train.core.tracker.urls import API, SITE
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -60,7 +60,14 @@ class WandbClient:
     def running(self, project: str, *, entity: str = "") -> list[TrackerRun]:
         """Return the runs of the project that W&B calls running, at most `RUNS_MAX`, without steps."""
         owner = entity or self.entity()
-        return [tracker_run(node, owner, project, self._site()) for node in self._running(owner, project)]
+        return [tracker_run(node, owner, project, self._site()) for node in self._in_state(owner, project, RUNNING)]
+
+    def cut_off(self, project: str, *, entity: str = "") -> list[TrackerRun]:
+        """Return the runs of the project that W&B calls crashed, preempting, preempted or killed, of each the newest, at most `PAGE`,
+        without steps."""
+        owner = entity or self.entity()
+        nodes = (node for state in CUT_OFF for node in self._in_state(owner, project, state, order="-created_at", pages_max=1))
+        return [tracker_run(node, owner, project, self._site()) for node in nodes]
 
     def mark_failed(self, project: str, run_id: str, *, entity: str = "", received_by_s: int) -> bool:
         """Mark the run as failed if W&B still shows it as running and received nothing from it after the second `received_by_s`. Return
@@ -88,16 +95,18 @@ class WandbClient:
     def _node(self, owner: str, project: str, run_id: str) -> Node:
         return _part(_part(self._query(RUN, {"project": project, "entity": owner, "name": run_id}), "project"), "run")
 
-    def _running(self, owner: str, project: str) -> Iterator[Node]:
+    def _in_state(
+        self, owner: str, project: str, state: str, *, order: str = "+created_at", pages_max: int = RUNS_MAX // PAGE
+    ) -> Iterator[Node]:
         variables = {
             "project": project,
             "entity": owner,
             "perPage": PAGE,
-            "order": "+created_at",
-            "filters": json.dumps({"state": RUNNING}),
+            "order": order,
+            "filters": json.dumps({"state": state}),
         }
         cursor: object = None
-        for _ in range(RUNS_MAX // PAGE):
+        for _ in range(pages_max):
             of_project = _part(self._query(RUNS, variables | {"cursor": cursor}), "project")
             if not of_project:
                 raise PermanentError(f"W&B has no project {owner}/{project} that this key can access")

@@ -123,7 +123,7 @@ class WandbTracker:
             self._warn(run.run_id, str(error))
             mark.settled = True
         except TemporaryError as error:
-            self._fail(run.run_id, str(error))
+            self._fail(run.run_id, str(error), error.delay_s)
         finally:
             mark.done.set()
 
@@ -152,7 +152,7 @@ class WandbTracker:
             look.serves_s = max(look.serves_s, REFUSED_S)
             self._warn(run.run_id, str(error))
         except TemporaryError as error:
-            self._fail(run.run_id, str(error))
+            self._fail(run.run_id, str(error), error.delay_s)
         finally:
             look.done.set()
 
@@ -168,8 +168,9 @@ class WandbTracker:
         self._problems.pop(run.run_id, None)
         return TrackerObserved(found.step or 0, found.received_s)
 
-    def _fail(self, run_id: str, why: str) -> None:
-        self._closed_until_s = self._clock() + self._closed_s
+    def _fail(self, run_id: str, why: str, asked_s: float = 0.0) -> None:
+        """Query nothing for a while, and for at least the `asked_s` seconds that W&B has asked for."""
+        self._closed_until_s = max(self._closed_until_s, self._clock() + max(self._closed_s, asked_s))
         self._warn(run_id, why)
 
     def _warn(self, run_id: str, why: str, level: int = logging.WARNING) -> None:

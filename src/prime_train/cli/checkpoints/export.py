@@ -8,7 +8,8 @@ import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Replace, RunId, Step, found_run
 from prime_train.cli.checkpoints.progress_bar import bar
-from prime_train.core.manifest import checkpoint_title
+from prime_train.cli.left_out import left_out_rows, warn_left_out
+from prime_train.core.manifest import checkpoint_title, left_out_of
 from prime_train.core.text.formatting import size
 from prime_train.operations.checkpoints.export import check_archive
 from prime_train.operations.checkpoints.export import export as write_archive
@@ -28,9 +29,11 @@ def export(
     """
     check_archive(file, replace=replace)
     manifest = write_archive(found_run(run, bucket), file, step, bar)
-    bytes_ = file.stat().st_size
+    bytes_, left = file.stat().st_size, left_out_of(manifest)
+    warn_left_out(left)
     if as_json:
         row = {"file": str(file), "bytes": bytes_, "step": manifest.step, "attempt": manifest.attempt, "folder": manifest.folder}
+        row["left_out"] = left_out_rows(left)
         print(json.dumps(row, indent=2))
     else:
         typer.echo(f"{file}: {checkpoint_title(manifest.step, manifest.attempt)}, {size(manifest.size)} in {size(bytes_)}")

@@ -9,6 +9,7 @@ import typer
 
 from prime_train.cli.checkpoints.options import AsJson, BucketUrl, Folder, Replace, RunId, Step, found_run
 from prime_train.cli.checkpoints.progress_bar import bar
+from prime_train.cli.left_out import left_out_rows, warn_left_out
 from prime_train.core.errors import UsageError
 from prime_train.core.manifest import checkpoint_title
 from prime_train.core.text.formatting import size
@@ -48,10 +49,13 @@ def restore(
     check_target(folder)
     if archive is not None:
         target = restore_archive(archive, folder, os.environ, replace=replace, progress=bar)
-        typer.echo(json.dumps({"folder": str(target), "archive": archive}, indent=2) if as_json else f"{target}: unpacked from {archive}")
+        warn_left_out(target.left_out)
+        row = {"folder": str(target.folder), "archive": archive, "left_out": left_out_rows(target.left_out)}
+        typer.echo(json.dumps(row, indent=2) if as_json else f"{target.folder}: unpacked from {archive}")
         return
     found = found_run(run, bucket)
     done = restore_into(found, folder, step=step, before_step=before_step, replace=replace, progress=bar, warn=_warn)
+    warn_left_out(done.left_out)
     _print(done, as_json=as_json)
 
 
@@ -64,5 +68,8 @@ def _print(done: Restored, *, as_json: bool) -> None:
     if damaged:
         typer.echo(f"step {one.step} was restored INSTEAD of step {damaged[0]['step']}, which is damaged", err=True)
     row = {"folder": str(done.folder), "step": one.step, "attempt": one.attempt, "size_bytes": one.size, "damaged": damaged}
-    text = f"{done.folder}: {checkpoint_title(one.step, one.attempt)}, {len(one.files)} files, {size(one.size)}, verified"
+    row["left_out"] = left_out_rows(done.left_out)
+    text = (
+        f"{done.folder}: {checkpoint_title(one.step, one.attempt)}, {len(one.files) - len(done.left_out)} files, {size(one.size)}, verified"
+    )
     typer.echo(json.dumps(row, indent=2) if as_json else text)

@@ -10,6 +10,7 @@ import typer
 
 from prime_train.cli.arguments import AsJson, print_json
 from prime_train.cli.findings import terminal as findings
+from prime_train.cli.run.launching import AllowsFolder, AllowsSecretFile, allowed_in
 from prime_train.configs.parsing.settings import read_setting
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
@@ -40,6 +41,8 @@ def export(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
     ] = None,
+    allow_folder: AllowsFolder = None,
+    allow_secret_file: AllowsSecretFile = None,
     as_json: AsJson = False,
 ) -> Exit:
     """Write a config as a task of SkyPilot, Kubernetes or dstack.
@@ -48,8 +51,11 @@ def export(
     on the machine resumes from the newest checkpoint in the bucket. Secrets are named in the task and never contained in it.
     """
     given = [read_setting(text, "--set") for text in settings or ()]
+    allowed = allowed_in(allow_folder, allow_secret_file)
     try:
-        exported = export_config(Home.of(os.environ), config, kind, name=name, image=image, usd_per_hour=usd_per_hour, settings=given)
+        exported = export_config(
+            Home.of(os.environ), config, kind, name=name, image=image, usd_per_hour=usd_per_hour, settings=given, allowed=allowed
+        )
     except InvalidConfig as error:
         findings.print_findings(error.findings, error.sources)
         findings.summary(error.findings, len({finding.file for finding in error.findings}))

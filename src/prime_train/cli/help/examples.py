@@ -47,7 +47,9 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("write all that reproduces and explains a run", "prime-train bundle demo"),
         ("with the files of its newest checkpoint", "prime-train bundle demo --weights --out demo-with-weights.tar.zst"),
         ("with a reference to these files in the bucket instead", "prime-train bundle demo --weights-in-bucket"),
+        ("sign it", "prime-train bundle demo --sign ~/.ssh/id_ed25519"),
         ("check one that was handed over", "prime-train bundle --verify demo-x4k2p.tar.gz"),
+        ("check that a colleague has signed it", "prime-train bundle --verify demo-x4k2p.tar.gz --signer colleague.pub"),
     ),
     "image build": (
         ("build the image that a config describes", "prime-train image build configs/my-run.yaml --name ghcr.io/me/my-run"),

@@ -48,6 +48,7 @@ _STATUS = {
     "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that one was, and so on",
     "started_from[].step": "step of that checkpoint",
     "probe.**": "what a probe has measured: seconds of a step and how they vary, steps, GPU memory; hours and dollars of all steps",
+    "unsaved": "what lies on the machine instead of checkpoints that are late; empty: none is",
     "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a preemption would lose now",
     "saving.durable_after_s": "seconds from a save until it is durable",
     "saving.interval_s": "seconds between saves",
@@ -171,6 +172,7 @@ _WRITTEN = {
     "step": "newest step when it was read; null for logs and metrics",
     "size_bytes": "its size",
     "is_new": "whether it was written now; otherwise the folder had it already",
+    "part_of": "output whose earlier rows it has, because the newest version lacks them; empty: it is an output itself",
 }
 
 
@@ -251,6 +253,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "outputs get": {
         "folder": "folder into which the files were written",
         **_of_each(_WRITTEN, "files[]"),
+        "left_out[].**": "files that were not written because programs would run them: path, why",
     },
     "outputs diff": _of_each(
         {
@@ -286,6 +289,11 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "objects_checked": "whether these were compared, too",
         "wrong_files[].path": "file with which something is wrong",
         "wrong_files[].what": "what is wrong",
+        "wrong_files[].is_unsafe": "whether it would do harm once it was unpacked or launched, rather than being damaged",
+        "verdict": "intact, UNSAFE or DAMAGED",
+        "risks[]": "what its config and its code ask for, which is no mistake",
+        "signed_by": "fingerprint of the key that has signed it; empty: none has",
+        "signer_checked": "whether this is the key that --signer names",
     },
     "image build": {
         "image": "name of the image with its tag",
@@ -452,6 +460,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "attempt": "attempt that saved it",
         "size_bytes": "size of its files",
         "damaged[].**": "newer checkpoints that are damaged, and why",
+        "left_out[].**": "files that were not written because programs would run them: path, why",
     },
     "checkpoints prune": {
         "done": "whether anything was deleted",
@@ -470,6 +479,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "step": "step",
         "attempt": "attempt that saved it",
         "folder": "name of the folder in the archive",
+        "left_out[].**": "files that are not in the archive because programs would run them: path, why",
     },
     "checkpoints pin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},
     "checkpoints unpin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},

@@ -9,7 +9,19 @@ import typer
 from typer.core import TyperCommand
 
 from prime_train.cli.arguments import Quiet
-from prime_train.cli.run.launching import AsJson, DryRun, Environment, Follow, LaunchOptions, Settings, launched, settings_in
+from prime_train.cli.run.launching import (
+    AllowsFolder,
+    AllowsSecretFile,
+    AsJson,
+    DryRun,
+    Environment,
+    Follow,
+    LaunchOptions,
+    Settings,
+    allowed_in,
+    launched,
+    settings_in,
+)
 from prime_train.configs.parsing.settings import Setting
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
@@ -44,6 +56,8 @@ def run(
     usd: Annotated[float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)] = None,
     settings: Settings = None,
     environment: Environment = None,
+    allow_folder: AllowsFolder = None,
+    allow_secret_file: AllowsSecretFile = None,
     start_from: Annotated[
         str | None,
         typer.Option(
@@ -67,8 +81,9 @@ def run(
     """
     home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json, save)
     given = settings_in(usd, settings or (), environment or ())
+    allowed = allowed_in(allow_folder, allow_secret_file)
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
-    return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from), options)
+    return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from, allowed=allowed), options)
 
 
 def _source(

@@ -23,7 +23,9 @@ from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Run
 from prime_train.core.text.commands import worded
 from prime_train.operations.launching import dry_run
+from prime_train.operations.launching.allowed import Allowed
 from prime_train.operations.launching.checks import why_not_rented
+from prime_train.operations.launching.dry_run import code_summary
 from prime_train.operations.launching.launch_config import Checked, InvalidConfig, launch_checked, save_config
 from prime_train.operations.status import status
 
@@ -40,6 +42,31 @@ Environment = Annotated[
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the run until it ends; if no control plane is running, act as one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")]
+
+
+AllowsFolder = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-folder",
+        metavar="PATH",
+        help="Folder outside of the repository that the config's code may be in; may be repeated.",
+        show_default=False,
+    ),
+]
+AllowsSecretFile = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-secret-file",
+        metavar="NAME",
+        help="File of the code that is uploaded although it looks like a secret; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def allowed_in(folders: Sequence[Path] | None, secret_files: Sequence[str] | None) -> Allowed:
+    """Return what the options allow."""
+    return Allowed(tuple(folders or ()), tuple(secret_files or ()))
 
 
 @dataclass(frozen=True)
@@ -100,6 +127,8 @@ def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
         typer.echo(run.run_id)
         return Exit.OK
     typer.echo(f"{run.run_id} is queued for a machine of provider {' or '.join(allowed_providers(run.spec.hardware))}")
+    if what.plan.snapshot is not None:
+        typer.echo(f"  uploaded: {code_summary(what.plan.snapshot)}")
     if what.start is not None:
         typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
     if what.probe is not None:

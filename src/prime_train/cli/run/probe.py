@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.arguments import Quiet
-from prime_train.cli.run.launching import AsJson, DryRun, Environment, Follow, LaunchOptions, Settings, launched, settings_in
+from prime_train.cli.run.launching import (
+    AllowsFolder,
+    AllowsSecretFile,
+    AsJson,
+    DryRun,
+    Environment,
+    Follow,
+    LaunchOptions,
+    Settings,
+    allowed_in,
+    launched,
+    settings_in,
+)
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.launching.launch_config import checked
@@ -21,6 +33,8 @@ def probe(
     usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = USD,
     settings: Settings = None,
     environment: Environment = None,
+    allow_folder: AllowsFolder = None,
+    allow_secret_file: AllowsSecretFile = None,
     dry_run: DryRun = False,
     follow: Follow = False,
     quiet: Quiet = False,
@@ -32,5 +46,6 @@ def probe(
     cost, find, run --dry-run and pull requests use what was measured instead of estimates.
     """
     home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json)
+    allowed = allowed_in(allow_folder, allow_secret_file)
     limits, given = ProbeLimits(steps, seconds, usd), settings_in(None, settings or (), environment or ())
-    return launched(home, lambda: checked(home, config, settings=given, probe=limits), options)
+    return launched(home, lambda: checked(home, config, settings=given, probe=limits, allowed=allowed), options)

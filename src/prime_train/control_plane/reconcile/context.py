@@ -12,6 +12,7 @@ from prime_train.core.breaker import Hearing
 from prime_train.core.exit_codes import Exit
 from prime_train.core.funds import Funds
 from prime_train.core.keys import parse_pod_name
+from prime_train.core.run import Run
 from prime_train.core.verdict import Pod
 from prime_train.ports import Account, Bucket, Canary, ExternalError, Notifier, NoTracker, Pods, RunRecord, Store, Tracker, Watched
 
@@ -21,6 +22,10 @@ NAMED_MAX = 10
 
 def _quiet(run_id: str, what: str, text: str) -> None:
     return None
+
+
+def _all_allowed(run: Run) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,9 @@ class Context:
     """Whether other watchers serve the control plane; they get the runs whose provider is not visible from here."""
     delivers: bool = True
     """Whether this watcher sends the alerts in the outbox. A watcher that lacks notifiers of other watchers must not."""
+    not_allowed: Callable[[Run], str] = field(default=_all_allowed, repr=False, compare=False)
+    """A function that returns what a run asks beyond the operator's policy, empty if nothing. It raises UsageError if the policy cannot be
+    used; then no machine is rented."""
     new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)
     """A function that returns a new attempt identity: sixteen random hex digits."""
     owner: str = field(default_factory=lambda: token_hex(8), compare=False)

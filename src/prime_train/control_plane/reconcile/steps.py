@@ -10,7 +10,7 @@ from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
 from prime_train.core import decide as d
 from prime_train.core.funds import Funds
 from prime_train.core.registry.providers import allowed_providers
-from prime_train.core.run import ACTIVE_STATES, Run
+from prime_train.core.run import ACTIVE_STATES, Run, RunState
 from prime_train.core.verdict import Verdict, judge, with_tracker_report
 
 STEPS_A_RUN_MAX = 12
@@ -39,7 +39,9 @@ def reconcile(
         verdict = judge(record.run, evidence, now_s)
     lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
     funds = _paying(record.run, snapshot.funds)
-    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=funds, move=move)
+    # Read only where a machine may be rented next, so that a policy that cannot be used stops no run that trains.
+    not_allowed = context.not_allowed(record.run) if record.run.state is RunState.QUEUED else ""
+    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=funds, move=move, not_allowed=not_allowed)
     saved = carry_out(context, record, decision, now_s, wallets=snapshot.funds)
     if saved and not isinstance(decision, d.Wait):
         context.watched(run_id, type(decision).__name__, describe(decision))

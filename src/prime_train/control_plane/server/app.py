@@ -1,10 +1,15 @@
-"""The webhook as a FastAPI app, with documentation for people at /docs. Every route leads to the same request handler as the bare path."""
+"""The webhook as a FastAPI app, with documentation for people at /docs. Every route leads to the same request handler as the bare path.
+
+The page at /docs is plain HTML that loads nothing: the usual one runs a script from another company's server in the reader's browser.
+"""
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -72,12 +77,30 @@ def create_app(responder: Responder) -> FastAPI:
         if response is not None:
             await send_response(send, response)
 
-    app = FastAPI(title="prime-train webhook", version=__version__, redoc_url=None)
+    async def documentation(request: Request) -> Response:
+        return HTMLResponse(_page(), headers={"content-security-policy": "default-src 'none'; frame-ancestors 'none'"})
+
+    app = FastAPI(title="prime-train webhook", version=__version__, docs_url=None, redoc_url=None)
+    app.add_api_route("/docs", documentation, methods=["GET"], include_in_schema=False)
     for row in ROUTES:
         app.add_api_route(row.path, endpoint, methods=[row.method], summary=row.says, responses=_answers(row), openapi_extra=_extra(row))
     app.mount("/", anything_else)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # the way FastAPI documents for extending the schema
     return app
+
+
+def _page() -> str:
+    """Return the page for people: the table of the routes, and where the complete description is."""
+    rows = "".join(
+        f"<tr><td>{row.method}</td><td><code>{escape(row.path)}</code></td><td>{escape(row.says)}</td>"
+        f"<td>{'signed' if row.signed else 'by anyone'}</td></tr>"
+        for row in ROUTES
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>prime-train webhook {__version__}</title></head><body>'
+        f"<h1>prime-train webhook {__version__}</h1><table><tr><th>method</th><th>path</th><th>what it is</th><th>requested</th></tr>{rows}"
+        '</table><p>Bodies, answers and limits: <a href="openapi.json">openapi.json</a> (OpenAPI), for any viewer.</p></body></html>'
+    )
 
 
 def _answers(row: Row) -> dict[int | str, dict[str, Any]]:

@@ -56,8 +56,13 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of everything at once, so that a closed connection is freed without the collector, which runs rarely here. uvicorn keeps
+        the timer of a connection that was reset, and the request refers back to its connection."""
         self._watch.cancel()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self.cycle = self.scope = None  # type: ignore[assignment] # as before the first request
+        self.pipeline.clear()
 
     def on_message_begin(self) -> None:
         self._head_since_s, self._head_bytes = self.loop.time(), 0

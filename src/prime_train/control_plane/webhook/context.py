@@ -1,7 +1,7 @@
 """The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
 from prime_train.control_plane.admission.responses import HEARTBEAT_S
@@ -10,6 +10,9 @@ from prime_train.control_plane.webhook.market import MarketAnswer
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Bucket, Secrets, Store
+
+if TYPE_CHECKING:
+    from prime_train.core.access.policy import InForce
 
 NOTICED_MAX = 10_000
 KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
@@ -29,7 +32,8 @@ class WebhookContext(Keyring):
     `bucket`: opens the bucket, to check commits. `code_url`:
     returns a URL to which an object may be uploaded for some minutes; None for a bucket that is a folder. `github_claims`: returns what a
     token of GitHub, made for this address, says; raises PermanentError if it is not valid; None: such tokens are not taken.
-    `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones."""
+    `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones. `policy`: reads the operator's policy,
+    which clients may not exceed, and raises UsageError if it cannot be used; None: clients may launch anything."""
 
     def __init__(
         self,
@@ -49,12 +53,13 @@ class WebhookContext(Keyring):
         notice_secrets: tuple[str, ...] = (),
         code_url: Callable[[str], str] | None = None,
         github_claims: Callable[[str, str], Mapping[str, object]] | None = None,
+        policy: "Callable[[], InForce] | None" = None,
     ) -> None:
         super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
-        self.code_url, self.github_claims = code_url, github_claims
+        self.code_url, self.github_claims, self.policy = code_url, github_claims, policy
         self.market, self.commits = MarketAnswer(store), CommitCheck(bucket)
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
 from prime_train.core.causes import Cause
+from prime_train.core.errors import UsageError
 from prime_train.core.keys import code_key
 from prime_train.core.offers import in_force
 from prime_train.core.resuming.divergence import after_rollback
@@ -27,6 +28,9 @@ from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys
 from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
+
+if TYPE_CHECKING:
+    from prime_train.core.access.policy import InForce
 
 WAKING = frozenset({"create", "save", "wake"})
 """Methods of the store after which a run may need a decision."""
@@ -111,7 +115,13 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
 
     if name == store_calls.ABOUT:
         about = store_calls.About(
-            webhook.providers, webhook.bucket_url, webhook.public_url, webhook.watches, __version__, webhook.run_secrets
+            webhook.providers,
+            webhook.bucket_url,
+            webhook.public_url,
+            webhook.watches,
+            __version__,
+            webhook.run_secrets,
+            _policy(webhook),
         )
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
     if name == store_calls.OPENING:
@@ -120,11 +130,19 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
     if name not in store_calls.STORE_METHODS:
         return refuse(404, "the store has no such method", now_s)
     try:
-        return Response(200, store_calls.carry_out(webhook.store, name, body), wakes=name in WAKING)
+        return Response(200, store_calls.carry_out(webhook.store, name, body, webhook.policy), wakes=name in WAKING)
     except ValidationError as error:
         return refuse(422, describe(error), now_s)
-    except store_calls.TooLarge as error:
+    except (store_calls.TooLarge, store_calls.NotAllowed, UsageError) as error:
         return refuse(422, str(error), now_s)
+
+
+def _policy(webhook: WebhookContext) -> "InForce | None":
+    """Return the operator's policy for clients; None if there is none, or it cannot be used: what they launch is then refused anyway."""
+    try:
+        return webhook.policy() if webhook.policy is not None else None
+    except UsageError:
+        return None
 
 
 def _launching(webhook: WebhookContext, call: LaunchCall | GithubCall, now_s: int) -> Response:

@@ -18,6 +18,7 @@ from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, o
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import tracker_from
+from prime_train.configs import policy_place
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
@@ -25,9 +26,12 @@ from prime_train.control_plane.wiring.github_auth import github_claims
 from prime_train.control_plane.wiring.master_key import MASTER, key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
+from prime_train.control_plane.wiring.policy import in_force
+from prime_train.control_plane.wiring.private_home import tighten, warn_of_open_bucket
 from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
 from prime_train.control_plane.wiring.stored_keys import with_stored
 from prime_train.core.access.launch_key import LAUNCH_KEY, LaunchToken, parse_launch_token
+from prime_train.core.access.policy import Caller, InForce, beyond, in_words
 from prime_train.core.access.run_secrets import for_runs
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.store_calls import About
 
-HOME = "PRIME_TRAIN_HOME"
+HOME = policy_place.HOME
 BUCKET = "PRIME_TRAIN_BUCKET"
 DYNAMO = "dynamodb://"
 FILE = "file:"
@@ -79,8 +83,7 @@ class Home:
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
         """Return the home that the environment names, or the default one, with the credentials that it keeps. Nothing is created."""
-        named = environment.get(HOME)
-        root = Path(named).absolute() if named else Path.home() / ".prime-train"
+        root = policy_place.home_folder(environment)
         return cls(root, with_stored(root, environment))
 
     @property
@@ -214,6 +217,10 @@ class Home:
         self._make()
         return self.providers().local
 
+    def why_no_walls(self) -> str:
+        """Return why nothing hides this machine's files from the commands of runs on it; empty if something does, or none can run here."""
+        return self.local_pods().why_no_walls if not self.environment.get(STORE) else ""
+
     def ssh_access(self, run: Run) -> SshAccess | None:
         """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
         attempt = run.current_attempt
@@ -246,6 +253,24 @@ class Home:
         """Return the names and globs of the variables that the control plane provides to runs; for a remote one, its own list."""
         return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether whoever launches from here is not at the home of the control plane: the store is elsewhere, and so are its watchers."""
+        return bool(self.environment.get(STORE))
+
+    def policy(self) -> InForce | None:
+        """Return the operator's policy as it is now; of a remote control plane its own, None if its version knows none. Raises UsageError
+        if it cannot be used."""
+        if self.elsewhere:
+            return self.remote().about().policy
+        last = self.last_serving() if not self.table_url else None
+        return in_force(self.root, self.environment, served_from=last.providers if last is not None else ())
+
+    def not_allowed(self, run: Run) -> str:
+        """Return what the run asks beyond the operator's policy, in words; empty if nothing."""
+        policy = self.policy()
+        return in_words(beyond(policy, run.spec, Caller.of(run.origin, is_remote=self.is_remote))) if policy is not None else ""
+
     def webhook(self, public_url: str = "", *, watches: bool = False) -> WebhookContext:
         keys, issue_credentials = keys_for_pods(self.bucket_url, self.environment)
         return WebhookContext(
@@ -264,6 +289,7 @@ class Home:
             public_url=public_url,
             watches=watches,
             notice_secrets=notice_secrets(self.environment),
+            policy=lambda: in_force(self.root, self.environment),
         )
 
     def catch_up(self) -> None:
@@ -302,6 +328,7 @@ class Home:
             shared=frozenset(name for name, row in PROVIDERS.items() if row.is_rented),
             accounts=providers.accounts,
             is_guest=bool(self.elsewhere),
+            not_allowed=self.not_allowed,
             delivers=not (self.elsewhere and self.about.watches),
         )
         return context if watched is None else replace(context, watched=watched)
@@ -325,6 +352,10 @@ class Home:
         """Make this process the only one that serves this home during the `with` block. Raises UsageError if another process serves it. The
         kernel releases the lock when a process ends."""
         self._make()
+        tighten(self.root)
+        bucket = urlsplit(self.bucket_url)
+        if bucket.scheme == "file" and not Path(unquote(bucket.path)).is_relative_to(self.root):
+            warn_of_open_bucket(Path(unquote(bucket.path)))
         with (self.root / "serve.lock").open("a+") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -154,7 +154,7 @@ def is_set_up(name: str, environment: Mapping[str, str]) -> bool:
     row = PROVIDERS[name]
     if not row.is_rented:
         return not environment.get(STORE)
-    return name in _named(environment) or _has_credentials(name, environment)
+    return name in providers_named(environment) or _has_credentials(name, environment)
 
 
 def names_set_up(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -170,13 +170,18 @@ def rents(environment: Mapping[str, str]) -> bool:
 def default_providers(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the providers of runs whose configs name none: those that PRIME_TRAIN_PROVIDER names, otherwise all whose credentials are
     there, otherwise this machine. Raises UsageError for an unknown name."""
-    named = _named(environment)
+    named = providers_named(environment)
     unknown = [name for name in named if name not in PROVIDERS]
     if unknown or (LOCAL in named and len(named) > 1):
         text = environment[PROVIDER]
         fix = f"set it to {' or '.join(PROVIDERS)}, or to several that rent out machines, separated by commas, or unset it"
         raise UsageError(f"{PROVIDER} is {text!r}", fix=fix)
     return named or tuple(name for name in PROVIDERS if _has_credentials(name, environment)) or (LOCAL,)
+
+
+def providers_named(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the providers that PRIME_TRAIN_PROVIDER names."""
+    return tuple(dict.fromkeys(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()))
 
 
 def providers_to_rent_from(environment: Mapping[str, str], named: Sequence[str] = ()) -> tuple[str, ...]:
@@ -212,10 +217,6 @@ def all_rented(environment: Mapping[str, str]) -> list[Pod]:
     """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
     renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]
     return [pod for name in renting for pod in load(name, reading_context(environment)).all_pods()]
-
-
-def _named(environment: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()))
 
 
 def _has_credentials(name: str, environment: Mapping[str, str]) -> bool:

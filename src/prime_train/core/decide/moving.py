@@ -66,7 +66,7 @@ def of_move(run: Run, verdict: Healthy, move: Move, now_s: int) -> Decision | No
     """Return the order to save and leave, or the proposal of it, given once, or the all-clear when it would no longer pay; else None."""
     proposed = run.noted_s(AlertKind.CHEAPER) is not None
     left_usd = budget.save_usd(run) - ledger.spent(run, now_s).usd
-    if run.state is not RunState.TRAINING or verdict.upload_problem or not move.pays or move.cost_usd >= left_usd:
+    if run.state is not RunState.TRAINING or verdict.upload_problem or verdict.unsaved or not move.pays or move.cost_usd >= left_usd:
         # Not as soon as a move no longer pays, or people would be told of each turn of a price that is close to that.
         return AllClear((AlertKind.CHEAPER,)) if proposed and move.saves_usd <= 0 else None
     if run.spec.hardware.migrate is Migrate.AUTO:

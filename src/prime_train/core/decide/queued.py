@@ -21,7 +21,7 @@ BEHIND_SHARE_MAX = 0.1
 """How far progress may lag behind the used hours, as a share of all steps."""
 
 
-def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None) -> Decision:
+def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None, *, not_allowed: str = "") -> Decision:
     if run.desired is not DesiredState.RUN:
         state = RunState.CANCELLED if run.desired is DesiredState.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
@@ -40,6 +40,8 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
             run.strikes[-1],
             f"{len(run.strikes)} attempts in a row made no new checkpoint: {in_common(run.strikes)}",
         )
+    if not_allowed:
+        return Finish(RunState.FAILED, Cause.NOT_ALLOWED, f"no machine was rented: {not_allowed}")
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
     if now_s < run.not_before_s <= now_s + OUTAGE_BACKOFF_S_MAX:

@@ -15,13 +15,19 @@ UPLOAD_SHARE = 0.1
 
 
 def of_uploads(run: Run, attempt: Attempt, verdict: Healthy) -> Notify | AllClear | None:
-    """Return the notice about upload trouble of an attempt with heartbeats, given once, or the all-clear when it is over; else None."""
-    if not verdict.upload_problem:
-        return AllClear((AlertKind.UPLOADS,)) if run.noted_s(AlertKind.UPLOADS) is not None else None
-    if run.noted_s(AlertKind.UPLOADS) is None:
-        return Notify(AlertKind.UPLOADS, Severity.WARNING, "checkpoints or outputs do not become durable", verdict.upload_problem)
-    if run.state is RunState.UPLOADING and run.noted_s(AlertKind.KEPT) is None:
-        text = f"{verdict.upload_problem}; {attempt.pod_id or 'the machine'} has the only copy and is kept {_until(run, attempt)}"
+    """Return the next notice about checkpoints that are late or uploads in trouble, or the all-clear when that is over; else None."""
+    for kind, title, problem in (
+        (AlertKind.UNSAVED, "checkpoints do not come to be", verdict.unsaved),
+        (AlertKind.UPLOADS, "checkpoints or outputs do not become durable", verdict.upload_problem),
+    ):
+        is_noted = run.noted_s(kind) is not None
+        if problem and not is_noted:
+            return Notify(kind, Severity.WARNING, title, problem)
+        if is_noted and not problem:
+            return AllClear((kind,))
+    problem = verdict.unsaved or verdict.upload_problem
+    if problem and run.state is RunState.UPLOADING and run.noted_s(AlertKind.KEPT) is None:
+        text = f"{problem}; {attempt.pod_id or 'the machine'} has the only copy and is kept {_until(run, attempt)}"
         return Notify(AlertKind.KEPT, Severity.ERROR, "a machine is kept until its uploads are complete", text)
     return None
 
@@ -44,7 +50,8 @@ def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
     if isinstance(verdict, Healthy) and verdict.is_durable:
         return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {verdict.step}")
     limit = f"{usd(upload_limit_usd(run))} (budget.upload_usd)" if left_usd <= 0 else f"the budget of {usd(run.spec.budget.usd)}"
-    return Finish(RunState.FAILED, Cause.UPLOAD_FAILED, f"the last checkpoint or outputs could not be uploaded for {limit}")
+    why = f": {verdict.unsaved}" if isinstance(verdict, Healthy) and verdict.unsaved else ""
+    return Finish(RunState.FAILED, Cause.UPLOAD_FAILED, f"the last checkpoint or outputs could not be uploaded for {limit}{why}")
 
 
 def upload_limit_usd(run: Run) -> float:

@@ -106,6 +106,29 @@ def newest_outputs(manifests: Iterable[OutputManifest], *, step: int | None = No
     return dict(sorted(found.items()))
 
 
+def outputs_at(manifests: Sequence[OutputManifest], step: int) -> dict[str, tuple[OutputVersion, OutputVersion | None]]:
+    """Return, by path, the outputs with which a training can go on from `step`; `manifests`: oldest attempt first.
+
+    Of each, the newest version that was read up to that step or, if there is none, the one of the lowest step; and the first version of the
+    last attempt that was read after that step, which has all rows up to it, and perhaps more; None: there is none.
+    """
+    found: dict[str, list[OutputVersion]] = {}
+    for manifest in manifests:
+        # Of each path the newest version comes first.
+        for file in reversed(manifest.files):
+            found.setdefault(file.path, []).append(OutputVersion(manifest, file))
+    newest = newest_outputs(manifests)  # leaves out what was a file in one attempt and is a folder in a later one
+    return {path: _at(versions, step) for path, versions in sorted(found.items()) if path in newest}
+
+
+def _at(versions: Sequence[OutputVersion], step: int) -> tuple[OutputVersion, OutputVersion | None]:
+    before = [version for version in versions if version.file.step <= step]
+    base = before[-1] if before else min(versions, key=lambda version: version.file.step)
+    last = versions[-1].manifest.attempt
+    after = [version for version in versions if version.manifest.attempt == last and version.file.step > step]
+    return base, after[0] if after else None
+
+
 def previous_outputs(manifest: OutputManifest) -> dict[str, OutputVersion]:
     """Return the version before the newest of each output that has one."""
     versions: dict[str, list[OutputFile]] = {}

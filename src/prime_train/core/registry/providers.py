@@ -7,6 +7,8 @@ from prime_train.core.registry.definitions import ImageForm, ProviderKind
 
 LOCAL = "local"
 """Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's name."""
+OWN_MACHINES = (LOCAL, "ssh")
+"""Providers whose machines are the operator's own; on `local`, a command runs beside the control plane itself."""
 
 PROVIDERS: dict[str, ProviderKind] = {
     LOCAL: ProviderKind(

@@ -8,6 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from prime_train.adapters.aws_deploy import Target
+from prime_train.configs import policy_place
+from prime_train.configs.policy import read_policy
 from prime_train.configs.run_secrets import listed
 from prime_train.core.access.run_secrets import VARIABLE, is_reserved, refused
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
@@ -18,6 +20,8 @@ from prime_train.ports import PermanentError
 
 SECRET_BYTES_MAX = 60 * 1024
 """Size limit in bytes of the values in the secret; AWS limits a secret to 64 KiB in total."""
+NO_HOME = Path("/nonexistent")
+"""A policy of a stack is a parameter, never a file."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -68,7 +72,17 @@ def others(pairs: list[str]) -> dict[str, str]:
             )
         found[name] = value
     listed({VARIABLE: found.get("RunSecrets", "")})
+    _check_policy(found.get("Policy", ""))
     return found
+
+
+def _check_policy(text: str) -> None:
+    """Raise UsageError if the stack's functions could not use this policy."""
+    given = {policy_place.VARIABLE: text}
+    if text and policy_place.policy_file(NO_HOME, given) is not None:
+        fix = Advice(Option(Setting.PARAMETER, "Policy={usd_max: 300}"))
+        raise UsageError(f"Policy={text[:60]!r} is not the text of a policy, and functions have no files of yours", fix=fix)
+    read_policy(NO_HOME, given)
 
 
 def secrets(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:

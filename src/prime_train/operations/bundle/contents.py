@@ -16,11 +16,13 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import METRICS_STREAM, blob_key, code_key, evidence_key, results_key
-from prime_train.core.manifest import Manifest
+from prime_train.core.manifest import Manifest, left_out_of
 from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
 from prime_train.core.results.numbers import RunResults, parse_run_results
 from prime_train.core.run import Run
+from prime_train.core.text.auto_run import summary
 from prime_train.core.text.redaction import redacted
+from prime_train.core.text.safe import neutralized
 from prime_train.operations.bundle.layout import (
     CODE,
     CODE_FOLDER,
@@ -104,6 +106,9 @@ def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder
     _write_curves(folder / CURVES, curves, notes)
     notes += checkpoint.conversion.notes
     manifest = checkpoint.manifest
+    left = left_out_of(manifest) if manifest is not None and checkpoint.is_included else {}
+    if left:
+        notes.append(f"{len(left)} of the checkpoint's files, which other programs would run or obey: {neutralized(summary(left))}")
     values = {
         "format": FORMAT,
         "prime_train": __version__,

@@ -1,16 +1,18 @@
 """Verify a bundle that someone handed over: every hash, and that code, config and checkpoint belong to the run.
 
-Nothing is unpacked: the archive is read once as a stream, in bounded memory. Where the bundle refers to objects in a bucket, these can be
-compared, too.
+Nothing is unpacked: the archive is read once as a stream, in bounded memory, and the code in it from one temporary copy. Where the bundle
+refers to objects in a bucket, these can be compared, too.
 """
 
 import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prime_train.adapters.ssh_signature import fingerprint, signer_of
 from prime_train.checkpoints.archive import BROKEN, uncompressed
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
@@ -20,16 +22,20 @@ from prime_train.configs.parsing import read_text
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import is_run_id
-from prime_train.core.manifest import CHUNK_BYTES, Manifest
+from prime_train.core.manifest import CHUNK_BYTES, Manifest, as_laid_down
+from prime_train.core.text.auto_run import GIT, auto_run_files, is_git
 from prime_train.core.text.paths import same_but_for_case, violation_of_path
 from prime_train.core.text.safe import neutralized
-from prime_train.operations.bundle.layout import CODE, CONFIG, FORMAT, MANIFEST, REQUIRED, RUN, SUMS, WEIGHTS
+from prime_train.operations.bundle.code_archive import CodeLook, look
+from prime_train.operations.bundle.layout import CODE, CONFIG, FORMAT, MANIFEST, NAMESPACE, REQUIRED, RUN, SIGNATURE, SUMS, WEIGHTS
+from prime_train.operations.bundle.risks import folder_outside, risks_of
 from prime_train.operations.checkpoints.progress import Progress, silent
 from prime_train.ports import Bucket
 
 KEPT_BYTES_MAX = 64 * 2**20
 """Upper limit of a file that is read as a whole. The manifest of the largest checkpoint has a few MB."""
-_KEPT = frozenset({SUMS, RUN, CONFIG, MANIFEST})
+CODE_BYTES_MAX = 2**30
+_KEPT = frozenset({SUMS, SIGNATURE, RUN, CONFIG, MANIFEST})
 _SUM = re.compile(r"(\\?)([0-9a-f]{64})  (.+)")
 """A line of sha256sum; the backslash says that a line break in the path is escaped."""
 
@@ -40,12 +46,16 @@ class WrongFile:
 
     path: str
     what: str
+    is_unsafe: bool = False
+    """Whether it would do harm once it was unpacked or launched, rather than being damaged."""
 
 
 @dataclass(frozen=True)
 class VerifiedBundle:
     """A bundle that was read to its end. `step`: the step of its checkpoint, None if it has none; `bucket`: the bucket whose objects it
-    refers to, otherwise empty; `objects_checked`: these were compared, too; `wrong_files`: empty if it is intact."""
+    refers to, otherwise empty; `objects_checked`: these were compared, too; `wrong_files`: empty if it is intact; `risks`: what its config
+    and its code ask for, which its reader should know before launching it. `signed_by`: the fingerprint of the key that signed it, empty if
+    none has; `signer_checked`: this is the key that the caller named."""
 
     run: str
     files: int
@@ -55,10 +65,25 @@ class VerifiedBundle:
     bucket: str
     objects_checked: bool
     wrong_files: tuple[WrongFile, ...]
+    risks: tuple[str, ...] = ()
+    signed_by: str = ""
+    signer_checked: bool = False
 
     @property
     def intact(self) -> bool:
         return not self.wrong_files
+
+    @property
+    def verdict(self) -> str:
+        """`intact`, `UNSAFE` or `DAMAGED`."""
+        return "intact" if self.intact else "UNSAFE" if any(one.is_unsafe for one in self.wrong_files) else "DAMAGED"
+
+    @property
+    def not_proven(self) -> str:
+        """What the verdict does not prove, as a sentence."""
+        if self.signer_checked:
+            return "The key that you named has signed it; no signature proves that its code and commands are harmless."
+        return "Hashes show damage. They do not prove who made the bundle, nor that its code and commands are harmless."
 
 
 @dataclass(frozen=True)
@@ -77,16 +102,21 @@ class _Bundle:
     files: dict[str, _File]
     about: Mapping[str, object] = field(default_factory=dict)
     manifest: Manifest | None = None
+    risks: list[str] = field(default_factory=list)
+    code: CodeLook | None = None
 
 
-def verify_bundle(file: Path, bucket: Bucket | None = None, *, progress: Progress = silent) -> VerifiedBundle:
-    """Return what is wrong with the bundle. `bucket`: where to compare the checkpoint's files, too.
+def verify_bundle(file: Path, bucket: Bucket | None = None, *, signer: bytes | None = None, progress: Progress = silent) -> VerifiedBundle:
+    """Return what is wrong with the bundle. `bucket`: where to compare the checkpoint's files, too; `signer`: the public key that must
+    have signed it.
 
     Raises UsageError if the bundle cannot be read to its end, is no bundle, or has a member that must not be unpacked, and the bucket's
     errors.
     """
     bundle = _read(file)
-    wrong_files = [*_of_sums(bundle), *_of_run(bundle), *_of_config(bundle), *_of_code(bundle), *_of_manifest(bundle), *_of_weights(bundle)]
+    signed_by = _signed_by(bundle)
+    checks = (_of_sums, _of_names, _of_run, _of_config, _of_code, _of_manifest, _of_weights)
+    wrong_files = [*_of_signer(bundle, signed_by, signer), *(wrong for check in checks for wrong in check(bundle))]
     size = sum(one.size for one in bundle.files.values())
     step = bundle.manifest.step if bundle.manifest is not None else None
     url = str(_part(bundle.about, "checkpoint").get("bucket") or "")
@@ -96,13 +126,26 @@ def verify_bundle(file: Path, bucket: Bucket | None = None, *, progress: Progres
             wrong_files += [
                 WrongFile(neutralized(one.path), f"in the bucket: {one.what}") for one in damaged(bucket, bundle.manifest, progress=report)
             ]
-    return VerifiedBundle(bundle.run, len(bundle.files), size, step, bool(_weights(bundle)), neutralized(url), compared, tuple(wrong_files))
+    return VerifiedBundle(
+        bundle.run,
+        len(bundle.files),
+        size,
+        step,
+        bool(_weights(bundle)),
+        neutralized(url),
+        compared,
+        tuple(wrong_files),
+        risks=tuple(bundle.risks),
+        signed_by=fingerprint(signed_by) if signed_by is not None else "",
+        signer_checked=signer is not None and signed_by == signer,
+    )
 
 
 def _read(file: Path) -> _Bundle:
     try:
         with file.open("rb") as raw, uncompressed(raw) as stream:
-            files = dict(_files(TarReader(stream, headers_max=MEMBERS_MAX)))
+            looks: list[CodeLook] = []
+            files = dict(_files(TarReader(stream, headers_max=MEMBERS_MAX), looks))
     except Unsafe as error:
         raise UsageError(f"{file} is not safe to unpack: {error}", fix="ask for another copy", code=Exit.FINDINGS) from error
     except BROKEN as error:
@@ -115,11 +158,14 @@ def _read(file: Path) -> _Bundle:
     if len(tops) != 1 or not is_run_id(run) or f"{run}/{SUMS}" not in files:
         fix = "write the path of an archive that this command made"
         raise UsageError(f"{file} is not a bundle: it has no folder named by a run with a {SUMS}", fix=fix, code=Exit.FINDINGS)
-    return _Bundle(run, {path.split("/", 1)[1]: one for path, one in files.items()})
+    bundle = _Bundle(run, {path.split("/", 1)[1]: one for path, one in files.items()})
+    bundle.code = looks[0] if looks else None
+    return bundle
 
 
-def _files(reader: TarReader) -> Iterator[tuple[str, _File]]:
-    """Yield path and content of each file. Raises Unsafe for a member that unpacking could write elsewhere or twice."""
+def _files(reader: TarReader, looks: list[CodeLook]) -> Iterator[tuple[str, _File]]:
+    """Yield path and content of each file, and add what was seen in the code to `looks`. Raises Unsafe for a member that unpacking could
+    write elsewhere or twice."""
     seen: set[str] = set()
     for member in reader.members():
         _check(member)
@@ -127,7 +173,7 @@ def _files(reader: TarReader) -> Iterator[tuple[str, _File]]:
             raise Unsafe(f"{member.name[:200]!r} is in the archive twice")
         if member.is_file:
             seen.add(member.name)
-            yield member.name, _content(member, reader)
+            yield member.name, _content(member, reader, looks)
     if pair := same_but_for_case(seen):
         raise Unsafe(f"{pair[0][:200]!r} and {pair[1][:200]!r} differ only in case")
 
@@ -136,12 +182,16 @@ def _check(member: Member) -> None:
     violation = violation_of_path(member.name)
     if violation is not None:
         raise Unsafe(f"{member.name[:200]!r} {violation}")
+    if is_git(member.name):
+        raise Unsafe(f"{member.name[:200]!r} is refused: {GIT}")
     if not member.is_folder and (not member.is_file or "/" not in member.name):
         raise Unsafe(f"{member.name[:200]!r} is not a file in a folder")
 
 
-def _content(member: Member, reader: TarReader) -> _File:
+def _content(member: Member, reader: TarReader, looks: list[CodeLook]) -> _File:
     name = member.name.split("/", 1)[1]
+    if name == CODE:
+        return _code(member, reader, looks)
     if name in _KEPT and member.size > KEPT_BYTES_MAX:
         raise Unsafe(f"{member.name[:200]!r} has {member.size} bytes; at most {KEPT_BYTES_MAX} are allowed")
     is_weight, sha256 = name.startswith(f"{WEIGHTS}/"), hashlib.sha256()
@@ -160,6 +210,41 @@ def _content(member: Member, reader: TarReader) -> _File:
     return _File(member.size, sha256.hexdigest(), tuple(chunks), b"".join(kept))
 
 
+def _code(member: Member, reader: TarReader, looks: list[CodeLook]) -> _File:
+    if member.size > CODE_BYTES_MAX:
+        raise Unsafe(f"{member.name[:200]!r} has {member.size} bytes; at most {CODE_BYTES_MAX} are allowed")
+    sha256 = hashlib.sha256()
+    with tempfile.TemporaryFile() as copy:
+        for piece in reader.content():
+            sha256.update(piece)
+            copy.write(piece)
+        copy.seek(0)
+        looks.append(look(copy))
+    return _File(member.size, sha256.hexdigest())
+
+
+def _signed_by(bundle: _Bundle) -> bytes | None:
+    """Return the key that signed the hashes; None if none has, or the signature is not valid."""
+    found = bundle.files.get(SIGNATURE)
+    return signer_of(bundle.files[SUMS].data, found.data, NAMESPACE) if found is not None else None
+
+
+def _of_signer(bundle: _Bundle, signed_by: bytes | None, signer: bytes | None) -> Iterator[WrongFile]:
+    if SIGNATURE in bundle.files and signed_by is None:
+        yield WrongFile(SIGNATURE, f"is no valid signature of {SUMS}", is_unsafe=True)
+    elif signer is not None and signed_by is None:
+        yield WrongFile(SIGNATURE, "is missing: nobody has signed the bundle", is_unsafe=True)
+    elif signer is not None and signed_by is not None and signed_by != signer:
+        yield WrongFile(
+            SIGNATURE, f"is by another key, {fingerprint(signed_by)}, than the one that you named, {fingerprint(signer)}", is_unsafe=True
+        )
+
+
+def _of_names(bundle: _Bundle) -> Iterator[WrongFile]:
+    for path, why in auto_run_files(bundle.files).items():
+        yield WrongFile(neutralized(path), f"would be laid down by unpacking: {why}", is_unsafe=True)
+
+
 def _of_sums(bundle: _Bundle) -> Iterator[WrongFile]:
     listed: dict[str, str] = {}
     for line in bundle.files[SUMS].data.decode("utf-8", "surrogateescape").split("\n"):
@@ -173,7 +258,9 @@ def _of_sums(bundle: _Bundle) -> Iterator[WrongFile]:
             yield WrongFile(neutralized(path), "is missing")
         elif bundle.files[path].sha256 != digest:
             yield WrongFile(neutralized(path), f"has another content than {SUMS} says")
-    yield from (WrongFile(neutralized(path), f"is not in {SUMS}") for path in bundle.files if path not in listed and path != SUMS)
+    yield from (
+        WrongFile(neutralized(path), f"is not in {SUMS}") for path in bundle.files if path not in listed and path not in (SUMS, SIGNATURE)
+    )
     yield from (WrongFile(path, "is missing") for path in REQUIRED if path not in bundle.files and path not in listed)
 
 
@@ -201,9 +288,16 @@ def _of_config(bundle: _Bundle) -> Iterator[WrongFile]:
         yield WrongFile(CONFIG, f"is not a valid config: {neutralized(read.findings[0].message)}")
     elif bundle.about and read.spec.name != bundle.about.get("name"):
         yield WrongFile(CONFIG, f"is a config of another run, {read.spec.name}")
+    if read.spec is not None:
+        bundle.risks += risks_of(read.spec)
+        if outside := folder_outside(read.spec):
+            yield WrongFile(CONFIG, f"would pack the folder {neutralized(outside[:200])}, which lies outside of the bundle", is_unsafe=True)
 
 
 def _of_code(bundle: _Bundle) -> Iterator[WrongFile]:
+    if bundle.code is not None:
+        bundle.risks += bundle.code.risks
+        yield from (WrongFile(CODE, what, is_unsafe=True) for what in bundle.code.wrong)
     wanted = _part(bundle.about, "code").get("sha256")
     found = bundle.files.get(CODE)
     if found is not None and bundle.about and found.sha256 != wanted:
@@ -236,7 +330,7 @@ def _of_weights(bundle: _Bundle) -> Iterator[WrongFile]:
         return
     if not (is_included or present):
         return
-    wanted = {f"{WEIGHTS}/{manifest.folder}/{one.path}": one for one in manifest.files}
+    wanted = {f"{WEIGHTS}/{manifest.folder}/{one.path}": one for one in as_laid_down(manifest).files}
     for path, one in wanted.items():
         found = bundle.files.get(path)
         if found is None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from prime_train.adapters.ssh_signature import SigningKey, sign
 from prime_train.checkpoints.export import COPY_BYTES, KINDS, Content, fetched
-from prime_train.checkpoints.restore import CheckpointDamaged, Reported, RestoreFailed, check_folder
+from prime_train.checkpoints.restore import CheckpointDamaged, Reported, RestoreFailed, admitted, check_folder
 from prime_train.checkpoints.torch_weights import NotConvertible
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
@@ -19,7 +20,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.manifest import Manifest
 from prime_train.core.run import Run
 from prime_train.operations.bundle.contents import BundledCheckpoint, collect
-from prime_train.operations.bundle.layout import README, SUMS, WEIGHTS
+from prime_train.operations.bundle.layout import NAMESPACE, README, SIGNATURE, SUMS, WEIGHTS
 from prime_train.operations.bundle.weights import Conversion, Streamed, conversion
 from prime_train.operations.checkpoints.export import check_archive
 from prime_train.operations.checkpoints.lookup import Found, newest, verifying
@@ -50,13 +51,15 @@ def write_bundle(
     *,
     with_weights: bool = False,
     weights_in_bucket: bool = False,
+    sign_with: SigningKey | None = None,
     replace: bool = False,
     progress: Progress = silent,
 ) -> WrittenBundle:
     """Write the bundle of the run that `name` stands for to `file`, by default RUN.tar.gz in the current folder.
 
     `with_weights`: with the files of the newest complete checkpoint, each verified, and its model as safetensors where that is possible.
-    `weights_in_bucket`: with a reference to these files in the bucket instead; the checkpoint is pinned. `replace`: `file` may exist.
+    `weights_in_bucket`: with a reference to these files in the bucket instead; the checkpoint is pinned. `sign_with`: the
+    key by which the hashes are signed. `replace`: `file` may exist.
     Raises UsageError if there is no such run, the file cannot be written, or a file of the checkpoint is damaged, and ExternalError if the
     store or the bucket fails; then no new file is left.
     """
@@ -72,14 +75,14 @@ def write_bundle(
     draft = file.with_name(f".{file.name}.part")
     try:
         with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
-            weights = manifest if with_weights else None
+            weights = admitted(manifest) if manifest is not None and with_weights else None
             converted = conversion(found.bucket, weights) if weights is not None else Conversion()
             url = home.bucket_url if weights_in_bucket else ""
             if manifest is not None and weights_in_bucket:
                 pin(found, manifest.step)
             collected = collect(home, record, BundledCheckpoint(manifest, with_weights, url, converted), Path(folder))
             with progress(run.run_id, weights.size if weights is not None else 0) as report:
-                paths = _write(draft, file.name, _members(Path(folder), found, weights, converted, report), run)
+                paths = _write(draft, file.name, _members(Path(folder), found, weights, converted, report), run, sign_with)
         draft.replace(file)
     except CheckpointDamaged as error:
         raise UsageError(str(error), fix=verifying(found), code=Exit.FINDINGS) from error
@@ -141,8 +144,9 @@ def _weights(bucket: Bucket, manifest: Manifest, report: Reported) -> Iterator[_
         chunks.close()
 
 
-def _write(draft: Path, name: str, members: Iterator[_Member], run: Run) -> tuple[str, ...]:
-    """Write the archive and return the paths in it. The list of hashes comes last, because only then are all of them known."""
+def _write(draft: Path, name: str, members: Iterator[_Member], run: Run, key: SigningKey | None) -> tuple[str, ...]:
+    """Write the archive and return the paths in it. The list of hashes comes last, with its signature, because only then are all of them
+    known."""
     kind = KINDS[next(ending for ending in KINDS if name.endswith(ending))]
     sums: dict[str, str] = {}
     at_s = run.ended_s if run.ended_s is not None else run.created_s
@@ -155,9 +159,12 @@ def _write(draft: Path, name: str, members: Iterator[_Member], run: Run) -> tupl
                 sums[member.path] = hashed.sha256.hexdigest()
             text = "".join(_line(path, digest) for path, digest in sums.items()).encode(errors="surrogateescape")
             _add(tar, f"{run.run_id}/{SUMS}", len(text), io.BytesIO(text), at_s)
+            if key is not None:
+                signature = sign(text, key, NAMESPACE)
+                _add(tar, f"{run.run_id}/{SIGNATURE}", len(signature), io.BytesIO(signature), at_s)
         file.flush()
         os.fsync(file.fileno())
-    return (*sums, SUMS)
+    return (*sums, SUMS, SIGNATURE) if key is not None else (*sums, SUMS)
 
 
 def _line(path: str, digest: str) -> str:

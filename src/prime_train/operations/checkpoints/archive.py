@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from prime_train.adapters.bucket import open_bucket
-from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, stage, unpack
+from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, Unpacked, stage, unpack
 from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, Reported
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
@@ -20,7 +20,7 @@ from prime_train.ports import Bucket
 LOOK_S = 0.2
 
 
-def restore_archive(archive: str, folder: Path, environment: Mapping[str, str], *, replace: bool, progress: Progress) -> Path:
+def restore_archive(archive: str, folder: Path, environment: Mapping[str, str], *, replace: bool, progress: Progress) -> Unpacked:
     """Unpack an archive into `folder` and return what was unpacked. `archive`: a path, or the URL of an object, which is first downloaded
     into `folder`, with the keys in `environment`. Raises UsageError if the archive is missing or invalid, or the target exists and
     `replace` is not set."""

@@ -1,7 +1,7 @@
 """Restore a verified checkpoint into a folder; an older one if the newest is damaged."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from prime_train.checkpoints.restore import restore as restore_into
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.manifest import Manifest
+from prime_train.core.manifest import Manifest, as_laid_down, left_out_of
 from prime_train.operations.checkpoints.lookup import Found, newest, of_step, verifying
 from prime_train.operations.checkpoints.progress import Progress
 
@@ -33,6 +33,11 @@ class Restored:
     folder: Path
     manifest: Manifest
     damaged: tuple[Damaged, ...]
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The files of the checkpoint that were not written because programs would run them, each with the reason."""
+        return left_out_of(self.manifest)
 
 
 def restore(
@@ -87,7 +92,7 @@ def _restored(found: Found, manifest: Manifest, folder: Path, *, replace: bool, 
     older one would fail as well, for example because the disk is full."""
     check_folder(manifest, found.names)
     target = folder / manifest.folder
-    if not replace and target.exists() and differs(folder, manifest):
+    if not replace and target.exists() and differs(folder, as_laid_down(manifest)):
         fix = Advice("restore into another folder, or ", Option(Setting.REPLACE))
         raise UsageError(f"{target} already exists, but is not this checkpoint", fix=fix)
     try:

@@ -36,7 +36,7 @@ def restore_version(home: Home, config: Path, name: str, *, force: bool = False)
 
 
 def _files(config: Path, version: Version) -> dict[Path, str]:
-    trainers = trainer_file(version.texts.config)
+    trainers = trainer_file(version.texts.config, config)
     return {config: version.texts.config} | (
         {trainers: version.texts.trainer} if trainers is not None and version.texts.trainer is not None else {}
     )

@@ -38,7 +38,7 @@ def save_version(home: Home, config: Path, note: str = "", name: str = "") -> Sa
     version = versions.add(texts, "".join(char for char in note if char.isprintable())[:NOTE_CHARS_MAX], name) if is_new else saved[-1]
     if name and version.name != name:
         version = versions.rename(version, name)
-    missing = trainer_file(texts.config) if texts.trainer is None and requires_trainer_file(texts.config) else None
+    missing = trainer_file(texts.config, config) if texts.trainer is None and requires_trainer_file(texts.config) else None
     return SavedVersion(version, is_new, versions.folder, missing, is_valid=spec_of(texts.config) is not None)
 
 

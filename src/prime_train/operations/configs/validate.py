@@ -7,6 +7,7 @@ from pathlib import Path
 from prime_train.configs.bug_findings import bug_as_finding, has_bug
 from prime_train.configs.loader import LoadedConfig, load_configs
 from prime_train.configs.parsing import Config
+from prime_train.configs.policy_place import may_exceed
 from prime_train.configs.run_config import of_config
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.exit_codes import Exit
@@ -61,14 +62,26 @@ def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: boo
 
     `environment`: the variables with the secrets that runs may get; those that configs name and that are not set are reported, except in a
     CI job, which checks what others launch and neither has nor needs them. `fast`: without slow rules and notes, as `lint` does. `extend`:
-    adds to the configs before the rules are applied. Raises OSError for a folder that cannot be read.
+    adds to the configs before the rules are applied. Raises OSError for a folder that cannot be read, and UsageError if the operator's
+    policy cannot be used.
     """
     read = load_configs(paths, environment, fast=True) if extend is None else extend(load_configs(paths, environment))
+    if not fast:
+        read = _within_policy(read, environment)
     if not fast and not environment.get("CI"):
         read = [_with_unset_secrets(loaded, environment) for loaded in read]
     found, sources = check_configs(read, fast=fast, debug=is_debugging(environment))
     shown = tuple(finding for finding in found if not (fast and finding.severity is Severity.NOTE))
     return Validation(shown, tuple(loaded.file for loaded in read), sources)
+
+
+def _within_policy(read: list[LoadedConfig], environment: Mapping[str, str]) -> list[LoadedConfig]:
+    """Return the configs with findings for what they ask beyond the operator's policy."""
+    if not any(may_exceed(loaded.spec.hardware, environment) for loaded in read if loaded.spec is not None):
+        return read
+    from prime_train.operations.configs.policy import with_policy
+
+    return with_policy(read, environment)
 
 
 def _with_unset_secrets(loaded: LoadedConfig, environment: Mapping[str, str]) -> LoadedConfig:
@@ -95,13 +108,14 @@ def passes(found: Iterable[Finding], fail_on: str) -> bool:
 
 
 def check_run_config(
-    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT
+    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Return all findings on one run's spec and the files it names, together with those in `found`, and the text of each file.
 
-    `run_secrets`: the names of the secrets that the control plane hands to runs.
+    `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the repository that
+    the person at the terminal named.
     """
-    loaded = of_config(config, run_secrets)
+    loaded = of_config(config, run_secrets, allowed_folders)
     ruled = _judged_of(loaded, fast=False)
     return apply_ignores((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import read_config, read_text
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.advice import Advice, Call, Operation
@@ -112,7 +113,7 @@ class Versions:
     def now(self) -> Texts:
         """Return the current texts of the files. Raises UsageError if the config cannot be read."""
         config = _text(self.path)
-        return Texts(config, _text_or_none(trainer_file(config)))
+        return Texts(config, _text_or_none(trainer_file(config, self.path)))
 
     def add(self, texts: Texts, note: str, name: str = "") -> Version:
         """Save `texts` as the next version and return it. Safe if other processes add versions at the same time. Raises UsageError if no
@@ -142,12 +143,16 @@ def spec_of(text: str) -> RunSpec | None:
     return read_text(text, "").spec
 
 
-def trainer_file(text: str) -> Path | None:
+def trainer_file(text: str, config: Path) -> Path | None:
     """Return the path of the trainer's own config file that the config or the command in it names, or None if they name none in the working
-    tree or the code comes from a repository."""
+    tree or the code comes from a repository. `config`: the file whose text it is. Raises UsageError if the working tree lies where a config
+    alone may not look."""
     spec = spec_of(text)
     if spec is None or spec.trainer.code.repo:
         return None
+    outside = folder_outside(spec.trainer.code.folder, str(config))
+    if outside is not None:
+        raise UsageError(outside_finding(outside, str(config)).message, fix="name a folder inside")
     file = trainer_for(spec).config_file(spec) or _of_command(spec.trainer.command)
     return Path(spec.trainer.code.folder) / file if file is not None else None
 

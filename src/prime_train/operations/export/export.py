@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from prime_train.configs.parsing import read_config
 from prime_train.configs.parsing.settings import Setting as ConfigSetting
 from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
@@ -24,6 +25,7 @@ from prime_train.operations.export.kubernetes import kubernetes_job
 from prime_train.operations.export.machine_files import machine_files
 from prime_train.operations.export.skypilot import skypilot_task
 from prime_train.operations.export.task import Writer, Written, task_of
+from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.launch import Unfit, plan, renamed
 from prime_train.operations.launching.launch_config import InvalidConfig
 from prime_train.operations.memory import check_range
@@ -64,9 +66,11 @@ def export(
     image: str | None = None,
     usd_per_hour: float | None = None,
     settings: Sequence[ConfigSetting] = (),
+    allowed: Allowed = NOTHING_ALLOWED,
 ) -> Exported:
     """Return the config as a task, changing nothing. `name` replaces the config's; `image`: the container image that the task starts from;
-    `usd_per_hour`: the price by which dollars are counted, instead of the highest one in the config.
+    `usd_per_hour`: the price by which dollars are counted, instead of the highest one in the config; `allowed`: what the person at the
+    terminal allows to be part of the task.
 
     Raises InvalidConfig if the config or its working tree has errors, UsageError if the tool cannot run it or the bucket is a folder of
     this machine alone, and ExternalError if an external service fails.
@@ -85,12 +89,14 @@ def export(
     if read.spec is None:
         raise InvalidConfig(*check_run_config(read))
     spec = renamed(read, name) if name else read.spec
-    # Whatever this machine has or lacks says nothing of those on which the task will run.
-    found, sources = check_run_config(replace(read, spec=spec), run_secrets=spec.secrets)
+    # Whatever this machine has or lacks says nothing of those on which the task will run. Which secrets a config gets is decided as for a
+    # launch, because whoever starts the task gives them to it from an environment like this one.
+    found, sources = check_run_config(replace(read, spec=spec), run_secrets=home.run_secrets, allowed_folders=allowed.folders)
     if has_errors(found):
         raise InvalidConfig(found, sources)
+    _check_alerts(spec, home)
     try:
-        made = plan(spec, file=read.file)
+        made = plan(spec, file=read.file, allowed=allowed)
         chosen = spec.variant(0) if spec.hardware.variants else spec
         price = usd_per_hour if usd_per_hour is not None else chosen.hardware.usd_per_hour_max
         contents = machine_files(spec, made, price)
@@ -123,6 +129,14 @@ def write(exported: Exported, folder: Path) -> Path:
             code=Exit.USAGE,
         ) from error
     return main
+
+
+def _check_alerts(spec: RunSpec, home: Home) -> None:
+    """Raise UsageError if the address of alerts is a variable that no run may have: on the task's machine, the trainer can read it."""
+    name = spec.alerts.webhook
+    if name is not None and not is_allowed(name, (*home.run_secrets, "*")):
+        fix = "keep the address in a variable of its own, such as ALERT_WEBHOOK"
+        raise UsageError(f"alerts.webhook: {name} belongs to you and your control plane, and no task gets it", fix=fix, code=Exit.FINDINGS)
 
 
 def _notes(spec: RunSpec, bucket_url: str) -> Iterator[str]:

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from prime_train.adapters.pods_local.provider import WHOLE_MACHINE
 from prime_train.checkpoints.unpacking import unpack_stream
+from prime_train.configs import policy_place
 from prime_train.control_plane.wiring.home import HOME, Home
+from prime_train.control_plane.wiring.providers import PROVIDER
 from prime_train.core import ledger
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import limit_reason, used_up
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, task_done_key, task_prefix, task_run_key
+from prime_train.core.registry.providers import LOCAL
 from prime_train.core.run import Run, Totals
 from prime_train.core.spec import RunSpec
 from prime_train.operations.checkpoints.lookup import look
@@ -77,6 +81,8 @@ def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machi
     # The trainer's python is that of the image, and not the one that prime-train was installed with.
     spec = spec.model_copy(update={"environment": {PLACE: environment.get(PLACE, os.defpath), **spec.environment}})
     own = {**environment, HOME: str(disk / "home"), VARIABLE: ",".join(spec.secrets)}
+    # Whoever started the task has chosen this machine for it, whatever else its environment could rent.
+    own |= {PROVIDER: LOCAL, WHOLE_MACHINE: "1", policy_place.VARIABLE: ""}
     return Machine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}), usd_per_hour)
 
 
@@ -99,7 +105,7 @@ def launched(machine: Machine, setup_s: float) -> Launched | Over:
             notes = Notes(bucket, machine.task, number, ledger.add((before, setup)), setup, machine.usd_per_hour)
             notes.begin(NOTE_S_MAX)
             start = _newest(home, machine.spec, list(earlier.values()))
-            run = launch_as(home, run_id, machine.spec, plan(machine.spec), start=start, used=notes.earlier)
+            run = launch_as(home, run_id, machine.spec, plan(machine.spec, allowed=None), start=start, used=notes.earlier)
             if run is not None:
                 return Launched(run, notes)
     raise UsageError(f"no run could be launched for {machine.task}: other machines of it start all the time")

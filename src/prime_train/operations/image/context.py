@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from prime_train.adapters.code_archive import checkout_of, same_repository, tracked_files
 from prime_train.adapters.provisioning import pack
 from prime_train.adapters.provisioning.agent_bundle import package_folders
+from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import Config, read_config
 from prime_train.core.config_tree import place_of
 from prime_train.core.errors import UsageError
@@ -63,6 +64,9 @@ def build_context(config: Path) -> BuildContext:
     if read.spec is None or has_errors(found):
         raise InvalidConfig(found, sources)
     spec, image = read.spec, read.spec.image or ImageSpec()
+    outside = folder_outside(spec.trainer.code.folder, read.file) if spec.trainer.code.repo is None else None
+    if outside is not None:
+        raise InvalidConfig((outside_finding(outside, read.file),), sources)
     untracked = _untracked(read, spec, image)
     if untracked:
         raise InvalidConfig(untracked, sources)

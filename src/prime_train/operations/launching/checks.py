@@ -1,7 +1,7 @@
 """Checks for problems that prevent launching a config from this machine now, although the config itself is valid."""
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +22,11 @@ ZEROS_MAX = 16
 """Number of zeros at the end of a commit hash above which it counts as a placeholder; a real hash practically never ends in that many."""
 
 
-def found_for(read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...] = ()) -> tuple[tuple[Finding, ...], dict[str, str]]:
+def found_for(
+    read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...] = (), *, allowed_folders: Sequence[Path] = ()
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Return all findings on the spec as it would be launched, and the text of each file. The findings are those of `validate`, those on
-    what is missing on this machine, and `more`."""
+    what is missing on this machine, and `more`. `allowed_folders`: folders that the person at the terminal named."""
     found = (
         *_image_not_taken(spec, read),
         *_placeholder(spec, read),
@@ -32,7 +34,7 @@ def found_for(read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...]
         *unset_secrets(spec, home.environment, read.file, read.source),
         *more,
     )
-    return check_run_config(replace(read, spec=spec), found, run_secrets=home.run_secrets)
+    return check_run_config(replace(read, spec=spec), found, run_secrets=home.run_secrets, allowed_folders=allowed_folders)
 
 
 def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:

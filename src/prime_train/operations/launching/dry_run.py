@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from prime_train.adapters.code_archive import CodeSnapshot
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
 from prime_train.core.offers import Offer, Ranking, rank, variant_title
@@ -139,4 +140,9 @@ def _hours(spec: RunSpec) -> str:
 def _code(spec: RunSpec, made: Plan) -> str:
     if made.snapshot is None:
         return f"{spec.trainer.code.repo}"
-    return f"{made.snapshot.folder.absolute()}: {len(made.snapshot.files)} files, {size(made.snapshot.size)}"
+    return code_summary(made.snapshot)
+
+
+def code_summary(snapshot: CodeSnapshot) -> str:
+    """Return what goes up: the folder, the number of its files, and their size."""
+    return f"{snapshot.folder.absolute()}: {len(snapshot.files)} files, {size(snapshot.size)}"

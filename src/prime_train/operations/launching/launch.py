@@ -8,6 +8,7 @@ from pathlib import Path
 
 from prime_train.adapters.bucket import open_bucket, upload
 from prime_train.adapters.code_archive import CodeSnapshot, checkout_of, commit_of, is_commit, pack, same_repository, survey
+from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import PROVIDER, default_providers, rents
@@ -19,6 +20,8 @@ from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Origin, Probe, Run, Totals
 from prime_train.core.spec import RunSpec
+from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
+from prime_train.operations.launching.secret_files import looked_through
 from prime_train.operations.launching.start import Start, started
 from prime_train.trainers import trainer_for
 
@@ -46,10 +49,11 @@ class Plan:
     findings: tuple[Finding, ...] = ()
 
 
-def plan(spec: RunSpec, *, file: str = "") -> Plan:
-    """Return what a launch would start from, without changing anything. Raises Unfit if the working tree cannot be used, and ExternalError
-    if a remote repository cannot be queried."""
-    made = _repository(spec, file) if spec.trainer.code.repo else _folder(spec)
+def plan(spec: RunSpec, *, file: str = "", allowed: Allowed | None = NOTHING_ALLOWED) -> Plan:
+    """Return what a launch would start from, without changing anything. `allowed`: what the person at the terminal allows to be uploaded;
+    None: the folder was made by prime-train itself of code that was looked through before. Raises Unfit if the working tree cannot be used,
+    and ExternalError if a remote repository cannot be queried."""
+    made = _repository(spec, file) if spec.trainer.code.repo else _folder(spec, file, allowed)
     if has_errors(made.findings):
         raise Unfit(made.findings)
     return made
@@ -103,13 +107,17 @@ def on_provider(spec: RunSpec, home: Home) -> RunSpec:
     """Return the spec with its providers set, because the control plane's default may change later.
 
     The default is that of the process which serves the home, because its environment has the provider's key and this one may not. If the
-    control plane is elsewhere and this environment has the key, this process rents, and its own default counts.
+    control plane is elsewhere and this environment has the key, this process rents, and its own default counts. Of several, those that the
+    operator's policy does not allow are left out: the config has not chosen them.
     """
     is_ours = bool(home.environment.get(PROVIDER)) or (bool(home.elsewhere) and rents(home.environment))
     if allowed_providers(spec.hardware):
         return spec
     serving = None if is_ours else home.serving()
     defaults = serving.providers if serving is not None else default_providers(home.environment)
+    policy = home.policy()
+    allowed = policy.providers(is_remote=home.is_remote) if policy is not None else defaults
+    defaults = tuple(name for name in defaults if name in allowed) or defaults
     chosen = {"provider": defaults[0]} if len(defaults) == 1 else {"providers": defaults}
     return spec.model_copy(update={"hardware": spec.hardware.model_copy(update=chosen)})
 
@@ -127,10 +135,15 @@ def new_id(name: str) -> str:
     return f"{name}-{''.join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_CHARS))}"
 
 
-def _folder(spec: RunSpec) -> Plan:
+def _folder(spec: RunSpec, file: str, allowed: Allowed | None) -> Plan:
     folder = Path(spec.trainer.code.folder)
+    outside = folder_outside(str(folder), file, allowed.folders) if allowed is not None else None
+    if outside is not None:
+        return Plan(None, "", (outside_finding(outside, file or "."),))
     snapshot = survey(folder, without=trainer_for(spec).output_folders(spec))
-    checkout = checkout_of(folder) if not snapshot.findings else None
+    if allowed is not None and not has_errors(snapshot.findings):
+        snapshot = looked_through(snapshot, allowed.secret_files)
+    checkout = checkout_of(folder) if not has_errors(snapshot.findings) else None
     return Plan(snapshot, checkout.name if checkout else "", snapshot.findings)
 
 

@@ -13,7 +13,9 @@ from prime_train.core.finding import Finding, has_errors
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.run import Probe, Run
 from prime_train.core.spec import RunSpec
+from prime_train.operations.configs.policy import policy_findings
 from prime_train.operations.configs.validate import check_run_config
+from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
@@ -61,10 +63,11 @@ def checked(
     settings: Sequence[Setting] = (),
     start_from: str | None = None,
     probe: ProbeLimits | None = None,
+    allowed: Allowed = NOTHING_ALLOWED,
 ) -> Checked:
     """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's; `settings`: values that
     replace the config's; `start_from`: RUN or RUN@STEP, a checkpoint of another run to start from; `probe`: launch only a probe of the
-    config, within these limits.
+    config, within these limits; `allowed`: what the person at the terminal allows to be uploaded beyond what a config may ask for.
 
     Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid or the run cannot start from that
     checkpoint, and ExternalError if an external service fails.
@@ -73,11 +76,13 @@ def checked(
     if read.spec is None or read.root is None:
         raise InvalidConfig(*check_run_config(read))
     spec = on_provider(renamed(read, name) if name else read.spec, home)
-    found, sources = found_for(read, spec, home, unfit_here(read, spec, home))
+    launched = spec if probe is None else probe_spec(spec, probe)
+    beyond = policy_findings(home.policy(), launched, read.file, read.source, is_remote=home.is_remote)
+    found, sources = found_for(read, spec, home, (*unfit_here(read, spec, home), *beyond), allowed_folders=allowed.folders)
     if has_errors(found):
         raise InvalidConfig(found, sources)
     try:
-        made = plan(spec, file=read.file)
+        made = plan(spec, file=read.file, allowed=allowed)
     except Unfit as error:
         raise InvalidConfig((*found, *error.findings), sources) from error
     start = start_of(home, start_from) if start_from is not None else None
@@ -85,7 +90,6 @@ def checked(
         check_start(start, spec)
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     forecast = config_forecast(read, spec)
-    launched = spec if probe is None else probe_spec(spec, probe)
     measures = probe.probe(spec, done=start.manifest.step if start is not None else 0) if probe is not None else None
     return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures)
 

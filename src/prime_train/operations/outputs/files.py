@@ -39,7 +39,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 @dataclass(frozen=True)
 class WantedFile:
     """A file to write. `digests`: those of its chunks, by which an existing file with the same content is recognised; None: the file is
-    always written. `content` yields its content."""
+    always written. `content` yields its content. `part_of`: the output whose earlier rows it has; empty: it is an output itself."""
 
     path: str
     attempt: int
@@ -47,17 +47,20 @@ class WantedFile:
     size: int
     digests: tuple[str, ...] | None
     content: Callable[[], Iterable[Data]]
+    part_of: str = ""
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file in the folder. `is_new`: it was written now; otherwise it existed already with this content."""
+    """A file in the folder. `is_new`: it was written now; otherwise it existed already with this content. `part_of`: the output whose
+    earlier rows it has; empty: it is an output itself."""
 
     path: str
     attempt: int
     step: int | None
     size_bytes: int
     is_new: bool
+    part_of: str = ""
 
 
 class _State(Enum):
@@ -87,7 +90,9 @@ def write_files(folder: Path, files: Sequence[WantedFile], *, replace: bool = Fa
         raise UsageError(f"{folder} cannot be written to: {error.strerror or error}", fix=fix, code=Exit.EXTERNAL_REFUSED) from error
     finally:
         os.close(root)
-    return [WrittenFile(file.path, file.attempt, file.step, sizes.get(file.path, file.size), file.path in sizes) for file in files]
+    return [
+        WrittenFile(file.path, file.attempt, file.step, sizes.get(file.path, file.size), file.path in sizes, file.part_of) for file in files
+    ]
 
 
 def _made(folder: Path) -> Path:

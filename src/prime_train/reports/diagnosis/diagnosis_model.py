@@ -22,6 +22,7 @@ class DiagnosisKind(StrEnum):
     CUT_OFF = "cut_off"
     STALLED = "stalled"
     NO_PROGRESS = "no_progress"
+    UNSAVED = "unsaved"
     SICK = "sick"
     UNKNOWN = "unknown"
     UNSERVED = "unserved"

@@ -78,6 +78,13 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
             )
         case Healthy(phase=None):
             return _booting(facts)
+        case Healthy(unsaved=why) if why:
+            title = f"it is {run.state.value}, and no checkpoint comes to be as promised"
+            look = Advice("Make `checkpoints` say what the trainer writes, or look at the machine: ", Call(Operation.SSH, run.run_id))
+            return Diagnosis(DiagnosisKind.UNSAVED, title, why, look)
+        case Healthy(upload_problem=why) if why:
+            title = f"it is {run.state.value}, and checkpoints or outputs do not become durable"
+            return Diagnosis(DiagnosisKind.UNSAVED, title, why)
         case Healthy():
             if (standing := standing_still(facts)) is not None:
                 return standing

@@ -19,15 +19,20 @@ COMMIT_DIGITS = 40
 UV = ("env", 'PATH="$HOME/.local/bin:$PATH"', "uv")
 _UV = " ".join(UV)
 _NO_KEY = "url.https://github.com/.insteadOf=git@github.com:"
-_INSTALLER = "https://astral.sh/uv/0.13.9/install.sh"
-"""Installer of a pinned version of uv, the same that installs the agent; it contains the hashes of what it downloads."""
+UV_ARCHIVES = "https://github.com/astral-sh/uv/releases/download/0.12.5"
+UV_SHA256 = {
+    "x86_64": "a4742988791c9aeae68c78150d6cba762062ad2a47e53738c2779d2b596bfcdb",
+    "aarch64": "8767a0e77f2cd45436401b1b42bf7e9ed5a4a91a74a5305d6fe93249d0f6dbc5",
+}
+"""Hashes of the archives of one version of uv, the same that installs the agent, by processor. (The release's own, as the action
+astral-sh/setup-uv lists them, read November 2026.)"""
 
 
 def install(part: PrimeRlSpec) -> tuple[str, ...]:
     """Return idempotent commands to run in the working tree before the spec's own `setup`."""
     ref, git = shlex.quote(part.ref), f"git -C {HOME}"
     return (
-        f"{_UV} --version || (curl -LsSf --retry 3 --max-time 300 {_INSTALLER} | env UV_NO_MODIFY_PATH=1 sh)",
+        f"{_UV} --version || {{ {_fetch_uv()}; }}",
         f"git init -q {HOME}",
         f"{git} cat-file -e {ref}^{{commit}} 2>/dev/null || {_fetch(git, ref)}",
         f"{git} checkout -q --force --detach {ref}",
@@ -35,6 +40,20 @@ def install(part: PrimeRlSpec) -> tuple[str, ...]:
         f"{git} -c {_NO_KEY} submodule update -q --init --recursive --depth 1",
         # Inexact, so that packages installed by `setup` in an earlier attempt are kept.
         f"{_UV} sync --project {HOME} --all-extras --frozen --inexact",
+    )
+
+
+def _fetch_uv() -> str:
+    """Return the command that installs uv for this user, if the archive has its hash."""
+    sums = " ".join(f"{kind}) sum={digest} ;;" for kind, digest in UV_SHA256.items())
+    archive, folder = '"$HOME/uv.tar.gz"', '"$HOME/.local/bin"'
+    return " && ".join(
+        (
+            f'case $(uname -m) in {sums} *) echo "no uv is known for this processor"; false ;; esac',
+            f'curl -LsSf --retry 3 --max-time 300 -o {archive} "{UV_ARCHIVES}/uv-$(uname -m)-unknown-linux-musl.tar.gz"',
+            'echo "$sum  $HOME/uv.tar.gz" | sha256sum -c',
+            f"mkdir -p {folder} && tar -xzf {archive} --strip-components 1 -C {folder} && rm {archive}",
+        )
     )
 
 

@@ -1,0 +1,152 @@
+"""A bounded look at what the trainer has written in and near its checkpoint folder, by names, sizes and times only."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, Seen, Strangers, looks_like_checkpoint, numbers_in
+from prime_train.core.text.globs import matches
+
+ENTRIES_MAX = 5000
+"""Number of entries of one folder that are looked at."""
+FOLDERS_MAX = 200
+DEPTH_MAX = 4
+"""Number of folders, and of levels below the working tree, in which checkpoints are looked for."""
+LOOK_S = 2.0
+"""Seconds between two looks."""
+SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "wandb", "mlruns", "lost+found"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a folder, as its own directory lists it: a link is not followed."""
+
+    name: str
+    mode: int
+    size: int
+    mtime_s: float
+
+    @property
+    def kind(self) -> str:
+        if stat.S_ISLNK(self.mode):
+            return "a link"
+        return "a folder" if stat.S_ISDIR(self.mode) else "a file" if stat.S_ISREG(self.mode) else "neither a file nor a folder"
+
+
+class Surroundings:
+    """The look of one attempt. `work` is the working tree, `folder` the checkpoint folder in it. `step_of` returns the step of a
+    checkpoint's name, or None for other names. Files that one of the patterns `outputs` chooses are none, because they are uploaded."""
+
+    def __init__(self, work: Path, folder: str, *, step_of: Callable[[str], int | None], outputs: Sequence[str]) -> None:
+        self._work, self._folder = work, PurePosixPath(folder)
+        self._step_of, self._outputs = step_of, outputs
+        self._present: dict[str, float] = {}
+        self._seen: Seen | None = None
+        self._seen_s = 0.0
+
+    def disregard_present(self) -> None:
+        """Leave out what exists now unless it is written again: this attempt did not write it. Call this before the trainer starts."""
+        self._present = {}
+        for folder in self._folders():
+            self._present |= {str(folder / entry.name): entry.mtime_s for entry in _entries(self._work / folder)}
+
+    def look(self, units: Collection[str], refused: Sequence[Refusal], *, above: int, deep: bool, at_once: bool = False) -> Seen:
+        """Return what lies there. `units`: the names of the checkpoints that the uploader knows of; `refused`: those of them that are newer
+        than the newest complete one, of step `above`, and why they are none. `deep`: look in other folders, too. `at_once`: even if the
+        last look was a moment ago. Never raises OSError."""
+        if self._seen is not None and not at_once and time.monotonic() - self._seen_s < LOOK_S:
+            return self._seen
+        self._seen, self._seen_s = self._look(units, refused, above=above, deep=deep), time.monotonic()
+        return self._seen
+
+    def _look(self, units: Collection[str], refused: Sequence[Refusal], *, above: int, deep: bool) -> Seen:
+        odd, others = list(refused), list[Entry]()
+        for entry in self._new(self._folder):
+            step = self._step_of(entry.name)
+            if step is None and not self._is_output(self._folder / entry.name):
+                others.append(entry)
+            elif step is not None and step > above and entry.name not in units:
+                # The name matches, and the uploader did not take it for a checkpoint.
+                odd.append(Refusal(entry.name, step, f"is {entry.kind}, and no folder"))
+        every = sorted(odd, key=lambda one: one.step, reverse=True)
+        return Seen(
+            refused=tuple(every[:REFUSALS_MAX]),
+            refused_count=len({one.step for one in every}),
+            unmatched=_strangers(self._folder, others, is_root=self._folder == PurePosixPath()),
+            elsewhere=self._elsewhere() if deep else None,
+            is_cut=len(others) >= ENTRIES_MAX,
+        )
+
+    def _elsewhere(self) -> Strangers | None:
+        """Return the other folder with the most entries that look like checkpoints of this attempt; None if there is none."""
+        best: Strangers | None = None
+        for folder in self._folders():
+            if folder == self._folder or self._is_in_unit(folder):
+                continue
+            found = [entry for entry in self._new(folder) if self._is_suspect(folder / entry.name)]
+            strangers = _strangers(folder, found)
+            if strangers is not None and (best is None or strangers.numbered > best.numbered):
+                best = strangers
+        return best
+
+    def _is_in_unit(self, folder: PurePosixPath) -> bool:
+        """Return whether the folder is a checkpoint of the run, or is inside one."""
+        is_below = folder != self._folder and folder.is_relative_to(self._folder)
+        return is_below and self._step_of(folder.relative_to(self._folder).parts[0]) is not None
+
+    def _is_suspect(self, path: PurePosixPath) -> bool:
+        is_it = self._step_of(path.name) is not None or looks_like_checkpoint(path.name)
+        return is_it and not self._folder.is_relative_to(path) and not self._is_output(path)
+
+    def _is_output(self, path: PurePosixPath) -> bool:
+        return any(matches(pattern, str(path)) for pattern in self._outputs)
+
+    def _new(self, folder: PurePosixPath) -> list[Entry]:
+        return [entry for entry in _entries(self._work / folder) if self._present.get(str(folder / entry.name)) != entry.mtime_s]
+
+    def _folders(self) -> list[PurePosixPath]:
+        """Return the checkpoint folder, and the folders of the working tree, the upper levels first."""
+        found, level = [self._folder], [PurePosixPath()]
+        for _ in range(DEPTH_MAX):
+            below: list[PurePosixPath] = []
+            for folder in level[: FOLDERS_MAX - len(found)]:
+                found += [folder] if folder not in found else []
+                names = (entry.name for entry in _entries(self._work / folder) if stat.S_ISDIR(entry.mode))
+                below += [folder / name for name in names if name not in SKIPPED]
+            level = below
+        return found
+
+
+def _strangers(folder: PurePosixPath, entries: Sequence[Entry], *, is_root: bool = False) -> Strangers | None:
+    """Return the summary of these entries; None if there are none. `is_root`: the folder is the working tree, where many other files
+    appear."""
+    suspects = [entry for entry in entries if looks_like_checkpoint(entry.name)]
+    counted = suspects if is_root else entries
+    if not counted:
+        return None
+    newest = max(suspects or entries, key=lambda entry: (entry.mtime_s, entry.name))
+    return Strangers(str(folder), len(counted), newest.name, numbers_in([entry.name for entry in suspects]))
+
+
+def _entries(folder: Path) -> list[Entry]:
+    """Return the entries whose names do not begin with a dot; none if the folder cannot be read."""
+    try:
+        with os.scandir(folder) as found:
+            return list(islice(_read(found), ENTRIES_MAX))
+    except OSError:
+        return []
+
+
+def _read(found: "Iterator[os.DirEntry[str]]") -> Iterator[Entry]:
+    for entry in found:
+        if entry.name.startswith("."):
+            continue
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        yield Entry(entry.name, status.st_mode, status.st_size, status.st_mtime)

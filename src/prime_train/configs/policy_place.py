@@ -1,0 +1,39 @@
+"""Where the operator's policy is, and whether a config could exceed it: read without loading the validation library."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from prime_train.core.registry.providers import OWN_MACHINES, NamesProviders, allowed_providers
+
+VARIABLE = "PRIME_TRAIN_POLICY"
+"""The variable with the path of the policy, or with its text."""
+FILE = "policy.yaml"
+"""The policy's file in the control plane's home, if the variable is not set."""
+HOME = "PRIME_TRAIN_HOME"
+STORE = "PRIME_TRAIN_STORE"
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the home that the environment names, or the default one."""
+    named = environment.get(HOME)
+    return Path(named).absolute() if named else Path.home() / ".prime-train"
+
+
+def policy_file(root: Path, environment: Mapping[str, str]) -> Path | None:
+    """Return the policy's file: that which the variable names, or the one in the home; None if the variable has the text itself."""
+    named = environment.get(VARIABLE, "")
+    if "\n" in named or ": " in named or named.startswith("{"):
+        return None
+    return Path(named).expanduser() if named else root / FILE
+
+
+def has_policy(root: Path, environment: Mapping[str, str]) -> bool:
+    """Return whether the operator has written a policy here."""
+    return bool(environment.get(VARIABLE)) or (root / FILE).exists()
+
+
+def may_exceed(hardware: NamesProviders, environment: Mapping[str, str]) -> bool:
+    """Return whether a config could exceed the policy: the default one is only about the operator's own machines."""
+    if environment.get(STORE) or has_policy(home_folder(environment), environment):
+        return True
+    return any(name in OWN_MACHINES for name in allowed_providers(hardware))

@@ -1,0 +1,50 @@
+"""What keeps secrets out of the code that a launch uploads: files of variables that git does not track stay here, and a file in which
+something looks like a secret refuses the launch."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import PurePosixPath
+
+from prime_train.adapters.code_archive import CodeSnapshot, is_dotenv, tracked_files
+from prime_train.core.finding import SECRET, Finding, Severity
+from prime_train.core.text.safe import neutralized
+
+FINDINGS_MAX = 20
+FLAG = "--allow-secret-file"
+
+
+def looked_through(snapshot: CodeSnapshot, allowed: Sequence[str]) -> CodeSnapshot:
+    """Return the snapshot without files of variables that git does not track, and with a finding for each file with a secret. `allowed`:
+    paths of files that are let through."""
+    let_through = frozenset(PurePosixPath(name).as_posix() for name in allowed)
+    names = [name for name, _ in snapshot.files]
+    tracked = tracked_files(snapshot.folder) or frozenset()
+    left = [name for name in names if is_dotenv(name) and name not in tracked and name not in let_through]
+    kept = tuple(file for file in snapshot.files if file[0] not in set(left))
+    found = (*(_left_out(snapshot, name) for name in left), *_secrets(replace(snapshot, files=kept), let_through))
+    return replace(snapshot, files=kept, findings=(*snapshot.findings, *found))
+
+
+def _left_out(snapshot: CodeSnapshot, name: str) -> Finding:
+    message = f"{neutralized(name)} holds variables and is not tracked by git, so it is not uploaded"
+    fix = f"name its variables under environment or secrets, or let it through: {FLAG} {neutralized(name)}"
+    return Finding("PT030", message, str(snapshot.folder / name), severity=Severity.WARNING, fix=fix)
+
+
+def _secrets(snapshot: CodeSnapshot, let_through: frozenset[str]) -> list[Finding]:
+    # Imported here because the detector takes a third of a second to load, and only a launch needs it.
+    from prime_train.adapters.code_archive.secrets import secrets_in
+
+    found = secrets_in(snapshot.folder, (name for name, _ in snapshot.files), let_through)
+    return [
+        Finding(
+            SECRET,
+            f"{neutralized(one.path)} would be uploaded, and line {one.line} looks like a secret: {neutralized(one.kind)}",
+            str(snapshot.folder / one.path),
+            one.line,
+            fix=f"remove the secret, replacing it where it is valid; or add the file to .gitignore; or let it through: "
+            f"{FLAG} {neutralized(one.path)}",
+        )
+        for one in islice(found, FINDINGS_MAX)
+    ]

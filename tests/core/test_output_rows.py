@@ -1,0 +1,58 @@
+"""Files that a trainer appends rows to."""
+
+import pytest
+
+from prime_train.core.outputs.rows import loses_rows, steps_of, up_to
+
+TABLE = b"step,acc\n10,0.1\n20,0.2\n30,0.3\n"
+OBJECTS = b'{"global_step": 10}\n\n{"global_step": 20.0}\n'
+
+
+def test_rows_of_later_steps_are_left_out() -> None:
+    assert up_to("eval.csv", TABLE, 20) == b"step,acc\n10,0.1\n20,0.2\n"
+    assert up_to("eval.tsv", TABLE.replace(b",", b"\t"), 9) == b"step\tacc\n"
+    assert up_to("eval.jsonl", OBJECTS, 10) == b'{"global_step": 10}\n\n'
+
+
+def test_a_row_that_was_read_while_it_was_written_is_left_out() -> None:
+    assert up_to("eval.csv", TABLE + b"3", 100) == TABLE
+    assert up_to("eval.jsonl", OBJECTS + b'{"global_', 100) == OBJECTS
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("eval.csv", b"epoch,acc\n1,0.1\n"),
+        ("eval.csv", b"step,note\n1,x\nlater,y\n"),
+        ("eval.csv", b'step,note\n1,"two\nlines"\n'),
+        ("eval.csv", b""),
+        ("eval.jsonl", b'{"loss": 1}\n'),
+        ("eval.jsonl", b"[" * 100_000 + b"\n"),
+        ("eval.csv", b"step\n\xff\n"),
+        ("eval.txt", b"step 1\n"),
+        ("eval.bin", b"step,acc\n1,2\n"),
+    ],
+)
+def test_where_the_steps_of_rows_cannot_be_told_nothing_is_cut(path: str, data: bytes) -> None:
+    assert steps_of(path, data) is None
+    assert up_to(path, data, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (TABLE, b"step,acc\n40,0.4\n50,0.5\n60,0.6\n70,0.7\n", True),
+        (TABLE, TABLE + b"40,0.4\n", False),
+        (TABLE, b"step,acc\n10,0.1\n20,0.7\n", False),
+        (TABLE, b"step,acc\n", True),
+        (TABLE, b"step,acc\n10,0.5\n", False),
+    ],
+    ids=["began anew", "went on", "its last row is made again", "nothing yet", "trained again from the start"],
+)
+def test_rows_of_steps_before_its_own_first_one_are_what_a_file_lacks(before: bytes, after: bytes, expected: bool) -> None:
+    assert loses_rows("eval.csv", before, after) is expected
+
+
+@pytest.mark.parametrize(("after", "expected"), [(b"c\n", True), (b"a\nb\n", False), (b"x\ny\nz\nw\n", False)])
+def test_without_steps_a_smaller_file_that_begins_otherwise_lacks_rows(after: bytes, expected: bool) -> None:
+    assert loses_rows("notes.txt", b"a\nb\nc\n", after) is expected

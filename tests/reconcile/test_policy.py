@@ -1,0 +1,51 @@
+"""Runs that ask for more than the operator's policy allows: the watcher ends them before it rents."""
+
+from dataclasses import replace
+
+import pytest
+
+from prime_train.core.causes import Cause
+from prime_train.core.errors import UsageError
+from prime_train.core.run import Run, RunState
+from tests.reconcile.ports import Outside
+
+WHY = "hardware.provider: local is not allowed; by this line in policy.yaml: providers: [local]"
+
+
+def test_a_run_beyond_the_policy_ends_without_a_machine() -> None:
+    w = Outside()
+    w.world = replace(w.world, not_allowed=lambda run: WHY)
+    w.settle()
+    run = w.run()
+    assert (run.state, run.cause, run.attempts) == (RunState.FAILED, Cause.NOT_ALLOWED, ())
+    assert run.why == f"no machine was rented: {WHY}"
+    assert list(w.pods.list()) == []
+
+
+def test_a_run_that_trains_goes_on_and_ends_when_it_needs_another_machine() -> None:
+    w = Outside()
+    w.trains()
+    w.world = replace(w.world, not_allowed=lambda run: WHY)
+    w.after(20).heartbeat(step=11)
+    w.sweep()
+    assert w.run().state is RunState.TRAINING
+
+    for pod in w.pods.list():
+        w.pods.terminate(pod.pod_id)
+    w.sweeps(600)
+    assert (w.run().state, w.run().cause, w.run().attempt) == (RunState.FAILED, Cause.NOT_ALLOWED, 1)
+
+
+def test_nothing_is_rented_while_the_policy_cannot_be_read() -> None:
+    def broken(run: Run) -> str:
+        raise UsageError("the policy of this control plane cannot be used")
+
+    w = Outside()
+    w.world = replace(w.world, not_allowed=broken)
+    with pytest.raises(ExceptionGroup):
+        w.sweep()
+    assert (w.run().state, w.run().attempts) == (RunState.QUEUED, ())
+
+    w.world = replace(w.world, not_allowed=lambda run: "")
+    w.after(20).sweep()
+    assert w.run().attempt == 1

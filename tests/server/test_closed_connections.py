@@ -1,0 +1,75 @@
+"""Connections of strangers that are closed again: what a server keeps of them."""
+
+import gc
+import socket
+import struct
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.server.connection import Connection
+from tests.server.calling import await_true, call, serving
+from tests.waiting import HANG_S
+from tests.webhook.calls import ask, heartbeat, stored
+
+CONNECTIONS = 60
+KEPT_MAX = 5
+"""Those that this test itself has just closed may still be there."""
+SENT = {
+    "nothing": b"",
+    "half a head": b"GET /healthz HTTP/1.1\r\nhost:",
+    "no request": b"\x00\x01\r\n\r\n",
+    "a request without its body": b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n123",
+    "a request": b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
+    "a request for a page": b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n",
+}
+ANSWERED = ("no request", "a request", "a request for a page")
+
+
+class Counted(Connection):
+    """Counts those that the server knows to be closed."""
+
+    lost = 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        Counted.lost += 1
+
+
+@pytest.fixture
+def collector_off() -> Iterator[None]:
+    """Keep the collector from hiding what would wait for it: a control plane that serves calls it rarely."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def kept() -> int:
+    return sum(isinstance(one, Counted) for one in gc.get_objects())
+
+
+@pytest.mark.usefixtures("collector_off")
+@pytest.mark.parametrize("resets", [False, True], ids=["closed", "reset"])
+@pytest.mark.parametrize("what", SENT)
+def test_nothing_is_kept_of_connections_that_strangers_have_closed(what: str, resets: bool) -> None:
+    store = MemoryStore()
+    stored(store)
+    with serving(store, connection=Counted) as url:
+        parts, before, lost_before = urlsplit(url), kept(), Counted.lost
+        for _ in range(CONNECTIONS):
+            stranger = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S)
+            stranger.sendall(SENT[what])
+            if what in ANSWERED:
+                assert stranger.recv(1) == b"H"
+            if resets:
+                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stranger.close()
+        await_true(lambda: Counted.lost - lost_before >= CONNECTIONS)
+        # The server has turned to something else since, so whatever was about to be freed is.
+        for seq in range(4, 7):
+            assert call(url, ask("heartbeat", heartbeat(seq)))[0] == 200
+
+        assert kept() - before <= KEPT_MAX
