@@ -198,6 +198,8 @@ class Uploader:
             self._take_version(now_s)
             waiting = self._waiting.newest(above=self._newest_step)
             return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
+        if (again := self._changed(now_s)) is not None:
+            return [again]
         waiting, newer = self._waiting.newest(above=self._newest_step), list(self._newer())
         names = {unit.name for unit in newer}
         self._violations = {name: why for name, why in self._violations.items() if name in names}
