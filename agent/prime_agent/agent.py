@@ -21,9 +21,9 @@ from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.thread_priority import step_back
+from prime_agent.checkpoints.trust.verification import reads_back
 from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Uploader, Vanished
-from prime_agent.checkpoints.verification import reads_back
 from prime_agent.clock import Clock
 from prime_agent.control_plane import ControlPlane
 from prime_agent.credentials_endpoint import KeyLoan, with_loan

@@ -24,12 +24,12 @@ from prime_agent.checkpoints.open_files import Identity
 from prime_agent.checkpoints.pointers import pointers_of
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
 from prime_agent.checkpoints.retention import Retention
-from prime_agent.checkpoints.second_look import SHAPES_MAX, SecondLook
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
+from prime_agent.checkpoints.trust.second_look import SHAPES_MAX, SecondLook
+from prime_agent.checkpoints.trust.verification import Verification
 from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
-from prime_agent.checkpoints.verification import Verification
 from prime_agent.checkpoints.versions import Versions
 from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
 from prime_train.checkpoints.catalog import Reader, read_manifest

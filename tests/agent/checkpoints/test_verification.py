@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from prime_agent.checkpoints.trust.verification import Verification, reads_back
 from prime_agent.checkpoints.uploader import Uploader
-from prime_agent.checkpoints.verification import Verification, reads_back
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.verify import verify
 from prime_train.core.manifest import Manifest

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.core.advice import Call, Operation, Option, Setting
-from prime_train.core.checkpoint_shapes import Shape, difference, shape_of
 from prime_train.core.manifest import STEP_MAX, Manifest, ResumePoint, checkpoint_title, choose_resume, missing_blobs
+from prime_train.core.resuming.shapes import Shape, difference, shape_of
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, Distrusted, Place, proven_places
 from prime_train.core.run import Run
 from prime_train.core.text.commands import command

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from prime_agent.checkpoints.units import Unit
-from prime_train.core.checkpoint_shapes import Shape, difference, shape_of
+from prime_train.checkpoints.ranks import missing_rank
 from prime_train.core.manifest import Manifest
+from prime_train.core.resuming.shapes import Shape, difference, shape_of
 from prime_train.trainers import FileInfo
-from prime_train.trainers.ranks import missing_rank
 
 SHAPES_MAX = 5
 TRIES_MAX = 5

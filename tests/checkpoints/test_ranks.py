@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.trainers.ranks import missing_rank, missing_state
+from prime_train.checkpoints.ranks import missing_rank, missing_state
 
 STATES = [f"global_step10/bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt" for rank in range(4)]
 MODEL = "global_step10/mp_rank_00_model_states.pt"
