@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from prime_train.core import log_times
+from prime_train.core.text import log_times
 
 LINES_KEPT = 400
 LINE_BYTES_MAX = 16 * 1024

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from prime_train.control_plane.reconcile.market import SeenMachines
 from prime_train.core import decide as d
@@ -15,6 +16,9 @@ from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import Run
 from prime_train.core.verdict import Pod
 from prime_train.ports import Account, Bucket, Canary, ExternalError, Notifier, NoTracker, Pods, RunRecord, Store, Tracker, Watched
+
+if TYPE_CHECKING:
+    from prime_train.control_plane.reconcile.read_back import ReadBack
 
 NAMED_MAX = 10
 """Maximum number of runs named in an error."""
@@ -69,6 +73,10 @@ class Context:
     """The time of this process's last reading of the tracker for each healthy run, by run."""
     looked: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """The time of this process's last look for a better machine for each run that trains, by run."""
+    reads_back: bool = False
+    """Whether checkpoints of runs that are alive are read back from the bucket."""
+    read_back: dict[str, "ReadBack"] = field(default_factory=dict, repr=False, compare=False)
+    """How far this process has read the newest checkpoint of each run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
     seen: SeenMachines = field(default_factory=SeenMachines, repr=False, compare=False)
