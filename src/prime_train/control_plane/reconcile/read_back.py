@@ -2,7 +2,7 @@
 machine that can mend it still runs.
 
 A sweep reads at most `SWEEP_BYTES_MAX`, and of each run one checkpoint after the other, from where the last sweep stopped. Most clouds
-charge for reads from outside, so content is read only where that is free or wanted (`Context.reads_back`); the manifest is read in any case.
+charge for reads from outside, so content is read only where that is free or wanted; the manifest is read in any case.
 """
 
 from collections.abc import Iterable
