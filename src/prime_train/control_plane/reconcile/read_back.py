@@ -89,7 +89,7 @@ def _look(context: Context, record: RunRecord, before: ReadBack | None, now_s: i
 
 
 def _damage(context: Context, manifest: Manifest, chunk: Chunk) -> str:
-    # Not at the top: a function that answers heartbeats must not load the codecs.
+    # Not at the top: a watcher that reads nothing back need not load the codecs.
     from prime_train.checkpoints.chunks import Damaged, fetch
 
     try:
