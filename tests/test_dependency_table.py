@@ -77,7 +77,7 @@ TABLE = {
     "prime_train.ports": Row((CORE,)),
     "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
     "prime_train.control_plane.results": Row((CORE, PORTS)),
-    "prime_train.control_plane.reconcile": Row((CORE, PORTS, RESULTS)),
+    "prime_train.control_plane.reconcile": Row((CORE, PORTS, RESULTS, CHECKPOINTS)),
     "prime_train.control_plane.dashboard_interface": Row((CORE, ADMISSION)),
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.

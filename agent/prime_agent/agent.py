@@ -21,6 +21,7 @@ from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.thread_priority import step_back
+from prime_agent.checkpoints.trust.verification import reads_back
 from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Uploader, Vanished
 from prime_agent.clock import Clock
@@ -40,7 +41,7 @@ from prime_agent.phases.image_environment import on_path
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
 from prime_agent.redaction import SecretsToRedact, Source
-from prime_agent.state import AgentState, Job, good, initial, reached, saved_before
+from prime_agent.state import AgentState, Job, good, has_gone_on, initial, reached, saved_before
 from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.disk_cleanup import remove_unneeded
@@ -137,6 +138,8 @@ class Agent:
         every_steps = job.spec.checkpoints.every_steps
         self._reached = ReachedSteps(context.clock.wall_s, start=resume_step or 0, every_steps=every_steps)
         self._uploader = self._checkpoint_uploader()
+        self._verification = self._uploader.verification(self._leaving, context.clock.monotonic_s)
+        self._last: Manifest | None = None
         self._surroundings = Surroundings(
             self._place.work,
             job.spec.checkpoints.folder,
@@ -148,7 +151,8 @@ class Agent:
         self._steps = self._step_commands()
         self._are_outputs_open = False
         self._streams = self._text_streams()
-        self._workers = {name: Worker(name, inbox) for name in ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence")}
+        names = ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence", "verifier")
+        self._workers = {name: Worker(name, inbox) for name in names}
         self._heartbeat_calls, self._commit_calls = context.control(), context.control()
         self._metrics = StepMetrics(disk / "metrics.jsonl", MetricsCsv(self._place.logs / METRICS_STREAM))
         self._training: TrainerRun | None = None
@@ -172,6 +176,8 @@ class Agent:
             means=Means(
                 writers=written_by(owner_of(job, self._place.disk)),
                 reached=self._reached.at,
+                gone_on=lambda step_: has_gone_on(self._state, step_),
+                is_heard=lambda: not self._state.channel.failures,
                 fresh_below=lambda: self._state.fresh_below,
                 header=lambda: header_of(job.spec, self._place.work),
                 now_s=self._context.clock.wall_s,
@@ -280,6 +286,8 @@ class Agent:
                 self._commit(commit)
             case e.Settle(step_):
                 self._workers["keeper"].do(lambda: self._settle(step_), lambda why: v.Settled())
+            case e.VerifyCheckpoint(step_):
+                self._workers["verifier"].do(lambda: self._verified(step_), lambda why: v.CheckpointVerified(step_, f"not readable: {why}"))
             case e.FreeDiskSpace():
                 committed, made = self._state.committed_step, reached(self._state)
                 self._workers["keeper"].do(lambda: self._free_disk_space(committed, made), lambda why: None)
@@ -330,6 +338,8 @@ class Agent:
         )
         self._training = TrainerRun(plan, self._context.processes, self._inbox, self._metrics, self._reached)
         self._training.start()
+        if self._reads_back:
+            self._verification.start()
         self._inbox.put(v.ServicesFound(watch_services(self._job.spec, self._place.work, self._env, self._inbox)))
 
     def _open_outputs(self) -> None:
@@ -406,8 +416,9 @@ class Agent:
         found = self._uploader.scan(now_s)
         saving, begun, removed = self._uploader.saving(now_s), self._uploader.begun_step(), self._uploader.is_removed()
         self._found = {local.step: local for local in found}
-        seen = self._look(now_s)
-        return v.CheckpointsScanned(tuple(self._found), saving, self._context.clock.monotonic_s() - begun_s, begun, removed, seen)
+        seen, again = self._look(now_s), tuple(local.step for local in found if local.is_again)
+        took_s = self._context.clock.monotonic_s() - begun_s
+        return v.CheckpointsScanned(tuple(self._found), saving, took_s, begun, removed, seen, again)
 
     def _look(self, now_s: int) -> Seen:
         """Return what lies in and near the checkpoint folder besides the complete checkpoints that are known."""
@@ -443,8 +454,32 @@ class Agent:
         for older in [other for other in self._manifests if other < step_]:
             del self._manifests[older]
         if manifest is not None and not self._leaving.is_set():
+            self._last = manifest
             self._uploader.committed(manifest, self._wall_s())
+            if self._reads_back:
+                self._verification.begin(manifest)
         return v.Settled()
+
+    @property
+    def _reads_back(self) -> bool:
+        """Whether what checkpoints share is read back while the run trains."""
+        return reads_back(self._job.spec.checkpoints.verify, self._job.bucket_url)
+
+    def _verified(self, step_: int) -> v.Event:
+        manifest = self._last
+        if manifest is None or manifest.step != step_:
+            return v.CheckpointVerified(step_)  # of an earlier attempt: it was verified when it was restored
+        damage = self._verification.whole(manifest)
+        again = self._uploader.on_disk(step_) if damage else None
+        if again is not None:
+            _log.warning("the checkpoint of step %d is uploaded again, because it is damaged in the bucket", step_)
+            metrics = self._metrics.at(step_, after=saved_before(self._state, step_))
+            try:
+                manifest = self._uploader.upload(again, cancelled=self._leaving.is_set, metrics=metrics)
+            except (Vanished, Cancelled) as error:
+                return v.CheckpointVerified(step_, f"{damage}; {error}")
+            damage = self._verification.whole(manifest)
+        return v.CheckpointVerified(step_, damage)
 
     def _free_disk_space(self, committed_step: int, made_step: int) -> None:
         spec = self._job.spec

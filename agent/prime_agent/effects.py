@@ -91,6 +91,13 @@ class Settle:
 
 
 @dataclass(frozen=True)
+class VerifyCheckpoint:
+    """Read all of the checkpoint of this step back from the bucket; the result is CheckpointVerified."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class FreeDiskSpace:
     """Remove local checkpoints that are committed, if the disk is nearly full."""
 
@@ -174,6 +181,7 @@ Effect = (
     | Upload
     | SendCommit
     | Settle
+    | VerifyCheckpoint
     | FreeDiskSpace
     | GatherEvidence
     | KeepLog

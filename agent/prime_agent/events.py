@@ -135,7 +135,7 @@ class CheckpointsScanned:
 
     `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
     `removed` says that the folder existed earlier and is missing or empty now. `seen`: what else lies in and near the folder; None: not
-    looked at.
+    looked at. `again`: those of `steps` that were uploaded before, and have changed since.
     """
 
     steps: tuple[int, ...]
@@ -144,6 +144,7 @@ class CheckpointsScanned:
     begun: int = 0
     removed: bool = False
     seen: Seen | None = None
+    again: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,14 @@ class Settled:
 
 
 @dataclass(frozen=True)
+class CheckpointVerified:
+    """All of the checkpoint of `step` was read back from the bucket. `damage`: what is damaged there; "" if nothing is."""
+
+    step: int
+    damage: str = ""
+
+
+@dataclass(frozen=True)
 class CommitFailed:
     step: int
     why: str
@@ -250,6 +259,7 @@ Event = (
     | EvaluationEnded
     | CommitAnswered
     | Settled
+    | CheckpointVerified
     | CommitFailed
     | EvidenceDone
     | LogKept

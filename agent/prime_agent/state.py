@@ -116,6 +116,11 @@ class AgentState:
     damaged_step: int = 0
     """Steps up to this one cannot be restored even if the control plane reports them as committed; an older checkpoint was restored
     instead."""
+    verified_step: int = 0
+    """The newest step whose checkpoint was read back from the bucket, or is being read back."""
+    verifying: bool = False
+    damage: str = ""
+    """What is damaged in the bucket of the checkpoint of `verified_step`, and could not be sent again."""
     first_number: int | None = None
     """The first step that the trainer reported in this attempt, if it began at the beginning."""
     fresh_below: int | None = None
@@ -171,6 +176,11 @@ def saved_before(state: AgentState, step: int) -> int:
     """Return the newest checkpoint before `step` that is known to this attempt. Metrics of the steps after it belong to the checkpoint of
     `step`."""
     return max((save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0)
+
+
+def has_gone_on(state: AgentState, step: int) -> bool:
+    """Return whether the trainer has reached a step after `step`, or has ended in order, so that its save of `step` is over."""
+    return state.steps.step > step or (state.flush is not None and state.flush.clean)
 
 
 def is_upload_pending(state: AgentState, now_s: float) -> bool:

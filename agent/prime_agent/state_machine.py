@@ -26,7 +26,7 @@ from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.core.after.steps import is_done_despite, is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
-from prime_train.core.spec_choices import OnDivergence
+from prime_train.core.spec_choices import OnDivergence, Verify
 from prime_train.core.text.formatting import usd
 from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
 from prime_train.trainers import Progress
@@ -130,8 +130,10 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _heartbeat_answered(state, reply, now_s)
         case v.HeartbeatFailed():
             return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
-        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen):
-            moved = transfers.scanned(state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed)
+        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen, again):
+            moved = transfers.scanned(
+                state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed, again=again
+            )
             state, effects = _scanned(state, moved, now_s)
             return _compared(state, seen, now_s), effects
         case v.Uploaded(step_, key, sent):
@@ -149,6 +151,8 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _commit_answered(state, step_, reply, now_s)
         case v.Settled():
             return replace(state, transfers=transfers.settled(state.transfers)), ()
+        case v.CheckpointVerified(step_, damage):
+            return replace(state, verifying=False, verified_step=step_, damage=damage), ()
         case v.CommitFailed():
             return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, heartbeat_s=state.channel.heartbeat_s)), ()
         case v.EvidenceDone(kept, why):
@@ -199,8 +203,10 @@ def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
 
 def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float) -> Out:
     moved = transfers.uploaded(state.transfers, step_, key, now_s)
-    spec = state.job.spec
-    evaluations, effects = steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps)
+    spec, is_first = state.job.spec, step_ > state.transfers.uploaded_step
+    evaluations, effects = (
+        steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps) if is_first else (state.evaluations, ())
+    )
     kept = replace(state.saves, moved=sent or state.saves.moved)
     return replace(state, transfers=moved, saves=kept, evaluations=evaluations), effects
 
@@ -558,6 +564,12 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
     state = _done_despite_crash(state)
     if state.phase is not Phase.FLUSH or state.flush is None or not _is_flushed(state, state.flush, now_s):
         return state, ()
+    if state.verifying:
+        if not _is_pressed_out(state, state.flush, now_s):
+            return state, ()
+    elif _needs_verification(state, state.flush, now_s):
+        step_ = state.transfers.uploaded_step
+        return replace(state, verifying=True, note=f"reading the checkpoint of step {step_} back"), (e.VerifyCheckpoint(step_),)
     flush = _honest(state, state.flush)
     if flush.exit.cause is Cause.FINISHED and state.after.done < len(state.job.spec.after) and _has_trained(state):
         order = _order_instead(state, flush)
@@ -568,6 +580,19 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
     closed = replace(state.transfers, open=False)
     until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + SPENT_EXIT_S)
     return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=until_s)), ()
+
+
+def _needs_verification(state: AgentState, flush: Flush, now_s: float) -> bool:
+    """Return whether the last checkpoint has to be read back before the run may succeed. One that was restored was verified then."""
+    step_ = state.transfers.uploaded_step
+    is_new = step_ > max(state.verified_step, state.job.resume_step or 0) and step_ <= state.committed_step
+    wanted = state.job.spec.checkpoints.verify is not Verify.OFF and flush.exit.cause is Cause.FINISHED
+    return is_new and wanted and not _is_pressed_out(state, flush, now_s)
+
+
+def _is_pressed_out(state: AgentState, flush: Flush, now_s: float) -> bool:
+    """Return whether no time is left for the flush."""
+    return (flush.until_s is not None and now_s >= flush.until_s) or now_s >= _affordable(state, math.inf)
 
 
 def _has_trained(state: AgentState) -> bool:
@@ -649,10 +674,16 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
     if not (moved.open or state.after.trained) or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
     detail = "" if moved.is_idle else moved.problem or "the upload of the last checkpoint did not end in time"
-    lost = detail or unsaved(state) or (_lost(state) if finished else "") or _lost_outputs(state, flush)
+    lost = detail or unsaved(state) or (_lost(state) if finished else "") or _damaged(state) or _lost_outputs(state, flush)
     saved = max(moved.begun_step, moved.uploaded_step) if finished else 0
     failed = {"cause": Cause.UPLOAD_FAILED, "detail": lost[:DETAIL_CHARS_MAX]} if lost else {}
     return replace(flush, exit=flush.exit.model_copy(update={"saved_step": saved, **failed}))
+
+
+def _damaged(state: AgentState) -> str:
+    if not state.damage:
+        return ""
+    return f"the checkpoint of step {state.verified_step} is damaged in the bucket, and this machine no longer has it: {state.damage}"
 
 
 def _lost_outputs(state: AgentState, flush: Flush) -> str:

@@ -34,6 +34,8 @@ class History:
         self.answers = answers
         self.outputs: v.OutputsUploaded | None = v.OutputsUploaded()
         """How an upload of outputs ends, at once; None: it goes on."""
+        self.damage = ""
+        """What is damaged in the bucket of the last checkpoint."""
         self.effects: list[e.Effect] = []
 
     def hear(self, event: v.Event, *, after_s: float = 0.0) -> list[e.Effect]:
@@ -46,6 +48,8 @@ class History:
                 done += self.hear_quietly(v.HeartbeatAnswered(OK))
             if isinstance(effect, e.Settle):
                 done += self.hear_quietly(v.Settled())
+            if isinstance(effect, e.VerifyCheckpoint):
+                done += self.hear_quietly(v.CheckpointVerified(effect.step, self.damage))
             if isinstance(effect, e.UploadOutputs) and self.outputs is not None:
                 done += self.hear_quietly(self.outputs)
         self.effects += done

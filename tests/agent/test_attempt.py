@@ -13,7 +13,7 @@ import pytest
 from prime_train.checkpoints.catalog import read_manifest
 from prime_train.checkpoints.verify import verify
 from prime_train.core.causes import Cause
-from prime_train.core.keys import latest_key, manifest_key, manifest_prefix
+from prime_train.core.keys import blob_prefix, latest_key, manifest_key, manifest_prefix
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Reply, Ticket
 from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, demo_spec
@@ -217,6 +217,21 @@ def test_a_checkpoint_that_cannot_be_restored_ends_the_attempt(tmp_path: Path) -
     point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
     with attempt(tmp_path, demo_spec("--steps 40"), resume=point, attempt=2) as here:
         assert cause_of(the_exit(here)) is Cause.RESTORE_FAILED
+
+
+def test_an_attempt_that_finds_every_checkpoint_damaged_says_so(tmp_path: Path) -> None:
+    with attempt(tmp_path, demo_spec("--steps 20 --save-every 10 --step-seconds 0.2", trainer={"steps": 20})) as first:
+        the_exit(first)
+    for stat in first.bucket.list(blob_prefix(RUN_ID)):
+        content = first.bucket.get(stat.key)
+        assert content is not None
+        first.bucket.put(stat.key, content.data[:-1] + bytes([content.data[-1] ^ 1]))
+    point = ResumePoint(step=20, attempt=1, key=manifest_key(RUN_ID, 20, 1))
+    with attempt(tmp_path, demo_spec("--steps 40"), resume=point, attempt=2) as second:
+        last = the_exit(second)
+        assert last.exit is not None
+        assert last.exit.cause is Cause.CHECKPOINTS_DAMAGED
+        assert "step 20 is damaged in the bucket" in last.exit.detail
 
 
 @pytest.mark.parametrize("harm", ["a byte is flipped", "its manifest lists fewer files"])

@@ -737,6 +737,47 @@ def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
     assert e.Settle(30) in history.hear(v.CommitAnswered(30, OK))
 
 
+@pytest.mark.parametrize(("damage", "cause"), [("", Cause.FINISHED), ("weights.bin is missing", Cause.UPLOAD_FAILED)])
+def test_a_run_succeeds_only_after_all_of_its_last_checkpoint_was_read_back(damage: str, cause: Cause) -> None:
+    history = saved_its_last(damage)
+    assert history.of(e.VerifyCheckpoint) == [e.VerifyCheckpoint(30)]
+    exit_ = history.heartbeats[-1].exit
+    assert exit_ is not None
+    assert exit_.cause is cause
+    assert damage in exit_.detail
+
+
+def test_where_nothing_is_to_be_read_back_the_run_ends_without_that() -> None:
+    history = saved_its_last(verify="off")
+    assert not history.of(e.VerifyCheckpoint)
+    assert [heartbeat.exit.cause for heartbeat in history.heartbeats if heartbeat.exit] == [Cause.FINISHED]
+
+
+def saved_its_last(damage: str = "", **checkpoints: object) -> History:
+    """Return a history whose trainer has ended after its last checkpoint was committed. `damage`: what is damaged of it in the bucket."""
+    history = History(spec(trainer={"steps": 30}, checkpoints={"sentinel": "COMPLETE"} | checkpoints)).begin().train(30)
+    history.damage = damage
+    history.look(30)
+    history.hear(v.Uploaded(30, "key"))
+    history.hear(v.CommitAnswered(30, OK))
+    history.end(v.TrainerExited(0, Cause.FINISHED))
+    return history
+
+
+def test_a_checkpoint_that_changed_is_uploaded_and_committed_again() -> None:
+    history = History().begin().train(30)
+    history.look(30)
+    history.hear(v.Uploaded(30, "key"))
+    history.hear(v.CommitAnswered(30, OK))
+    before = len(history.of(e.Upload))
+    history.hear(v.CheckpointsScanned((30,), saving=False))
+    assert len(history.of(e.Upload)) == before, "a scan from before the upload ended"
+    history.hear(v.CheckpointsScanned((30,), saving=False, again=(30,)), after_s=2)
+    assert history.of(e.Upload)[before:] == [e.Upload(30)]
+    history.hear(v.Uploaded(30, "key"))
+    assert [effect.commit.step for effect in history.of(e.SendCommit)] == [30, 30]
+
+
 def test_news_that_was_not_heard_is_reported_again() -> None:
     history = History(answers=False)
     history.hear(v.Started())

@@ -240,7 +240,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_newest_complete_one_and_is_sent_a
     with pytest.raises(CheckpointDamaged, match=r"step 40 .* weights\.npz") as newest:
         restore(bucket, RUN_ID, point_of(manifests[40]), into)
     damaged |= newest.value.digests
-    others = older(Reader(bucket, RUN_ID).catalog(), point_of(manifests[40]), attempt=2)
+    others = [one.point for one in older(Reader(bucket, RUN_ID).catalog(), point_of(manifests[40]), attempt=2)]
     assert [point.step for point in others] == [20, 10], "30 is not complete, and is not tried"
     with pytest.raises(CheckpointDamaged, match=r"step 20 .* optimizer\.pt") as second:
         restore(bucket, RUN_ID, others[0], into)

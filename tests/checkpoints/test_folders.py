@@ -42,7 +42,7 @@ MARK = {"COMPLETE": b"10\n"}
 SMALL: Mapping[str, Mapping[str, bytes]] = {
     "safetensors": {"model.safetensors": tensors(HALVES), "optim/state.safetensors": tensors(SINGLES)},
     "one archive": {"checkpoint.pt": zipped(SINGLES)},
-    "odd sizes": {f"{size}.bin": (HALVES + SINGLES)[:size] for size in (0, 1, 2, 3, 4, 5, 63, 64, 65, 4095, 4097, 99_999)},
+    "odd sizes": {f"{size}.bin": (HALVES + SINGLES)[:size] for size in (1, 2, 3, 4, 5, 63, 64, 65, 4095, 4097, 99_999)} | {"0.txt": b""},
     "empty files only": {"a": b"", "b/c": b""},
     "names": {
         "with space": b"1",

@@ -14,7 +14,7 @@ from prime_train.core.change import requested
 from prime_train.core.run import DesiredState, Severity
 from prime_train.core.text.unreadable import RECORD, Unreadable, unreadable_alert
 from prime_train.core.verdict import TrackerObserved
-from prime_train.core.wire import JobExit
+from prime_train.core.wire import JobExit, Phase
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
 from prime_train.reports.alert_card import AlertCard, card_of
 from tests import builders as b
@@ -268,6 +268,26 @@ MACHINE = ("Machine: ", "memory, spot, $0.60 an hour")
 EVIDENCE = ("Evidence: evidence/tiny-1/e1/ in the bucket",)
 MONEY = ("Spent: ", "of paid time")
 
+
+def damaged(w: Outside) -> None:
+    w.world = replace(w.world, reads_back=True)
+    committed_as(w)
+
+
+def late_files(w: Outside) -> None:
+    committed_as(w, changes_late=True)
+
+
+def committed_as(w: Outside, **fields: object) -> None:
+    """Commit a checkpoint of step 10 whose only chunk has another content in the bucket."""
+    w.trains(step=12)
+    manifest = w.save_checkpoint(10, 1).model_copy(update=fields)
+    w.bucket.objects[manifest.key] = manifest.to_json()
+    w.store.commit(b.commit(10, attempt=1, key=manifest.key), w.now_s)
+    w.after(5).heartbeat(phase=Phase.TRAIN, step=13)
+    w.after(60).sweep()
+
+
 TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[str, ...]], ...] = (
     ("launched", launched, {}, ("attempt 1 has a machine", *MACHINE)),
     ("training", training, {}, ("training at step 10", *MACHINE)),
@@ -329,6 +349,8 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("older", older, {}, ("an older checkpoint is used", "resumes from step 5", "files of step 10")),
     ("not_finite", diverging, {}, ("the loss is not finite", "since step 11", "health.not_finite_steps")),
     ("began_anew", begun_anew, {}, ("training seems to have begun anew", "at step 6", "the loss is 8.9")),
+    ("damaged", damaged, {}, ("a checkpoint is damaged in the bucket", "weights has a different content", "of step 10")),
+    ("late_files", late_files, {}, ("a checkpoint changed after it was complete", "checkpoints.settled_s")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
     ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
     ("unsaved", without_checkpoint, {}, ("checkpoints do not come to be", "6 entries in out/, none matches ckpt-{step}", *MACHINE)),

@@ -335,3 +335,33 @@ def test_a_loss_that_begins_anew_after_a_resume_is_told_with_the_step() -> None:
     assert "at step 31" in told
     assert "learning rate is 2e-06" in told
     assert "the loss is" not in told
+
+
+# ------------------------------------------------------------------------------------------------------- saves that were cut off
+
+
+def test_a_newest_checkpoint_that_lacks_what_all_before_it_had_is_passed_over() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    committed(w, 10, 20, files=(b.stored_file("weights", 10, size=4), b.stored_file("optimizer", 20, size=4)))
+    committed(w, 30)
+    crashes(w, 37)
+    assert resumes_from(w) == (20, 1)
+    (chosen,) = [text for text in lines(w) if text.startswith("resumes from step 20")]
+    assert "instead of step 30 of attempt 1: it lacks optimizer" in chosen
+    assert "its save was probably cut off" in chosen
+
+
+def test_a_checkpoint_of_fewer_files_after_which_the_trainer_went_on_is_whole() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    committed(w, 10, 20, files=(b.stored_file("weights", 10, size=4), b.stored_file("optimizer", 20, size=4)))
+    committed(w, 30, seen_whole=True)
+    crashes(w, 37)
+    assert resumes_from(w) == (30, 1)
+
+
+def test_a_run_whose_every_checkpoint_is_damaged_in_the_bucket_rents_no_other_machine() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    committed(w, 10, 20)
+    crashes(w, 37)
+    next_attempt_dies(w, Cause.CHECKPOINTS_DAMAGED, "step 20 is damaged in the bucket: weights")
+    assert (w.run().state in (S.STOPPED, S.FAILED), w.run().attempt, w.run().cause) == (True, 2, Cause.CHECKPOINTS_DAMAGED)

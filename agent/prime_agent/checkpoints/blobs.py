@@ -34,6 +34,7 @@ class Blobs:
         self._stored: set[str] = set()
         self._there: dict[str, Blob] = {}
         self._damaged: frozenset[str] = frozenset()
+        self._first_named: dict[str, str] = {}
 
     def trust(self, manifest: Manifest) -> None:
         """Mark the blobs of this manifest as intact, so that they are not uploaded again."""
@@ -43,6 +44,18 @@ class Blobs:
     def distrust(self, digests: Iterable[str]) -> None:
         """Mark the blobs with these digests as damaged in the bucket, so that they are uploaded again."""
         self._damaged = self._damaged | frozenset(digests)
+
+    def named(self, manifest: Manifest) -> None:
+        """Record which manifest was the first of this attempt to name each of its chunks."""
+        with self._lock:
+            for file in manifest.files:
+                for chunk in file.chunks:
+                    self._first_named.setdefault(chunk.digest, manifest.key)
+
+    def was_sent(self, chunk: Chunk, *, by: str) -> bool:
+        """Return whether this attempt sent the chunk for the manifest with the key `by`, and not for an older one."""
+        with self._lock:
+            return blob_key(self._run_id, chunk.digest, chunk.codec) in self._sent_s and self._first_named.get(chunk.digest) == by
 
     def see(self, catalog: Catalog) -> None:
         """Record which blobs are in the bucket, before an upload."""

@@ -10,13 +10,20 @@ import zipfile
 from collections.abc import Callable, Collection
 from pathlib import Path, PurePosixPath
 
+from prime_train.checkpoints.ranks import missing_state
 from prime_train.trainers import FileInfo
 from prime_train.trainers.dcp import METADATA_BYTES_MAX, shard_sizes
 
 JSON_BYTES_MAX = 16 * 2**20
 SAFETENSORS_HEAD_BYTES_MAX = 128 * 2**20
+TAG_BYTES_MAX = 4096
+"""Largest file in which DeepSpeed names the newest folder."""
 
 _ZIP_MAGIC = b"PK\x03\x04"
+
+_WEIGHTS = frozenset({".bin", ".ckpt", ".distcp", ".gguf", ".h5", ".msgpack", ".npy", ".npz", ".pt", ".pth", ".safetensors"})
+"""Endings of files of weights or of an optimizer's state, none of which is ever empty."""
+_INDEXES = (".safetensors.index.json", ".bin.index.json")
 
 
 def violation_of(folder: Path, files: Collection[FileInfo]) -> str | None:
@@ -25,7 +32,12 @@ def violation_of(folder: Path, files: Collection[FileInfo]) -> str | None:
     Raises OSError, including FileNotFoundError, if a file cannot be read.
     """
     sizes = {file.path: file.size for file in files}
+    lost = missing_state(sizes)
+    if lost is not None:
+        return f"{lost}: does not exist, and the other processes have written theirs"
     for path, size in sizes.items():
+        if not size and PurePosixPath(path).suffix in _WEIGHTS:
+            return f"{path}: is empty"
         check = _CHECKS.get(PurePosixPath(path).suffix) or _CHECKS.get(PurePosixPath(path).name)
         violation = check(folder / path, size) if check else None
         violation = violation or _missing(folder, path, sizes)
@@ -102,8 +114,12 @@ def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
     try:
         named = _named_by(folder / path, sizes[path])
     except ValueError:
-        return "is truncated"
+        return "is truncated, or lists no file"
     for name, least in named.items():
+        if name.endswith("/"):
+            if not any(other.startswith(f"{beside / name}/") for other in sizes):
+                return f"refers to the folder {name}, which does not exist"
+            continue
         size = sizes.get(str(beside / name))
         if size is None:
             return f"refers to {name}, which does not exist"
@@ -115,10 +131,24 @@ def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
 def _named_by(path: Path, size: int) -> dict[str, int]:
     """Return the files that an index lists, with the bytes they need; empty for files that are no index. Raises ValueError for a damaged
     index."""
-    if path.name == ".metadata" and size <= METADATA_BYTES_MAX and any(path.parent.glob("*.distcp")):
-        return shard_sizes(path.read_bytes())
-    if path.name.endswith((".safetensors.index.json", ".bin.index.json")) and size <= JSON_BYTES_MAX:
+    if path.name == ".metadata" and size <= METADATA_BYTES_MAX:
+        return _shards(path)
+    if path.name.endswith(_INDEXES) and size <= JSON_BYTES_MAX:
         index = json.loads(path.read_bytes())
         weights = index.get("weight_map") if isinstance(index, dict) else None
-        return {str(name): 1 for name in weights.values()} if isinstance(weights, dict) else {}
+        if not isinstance(weights, dict) or not weights:
+            raise ValueError("an index that lists nothing")
+        return {str(name): 1 for name in weights.values()}
+    if path.name == "latest" and size <= TAG_BYTES_MAX and any(path.parent.glob("global_step*/")):
+        return {f"{tag}/": 0} if (tag := path.read_text(encoding="utf-8").strip()).startswith("global_step") else {}
     return {}
+
+
+def _shards(path: Path) -> dict[str, int]:
+    """Return the shards that `.metadata` lists. Without a shard beside it, it may be a file of another program, which lists nothing."""
+    try:
+        return shard_sizes(path.read_bytes())
+    except ValueError:
+        if any(path.parent.glob("*.distcp")):
+            raise
+        return {}

@@ -91,10 +91,19 @@ def scan_now(transfers: Transfers, now_s: float) -> Transfers:
 
 
 def scanned(
-    transfers: Transfers, steps: tuple[int, ...], now_s: float, *, saving: bool, took_s: float, begun: int = 0, removed: bool = False
+    transfers: Transfers,
+    steps: tuple[int, ...],
+    now_s: float,
+    *,
+    saving: bool,
+    took_s: float,
+    begun: int = 0,
+    removed: bool = False,
+    again: tuple[int, ...] = (),
 ) -> Transfers:
-    """Record a scan's result. A scan that started before an upload ended may still contain that step."""
-    found = tuple(step for step in steps if step > transfers.uploaded_step)
+    """Record a scan's result. A scan that started before an upload ended may still contain that step. `again`: steps that were uploaded
+    before, and have changed since."""
+    found = tuple(step for step in steps if step > transfers.uploaded_step or (step in again and step != transfers.uploading))
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
     after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
     after = replace(after, begun_step=max([transfers.begun_step, begun, *steps]), removed=removed)

@@ -7,6 +7,7 @@ only after that do `latest.json` and the clean-up follow.
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -24,6 +25,8 @@ from prime_agent.checkpoints.pointers import pointers_of
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
 from prime_agent.checkpoints.retention import Retention
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
+from prime_agent.checkpoints.trust.second_look import SHAPES_MAX, SecondLook
+from prime_agent.checkpoints.trust.verification import Verification
 from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
@@ -34,7 +37,7 @@ from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest, ManifestFile, Pointer, ResumePoint
 from prime_train.core.retention import Policy, keeps_newest_only
 from prime_train.core.spec import RunSpec
-from prime_train.ports import Bucket, PermanentError, TemporaryError
+from prime_train.ports import Bucket, ExternalError, PermanentError, TemporaryError
 from prime_train.trainers import FileInfo, trainer_for
 
 __all__ = ["Cancelled", "LocalCheckpoint", "Refusal", "Uploader", "Vanished"]
@@ -74,6 +77,8 @@ class LocalCheckpoint:
     place: str = ""
     pointers: tuple[Pointer, ...] = ()
     is_held: bool = False
+    is_again: bool = False
+    """Whether it was uploaded before, and has changed since."""
 
     @property
     def name(self) -> str:
@@ -87,11 +92,13 @@ class LocalCheckpoint:
 @dataclass(frozen=True)
 class Means:
     """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None if that is unknown; `reached`:
-    the step that it had reached at a time in seconds since 1970; `fresh_below` and `header`: as in the manifest;
-    `now_s`: this machine's clock."""
+    the step that it had reached at a time in seconds since 1970; `gone_on`: whether it has reached a step after this one, or ended in
+    order; `is_heard`: whether the control plane answers; `fresh_below` and `header`: as in the manifest; `now_s`: this machine's clock."""
 
     writers: Callable[[], frozenset[Identity] | None] = lambda: None
     reached: Callable[[float], int] = lambda at_s: 0
+    gone_on: Callable[[int], bool] = lambda step: False
+    is_heard: Callable[[], bool] = lambda: True
     fresh_below: Callable[[], int | None] = lambda: None
     header: Callable[[], str] = lambda: ""
     now_s: Callable[[], float] = time.time
@@ -139,6 +146,9 @@ class Uploader:
         self._pointed: tuple[tuple[Path, float] | None, tuple[Pointer, ...]] = (None, ())
         self._refused: tuple[Refused, ...] = ()
         self._was_there = False
+        workers = spec.trainer.workers
+        self._second = SecondLook(self._means.gone_on, workers=workers if workers > 1 else None)
+        self._begun = 0
         self._known = known
         self._known_read = known is None
         self._clock, self._files_s = clock, files_s or clock
@@ -154,6 +164,7 @@ class Uploader:
         self._newest_step = known.step if known else -1
         self._committed_step = -1
         self._violations: dict[str, str] = {}
+        self._doubts: dict[str, str] = {}
         self._disregarded: dict[Path, float] = {}
 
     @property
@@ -168,6 +179,8 @@ class Uploader:
         before the trainer is started. Steps up to the restored one are not returned.
         """
         clear(self._stage)  # left by an earlier agent of this attempt
+        with suppress(ExternalError):
+            self._trust_known()  # if that fails now, the first upload does it
         self._gatherer.disregard_present()
         units = self._found()
         self._disregarded = {unit.path: unit.written_s for unit in units}
@@ -180,10 +193,13 @@ class Uploader:
         content of the returned checkpoint is kept from now on, whatever the trainer does.
         """
         self._gatherer.gather(above=self._newest_step, resumed_step=self._known.step if self._known else 0)
+        self._begun = next((unit.step for unit in self._newer()), 0)
         if self._names.is_fixed:
             self._take_version(now_s)
             waiting = self._waiting.newest(above=self._newest_step)
             return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
+        if (again := self._changed(now_s)) is not None:
+            return [again]
         waiting, newer = self._waiting.newest(above=self._newest_step), list(self._newer())
         names = {unit.name for unit in newer}
         self._violations = {name: why for name, why in self._violations.items() if name in names}
@@ -198,6 +214,28 @@ class Uploader:
                 self._held = {unit.step: found}
                 return [self._as_held(unit.step, waiting.path) if waiting is not None else found]
         return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
+
+    def _changed(self, now_s: int) -> LocalCheckpoint | None:
+        """Return the checkpoint that was uploaded last if files of it were added or changed since, and the trainer has gone on."""
+        if not self._second.is_due(self._begun) or not self._means.is_heard():
+            return None
+        unit = next((unit for unit in self._found() if unit.step == self._second.watched_step), None)
+        was_known = self._second.changes_late
+        try:
+            if not self._second.compare(unit, self._begun) or unit is None:
+                return None
+        except (OSError, PermanentError):
+            return None
+        if not was_known:
+            _log.warning("checkpoint %s was changed after it was complete; such checkpoints count once the trainer has gone on", unit.name)
+        # The trainer has gone on, so nothing that it left is still being written.
+        local = self._if_complete(unit, now_s + self._spec.checkpoints.settled_s + 1)
+        return replace(local, is_again=True) if local is not None else None
+
+    @property
+    def changes_late(self) -> bool:
+        """Whether the trainer was seen to change checkpoints after they counted as complete."""
+        return self._second.changes_late
 
     def _as_held(self, step: int, path: Path) -> LocalCheckpoint:
         """Return the checkpoint that is held at `path`."""
@@ -264,6 +302,8 @@ class Uploader:
             return None
         if unit.name in self._violations:
             return f"is not uploaded: {self._violations[unit.name]}"
+        if unit.name in self._doubts:
+            return f"{self._doubts[unit.name]}; it counts once the trainer has gone on"
         try:
             return why_incomplete(self._spec.checkpoints, unit.files(), now_s)
         except (PermanentError, OSError):
@@ -316,7 +356,11 @@ class Uploader:
         try:
             manifest = self._upload(local, stage, cancelled, metrics)
         except FileNotFoundError as error:
+            self._second.vanished(local.step)
             raise Vanished(f"{local.name} disappeared during its upload") from error
+        except Vanished:
+            self._second.vanished(local.step)
+            raise
         except OSError as error:
             raise TemporaryError(f"step {local.step} cannot be read: {error.strerror or error}") from error
         finally:
@@ -342,7 +386,9 @@ class Uploader:
         if violation or not (local.is_closed or self._trainer.is_complete(self._spec, files, self._files_s())):
             raise Vanished(f"{local.name} is no longer complete{f': {violation}' if violation else ''}")
         _check_names(local.step, files)
-        self._blobs.see(self._reader.catalog())
+        catalog = self._reader.catalog()
+        self._second.know(catalog.manifests[:SHAPES_MAX])
+        self._blobs.see(catalog)
         try:
             listed = self._sender.send(stage, files, cancelled=cancelled)
             if files_in(stage) != files:
@@ -352,9 +398,14 @@ class Uploader:
             self._must_be_there(manifest)
             if cancelled():
                 raise Cancelled("the upload was cancelled")
+            if local.is_again and not self._means.is_heard():
+                # An attempt that was replaced may already have chosen the manifest that would be overwritten.
+                raise TemporaryError(f"the control plane does not answer, so the manifest of step {local.step} is not replaced now")
             self._write(manifest.key, data)
         finally:
             self._blobs.release()
+        self._second.uploaded(manifest, files, self._begun)
+        self._blobs.named(manifest)
         return manifest
 
     def confirm(self, manifest: Manifest) -> None:
@@ -415,6 +466,8 @@ class Uploader:
                 not_finite_since=metrics.not_finite_since,
                 learning_rate=metrics.learning_rate,
                 best_step=best_step,
+                changes_late=self._second.changes_late,
+                seen_whole=self._second.is_over(local.step, self._begun),
                 identity=self._identity,
             )
             data = manifest.to_json()
@@ -426,6 +479,25 @@ class Uploader:
             )
         return manifest, data
 
+    def on_disk(self, step: int) -> LocalCheckpoint | None:
+        """Return the complete checkpoint of `step` as it lies on this machine, to be uploaded again; None if it is gone or incomplete."""
+        unit = next((unit for unit in self._found() if unit.step == step), None)
+        local = self._if_complete(unit, self._files_s()) if unit is not None and not self._names.is_fixed else None
+        return replace(local, is_again=True) if local is not None else None
+
+    def verification(self, stopped: threading.Event, monotonic_s: Callable[[], float]) -> Verification:
+        """Return the verification of what this attempt has in the bucket."""
+        rate = self._spec.checkpoints.verify_mb_per_s * 1e6
+        return Verification(self._bucket, self._blobs, roots=self._roots_of, bytes_per_s=rate, stopped=stopped, monotonic_s=monotonic_s)
+
+    def _roots_of(self, manifest: Manifest) -> Iterator[Path]:
+        """Yield the folders that the files of this checkpoint, or of others that share content with it, may be in."""
+        units = sorted(self._units.found()[0], key=lambda unit: (unit.step == manifest.step, unit.step), reverse=True)
+        yield from dict.fromkeys(unit.root for unit in units)
+        waiting = self._waiting.newest(above=-1)
+        if waiting is not None:
+            yield waiting.path
+
     def _trust_known(self) -> None:
         """Trust the blobs of the checkpoint that the attempt resumed from: they were verified byte by byte and need not be uploaded
         again."""
@@ -434,6 +506,7 @@ class Uploader:
         manifest = read_manifest(self._bucket, self._known.key)
         if manifest is not None:
             self._blobs.trust(manifest)
+            self._second.know((manifest,))
             self._learned = {pointer.name: pointer for pointer in manifest.pointers} | self._learned
         self._known_read = True
 
@@ -469,6 +542,9 @@ class Uploader:
             if not is_settled and not is_closed:
                 return None
             violation = f"no file {unit.missing[0]} with its number is beside it" if unit.missing else violation_of(unit.root, files)
+            if violation is None and (doubt := self._second.doubt(unit.step, files, self._begun)):
+                self._doubt(unit.name, doubt)
+                return None
             if violation is None:
                 pointers = self._pointers(unit, files)
         except FileNotFoundError:
@@ -481,7 +557,13 @@ class Uploader:
             self._violate(unit.name, violation)
             return None
         self._violations.pop(unit.name, None)
+        self._doubts.pop(unit.name, None)
         return LocalCheckpoint(unit.step, unit.root, unit, is_closed, self._units.place(unit), pointers)
+
+    def _doubt(self, name: str, doubt: str) -> None:
+        if self._doubts.get(name) != doubt:
+            self._doubts[name] = doubt
+            _log.info("checkpoint %s counts as complete once the trainer has gone on: it %s", name, doubt)
 
     def _violate(self, name: str, violation: str) -> None:
         if self._violations.get(name) != violation:

@@ -30,9 +30,11 @@ from prime_agent.trainer.stale_outputs import moved_aside
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.restore import (
+    OLDER_TRIED_MAX,
     CheckpointDamaged,
     RestoreFailed,
     discard,
+    names_any,
     older,
     read_manifest,
     remove,
@@ -293,17 +295,31 @@ class Phases:
             _log.error("%s", first)
             damaged = set(first.digests)
             self._discard(point)
-            for other in older(Reader(self._context.bucket, self._context.job.run).catalog(), point, attempt=self._context.job.attempt):
-                try:
-                    folder = self._restore_once(other)
-                except CheckpointDamaged as error:
-                    _log.error("%s", error)
-                    damaged |= error.digests
-                    self._discard(other)
-                else:
-                    self._inbox.put(FellBack(other, point.step, frozenset(damaged), str(first)))
-                    return folder
-            raise
+            return self._restore_older(point, first, damaged)
+
+    def _restore_older(self, point: ResumePoint, first: CheckpointDamaged, damaged: set[str]) -> Path:
+        """Restore the newest older checkpoint that is intact; those that contain a chunk in `damaged` are not. Raises PhaseError if every
+        one is damaged: no other machine could restore any of them."""
+        tried = 0
+        catalog = Reader(self._context.bucket, self._context.job.run).catalog()
+        for manifest in older(catalog, point, attempt=self._context.job.attempt):
+            if names_any(manifest, damaged):
+                continue
+            if tried == OLDER_TRIED_MAX:
+                raise first
+            tried, other = tried + 1, manifest.point
+            try:
+                folder = self._restore_once(other)
+            except CheckpointDamaged as error:
+                _log.error("%s", error)
+                damaged |= error.digests
+                self._discard(other)
+            else:
+                self._inbox.put(FellBack(other, point.step, frozenset(damaged), str(first)))
+                return folder
+        if not damaged:
+            raise first  # the manifest is missing or names another folder, so the control plane chooses anew
+        raise PhaseError(Cause.CHECKPOINTS_DAMAGED, f"{first}; every older checkpoint is damaged too, or there is none")
 
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)

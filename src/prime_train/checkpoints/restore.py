@@ -9,10 +9,10 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from prime_train.checkpoints.catalog import Catalog, point_of
+from prime_train.checkpoints.catalog import Catalog
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.core.checkpoint_names import CheckpointNames
@@ -141,10 +141,14 @@ def discard(into: Path, point: ResumePoint) -> None:
         shutil.rmtree(stage)
 
 
-def older(catalog: Catalog, point: ResumePoint, *, attempt: int) -> list[ResumePoint]:
+def older(catalog: Catalog, point: ResumePoint, *, attempt: int) -> list[Manifest]:
     """Return complete checkpoints of lower steps and earlier attempts for `attempt` to fall back on if `point` is damaged, newest first."""
-    below = [m for m in catalog.complete() if m.step < point.step and m.attempt < attempt]
-    return [point_of(manifest) for manifest in below[:OLDER_TRIED_MAX]]
+    return [m for m in catalog.complete() if m.step < point.step and m.attempt < attempt]
+
+
+def names_any(manifest: Manifest, digests: Collection[str]) -> bool:
+    """Return whether the checkpoint contains a chunk with one of these digests."""
+    return any(chunk.digest in digests for file in manifest.files for chunk in file.chunks)
 
 
 def read_manifest(bucket: Bucket, run_id: str, point: ResumePoint) -> Manifest:

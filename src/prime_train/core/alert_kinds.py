@@ -41,6 +41,8 @@ class AlertKind(StrEnum):
     KEPT = "kept"
     NOT_FINITE = "not_finite"
     BEGAN_ANEW = "began_anew"
+    DAMAGED = "damaged"
+    LATE_FILES = "late_files"
     CHEAPER = "cheaper"
     RESTORED = "restored"
     ORPHAN = "orphan"
@@ -98,6 +100,8 @@ _POLICIES: Mapping[AlertKind, AlertPolicy] = {
     AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_MACHINE),
     AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again", cleared_by=AlertKind.UPLOADS_AGAIN),
     AlertKind.UNSAVED: AlertPolicy(all_clear="checkpoints come to be as promised again", cleared_by=AlertKind.SAVED_AGAIN),
+    AlertKind.DAMAGED: AlertPolicy(Lasts.RUN),
+    AlertKind.LATE_FILES: AlertPolicy(Lasts.RUN),
     AlertKind.NOT_FINITE: AlertPolicy(all_clear="the loss is finite again"),
     AlertKind.CHEAPER: AlertPolicy(all_clear="a move to another machine would no longer pay"),
     AlertKind.LAUNCHING: _DISPLAY_ONLY,

@@ -35,6 +35,7 @@ class Cause(StrEnum):
     VERIFY_FAILED = "verify_failed"
     SMOKE_FAILED = "smoke_failed"
     RESTORE_FAILED = "restore_failed"
+    CHECKPOINTS_DAMAGED = "checkpoints_damaged"
     RESUME_IGNORED = "resume_ignored"
     UPLOAD_FAILED = "upload_failed"
     GPU_OOM = "gpu_oom"
@@ -166,6 +167,11 @@ POLICY: dict[Cause, Policy] = {
     Cause.SETUP_FAILED: Policy(_COUNTED, "a setup command failed", "Read the setup log.", False, True),
     Cause.VERIFY_FAILED: Policy(_NEVER, "verification failed", "The data does not match `verification`."),
     Cause.SMOKE_FAILED: Policy(_NEVER, "smoke test failed", "Read the smoke test's log."),
+    Cause.CHECKPOINTS_DAMAGED: Policy(
+        _NEVER,
+        "every checkpoint is damaged in the bucket",
+        "Look at the run's checkpoints. Restore the bucket from a copy, or launch the config again.",
+    ),
     Cause.RESTORE_FAILED: Policy(_COUNTED, "restore failed", "Look at the run's checkpoints.", False, True),
     Cause.RESUME_IGNORED: Policy(
         _NEVER, "the trainer started over", "Check trainer.resume: the first step after a resume did not follow the restored one."

@@ -95,7 +95,7 @@ class ManifestFile(BaseModel):
         return self
 
 
-NEWER_FIELDS = ("unit", "place", "pointers", "fresh_below", "progress_header")
+NEWER_FIELDS = ("unit", "place", "pointers", "fresh_below", "progress_header", "changes_late", "seen_whole")
 """Fields of a manifest that older versions of prime-train do not know."""
 POINTER_BYTES_MAX = 4096
 PROGRESS_HEADER_CHARS_MAX = 4096
@@ -175,6 +175,11 @@ class Manifest(BaseModel):
     """The step below which the first progress of a training lies that begins anew; None: unknown."""
     progress_header: str = Field(default="", max_length=PROGRESS_HEADER_CHARS_MAX)
     """The header of the table in which the trainer reports its progress."""
+    changes_late: bool = False
+    """Whether the trainer was seen to add or change files of a checkpoint after it counted as complete. Then the next ones count as
+    complete only once the trainer has gone on."""
+    seen_whole: bool = False
+    """Whether the trainer had gone on, or ended in order, before the files were read; otherwise its save may have been cut off."""
 
     @model_validator(mode="after")
     def _blobs_are_its_own_or_those_of_an_ancestor(self) -> Self:

@@ -37,7 +37,7 @@ from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.requirements import parse_requirement
-from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot
+from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot, Verify
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
@@ -519,6 +519,11 @@ class CheckpointSpec(Part):
     """auto: whatever is measured to make a checkpoint durable soonest; off: no compression; else one codec for every file."""
     upload_mb_per_s_max: float | None = Field(default=None, gt=0)
     """Highest upload rate in megabytes (10^6 bytes) a second."""
+    verify: Verify = Verify.AUTO
+    """What is read back from the bucket and compared. last: the last checkpoint, before the run succeeds; all: also, while it trains, what
+    new checkpoints share with older ones; off: neither. auto: all if the bucket is a folder, last if reading may cost money."""
+    verify_mb_per_s: float = Field(default=20.0, gt=0)
+    """Highest rate in megabytes (10^6 bytes) a second at which the bucket is read back while the run trains."""
     max_disk_gib: Gib | None = None
     """Most disk space in GiB for local checkpoints; beyond it the oldest committed ones are deleted."""
 

@@ -28,6 +28,15 @@ class OnDivergence(StrEnum):
     ROLLBACK = "rollback"
 
 
+class Verify(StrEnum):
+    """What is read back from the bucket while a run trains and before it succeeds, to find damage while this machine has the files."""
+
+    AUTO = "auto"
+    ALL = "all"
+    LAST = "last"
+    OFF = "off"
+
+
 class Compress(StrEnum):
     """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
 

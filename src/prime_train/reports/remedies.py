@@ -8,7 +8,7 @@ from prime_train.core.budget import LIMITS, Limit, least, used_up
 from prime_train.core.causes import MENDED_IN_CONFIG, Cause
 from prime_train.core.run import Run
 
-_SEEN_IN_CHECKPOINTS = frozenset({Cause.RESTORE_FAILED, Cause.BAD_CHECKPOINT})
+_SEEN_IN_CHECKPOINTS = frozenset({Cause.RESTORE_FAILED, Cause.CHECKPOINTS_DAMAGED, Cause.BAD_CHECKPOINT})
 
 
 def needed(run: Run, limit: Limit, now_s: int) -> Option:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from prime_train.control_plane.reconcile.market import SeenMachines
 from prime_train.core import decide as d
@@ -28,6 +29,9 @@ from prime_train.ports import (
     UnreadableRecord,
     Watched,
 )
+
+if TYPE_CHECKING:
+    from prime_train.control_plane.reconcile.read_back import ReadBack
 
 NAMED_MAX = 10
 """Maximum number of runs named in an error."""
@@ -90,6 +94,10 @@ class Context:
     """The time of this process's last reading of the tracker for each healthy run, by run."""
     looked: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """The time of this process's last look for a better machine for each run that trains, by run."""
+    reads_back: bool = False
+    """Whether checkpoints of runs that are alive are read back from the bucket."""
+    read_back: dict[str, "ReadBack"] = field(default_factory=dict, repr=False, compare=False)
+    """How far this process has read the newest checkpoint of each run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
     unreadable: UnreadableRuns = field(default_factory=UnreadableRuns, repr=False, compare=False)

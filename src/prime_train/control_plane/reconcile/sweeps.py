@@ -7,6 +7,7 @@ from prime_train.control_plane.reconcile.context import Context, Failures, Snaps
 from prime_train.control_plane.reconcile.execute import terminate
 from prime_train.control_plane.reconcile.observe import fresh, see
 from prime_train.control_plane.reconcile.outbox import deliver, enqueue, refresh
+from prime_train.control_plane.reconcile.read_back import read_back
 from prime_train.control_plane.reconcile.steps import reconcile_fully
 from prime_train.control_plane.reconcile.tracker_sync import follow, mark
 from prime_train.control_plane.reconcile.unreadable_runs import look_for_unreadable, report_unread
@@ -75,6 +76,7 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
     with failures.collected():
         _book(context, now_s, failures)
     follow(context, due, now_s, failures)
+    read_back(context, due, now_s, failures)
     mark(context, now_s, failures)
     unread = "; ".join(f"the provider's list failed: {name}: {why}" for name, why in snapshot.unlisted.items())
     return SweepResult(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else unread or None)

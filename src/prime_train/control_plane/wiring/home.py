@@ -51,6 +51,8 @@ HOME = policy_place.HOME
 BUCKET = "PRIME_TRAIN_BUCKET"
 DYNAMO = "dynamodb://"
 FILE = "file:"
+READ_BACK = "PRIME_TRAIN_READ_BACK"
+"""1: the watcher reads checkpoints back from a bucket where reading may cost money."""
 FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
 PID_CHARS_MAX = 20
@@ -328,6 +330,7 @@ class Home:
             shared=frozenset(name for name, row in PROVIDERS.items() if row.is_rented),
             accounts=providers.accounts,
             is_guest=bool(self.elsewhere),
+            reads_back=self.bucket_url.startswith(FILE) or self.environment.get(READ_BACK) == "1",
             not_allowed=self.not_allowed,
             delivers=not (self.elsewhere and self.about.watches),
         )

@@ -41,6 +41,7 @@ CAUSES = (
     "verify_failed",
     "smoke_failed",
     "restore_failed",
+    "checkpoints_damaged",
     "resume_ignored",
     "upload_failed",
     "gpu_oom",

@@ -17,7 +17,7 @@ from prime_train.core.fast_parsing.spec_fields import FIELDS
 from prime_train.core.image.choice import is_reference, violation_of_image
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot
+from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot, Verify
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from prime_train.core.spec import HardwareSpec, RunSpec
 
 _BRACES = frozenset("{}")
-_CHOICES: dict[str, type[StrEnum]] = {"Compress": Compress, "Migrate": Migrate, "OnDivergence": OnDivergence, "Spot": Spot}
+_CHOICES: dict[str, type[StrEnum]] = {
+    "Compress": Compress,
+    "Migrate": Migrate,
+    "OnDivergence": OnDivergence,
+    "Spot": Spot,
+    "Verify": Verify,
+}
 
 
 _UNITS: dict[str, tuple[str, Callable[[object], object]]] = {

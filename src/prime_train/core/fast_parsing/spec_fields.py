@@ -124,6 +124,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "best_by": (("word", "loss", "reward"), "reward"),
         "compress": (("choice", "Compress"), "auto"),
         "upload_mb_per_s_max": (("null", ("number", None, 0, None)), None),
+        "verify": (("choice", "Verify"), "auto"),
+        "verify_mb_per_s": (("number", None, 0, None), 20.0),
         "max_disk_gib": (("null", ("gib", None, 0, None)), None),
     },
     "HealthSpec": {

@@ -9,16 +9,19 @@ example, is not the past of this training.
 A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.manifest import STEP_MAX, Manifest, ResumePoint, checkpoint_title, choose_resume, missing_blobs
+from prime_train.core.resuming.shapes import Shape, difference, shape_of
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, Distrusted, Place, proven_places
 from prime_train.core.run import Run
 from prime_train.core.text.commands import command
 
 STEPS_SHOWN_MAX = 20
+COMPARED_MAX = 5
+"""Number of earlier checkpoints that one is compared with."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,12 @@ def choose(
         return Choice(None, None)
     if run.resume_failures >= CHECKPOINTS_TRIED_MAX:
         return Choice(newest, newest, unresumable=_all_failed(run))
-    faults = _Faults(run, {m.key: m for m in whole})
+    before = list(_past(run, whole))
+    faults = _Faults(run, {m.key: m for m in whole}, before, {*proven, *proven_places(run.attempts)})
     reason = faults.of(newest)
     if not reason and not run.rolls_back:
         return Choice(newest, newest)
-    past = [m.point for m in _past(run, whole) if (m.step, m.attempt) <= (newest.step, newest.attempt)]
+    past = [m.point for m in before if (m.step, m.attempt) <= (newest.step, newest.attempt)]
     points = sorted({p.key: p for p in (*past, newest)}.values(), key=lambda p: (p.step, p.attempt), reverse=True)
     good = [p for p in points if not faults.of(p)]
     if run.rolls_back:
@@ -91,10 +95,12 @@ def steps_text(manifests: Iterable[Manifest]) -> str:
 
 
 class _Faults:
-    """The faults of checkpoints; `by_key`: the manifests that can be read."""
+    """The faults of checkpoints; `by_key`: the manifests that can be read; `past`: those of the run's own past; `proven`: checkpoints that
+    a trainer could resume from."""
 
-    def __init__(self, run: Run, by_key: Mapping[str, Manifest]) -> None:
+    def __init__(self, run: Run, by_key: Mapping[str, Manifest], past: Sequence[Manifest], proven: Collection[Place]) -> None:
         self._run, self._by_key = run, by_key
+        self._past, self._proven = sorted(past, key=lambda m: (m.step, m.attempt)), proven
         self._distrusted = {one.place: one for one in run.distrusted}
 
     def is_distrusted(self, point: ResumePoint) -> bool:
@@ -111,7 +117,21 @@ class _Faults:
             return f"its loss was not finite{since}"
         if self._run.finite_limit is not None and point.step > self._run.finite_limit:
             return f"the loss is not known to be finite after step {self._run.finite_limit}"
-        return ""
+        return self._cut_off(manifest) if manifest is not None else ""
+
+    def _cut_off(self, manifest: Manifest) -> str:
+        """Return what shows that the save of the checkpoint was cut off by the end of the machine; "" if nothing does. One from which a
+        trainer resumed, or after which it went on, is whole however it looks."""
+        is_known = manifest.seen_whole or manifest.blobs_of or (manifest.step, manifest.attempt) in self._proven
+        if is_known or (self._run.trained_step is not None and manifest.step >= self._run.trained_step):
+            return ""
+        earlier = [m for m in self._past if m.step < manifest.step][-COMPARED_MAX:]
+        what = difference(_shape(manifest), [_shape(m) for m in earlier])
+        return f"it {what}, so its save was probably cut off" if what else ""
+
+
+def _shape(manifest: Manifest) -> Shape:
+    return shape_of((file.path, file.size) for file in manifest.files)
 
 
 def _asked(run: Run, step: int, whole: list[Manifest], newest: ResumePoint | None) -> Choice:

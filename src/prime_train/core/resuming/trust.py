@@ -92,6 +92,7 @@ OUTSIDE = frozenset(
         Cause.VERIFY_FAILED,
         Cause.SMOKE_FAILED,
         Cause.RESTORE_FAILED,
+        Cause.CHECKPOINTS_DAMAGED,
         Cause.UPLOAD_FAILED,
         Cause.AFTER_FAILED,
         # A rule of the user, or the way in which the trainer is told to resume.

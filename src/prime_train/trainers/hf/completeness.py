@@ -19,9 +19,10 @@ _ADAPTER = r"(?:[^/]+/)?"
 _DEEPSPEED = r"global_step\d+/"
 
 _WEIGHTS = re.compile(
-    rf"{_ADAPTER}(?:model|pytorch_model|adapter_model)\.(?:safetensors|bin)(?:\.index\.json)?"
+    rf"{_ADAPTER}(?:model|pytorch_model|adapter_model)\.(?:safetensors|bin)"
     rf"|pytorch_model_fsdp(?:_\d+/\.metadata|\.bin)|{_DEEPSPEED}.*model_states\.pt"
 )
+_INDEX = re.compile(rf"(?P<stem>{_ADAPTER}(?:model|pytorch_model|adapter_model))\.(?P<kind>safetensors|bin)\.index\.json")
 _OPTIMIZER = re.compile(rf"optimizer\.(?:pt|bin)|optimizer(?:_\d+)?/\.metadata|{_DEEPSPEED}.*optim_states\.pt")
 _SCHEDULER = re.compile(rf"scheduler\.pt|{_DEEPSPEED}.*optim_states\.pt")
 """DeepSpeed keeps its own schedule with the optimizer."""
@@ -39,9 +40,23 @@ def has_all_parts(files: Sequence[FileInfo], *, workers: int | None) -> bool:
     state = next((file for file in files if file.path == STATE), None)
     if state is None or INCOMPLETE in paths or not paths >= _random_states(workers or _workers_seen(paths)):
         return False
-    if not all(any(part.fullmatch(path) for path in paths) for part in (_WEIGHTS, _OPTIMIZER, _SCHEDULER)):
+    if not all(any(part.fullmatch(path) for path in paths) for part in (_OPTIMIZER, _SCHEDULER)) or not _has_weights(paths):
+        return False
+    if any(re.match(_DEEPSPEED, path) for path in paths) and "latest" not in paths:
         return False
     return all(file.mtime_s <= state.mtime_s for file in _before_state(files))
+
+
+def _has_weights(paths: Collection[str]) -> bool:
+    """Return whether the weights are there: whole, or in parts. An index is none, and without a part beside it nothing was written yet."""
+    if any(_WEIGHTS.fullmatch(path) for path in paths):
+        return True
+    indexes = [found for path in paths if (found := _INDEX.fullmatch(path))]
+    return any(_has_part(paths, found["stem"], found["kind"]) for found in indexes)
+
+
+def _has_part(paths: Collection[str], stem: str, kind: str) -> bool:
+    return any(path.startswith(f"{stem}-") and path.endswith(f".{kind}") for path in paths)
 
 
 def _before_state(files: Iterable[FileInfo]) -> Iterable[FileInfo]:
