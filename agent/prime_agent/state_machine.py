@@ -43,6 +43,8 @@ EARLY_FLUSH_S_MAX = 30
 """Limit in seconds for an attempt that never trained, which has only its log to upload."""
 
 FLUSH_S_MIN = 10
+SPENT_EXIT_S = 3
+"""Seconds for reporting the exit of an attempt whose dollars are spent."""
 FIRST_LOG_S = 10
 """Seconds from the trainer's start to the first upload of its log, so that a trainer or a machine that ends early leaves one."""
 
@@ -564,7 +566,7 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
         flush = replace(flush, exit=order)
         state = replace(state, after=replace(state.after, trained=True))
     closed = replace(state.transfers, open=False)
-    until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + FLUSH_S_MIN)
+    until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + SPENT_EXIT_S)
     return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=until_s)), ()
 
 
@@ -705,8 +707,8 @@ def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
 
 
 def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
-    if state.exit_until_s is not None and now_s >= state.exit_until_s and not state.channel.flying:
-        spent = now_s >= _affordable(state, math.inf)
+    spent = now_s >= _affordable(state, math.inf)
+    if state.exit_until_s is not None and now_s >= state.exit_until_s and (spent or not state.channel.flying):
         return replace(state, over=True), (e.Exit(e.Leave.SPENT if spent else e.Leave.UNHEARD),)
     if not channel.is_due(state.channel, now_s):
         return state, ()

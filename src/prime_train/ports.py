@@ -15,6 +15,7 @@ from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
 from prime_train.core.spec import HardwareSpec
+from prime_train.core.text.unreadable import Unreadable, UnreadableRecord
 from prime_train.core.wire import Commit, Heartbeat, Order, Outcome, Ticket
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ __all__ = [
     "Store",
     "TemporaryError",
     "Tracker",
+    "Unreadable",
+    "UnreadableRecord",
     "Watched",
 ]
 
@@ -94,10 +97,15 @@ class Store(Protocol):
     def create(self, run: Run) -> bool:
         """Store a new run with a closed lease. Return False, with nothing changed, if a run with that id exists."""
 
-    def load(self, run_id: str) -> RunRecord | None: ...
+    def load(self, run_id: str) -> RunRecord | None:
+        """Return the run with its lease; None if there is none. Raises UnreadableRecord if one of them cannot be read."""
 
     def list_runs(self) -> list[Run]:
-        """Return all runs, newest first."""
+        """Return all runs whose record and lease can be read, newest first; `unreadable` names the others."""
+
+    def unreadable(self) -> list[Unreadable]:
+        """Return what is stored and cannot be read, for example because another version has written it: records and leases of runs, events
+        of their history, waiting alerts. Reads everything."""
 
     def save(self, change: Change) -> bool:
         """Compare-and-set: write run, lease, history and alerts if the stored run has version `change.run.version - 1` and, if a lease is
@@ -125,13 +133,15 @@ class Store(Protocol):
         `repeated`."""
 
     def history(self, run_id: str) -> list[HistoryEvent]:
-        """Return the events of the run in the order in which they were written."""
+        """Return the events of the run in the order in which they were written. In the place of one that cannot be read is one that says
+        so."""
 
     def enqueue_alert(self, alert: Alert) -> None:
         """Put an alert that belongs to no change of a run into the outbox; does nothing if an alert with its key was ever there."""
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
-        """Return waiting alerts, oldest first; with `lacking`, only those that the notifier of that name has not finished."""
+        """Return waiting alerts, oldest first; with `lacking`, only those that the notifier of that name has not finished.
+        Those that cannot be read are left out, and kept."""
 
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         """Mark the alert as finished by `notifier`; it stops waiting once all notifiers in `among` have finished it. Without names it stops

@@ -559,8 +559,7 @@ def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(store: DynamoS
         store.load(RUN_ID)
     assert "= 'hunter2'" not in str(caught.value)
     assert "input_value" not in str(caught.value)
-    with pytest.raises(PermanentError, match="cannot be read"):
-        store.list_runs()
+    assert store.list_runs() == []
     assert store.heartbeat(heartbeat(1), T0_S).outcome is Outcome.OK, "a heartbeat does not need the run"
 
 

@@ -12,6 +12,7 @@ from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
 from prime_train.core.run import DesiredState, Severity
+from prime_train.core.text.unreadable import RECORD, Unreadable, unreadable_alert
 from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import JobExit
 from prime_train.ports import NoCapacity, NoFunds, TemporaryError
@@ -258,6 +259,11 @@ def orphan(w: Outside) -> None:
     w.sweep()
 
 
+def unreadable(w: Outside) -> None:
+    w.store.enqueue_alert(unreadable_alert(Unreadable(b.RUN_ID, RECORD, "spec.brand_new: unknown"), w.now_s))
+    w.sweep()
+
+
 MACHINE = ("Machine: ", "memory, spot, $0.60 an hour")
 EVIDENCE = ("Evidence: evidence/tiny-1/e1/ in the bucket",)
 MONEY = ("Spent: ", "of paid time")
@@ -330,6 +336,7 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("kept", kept, {}, ("a machine is kept until its uploads are complete", "has the only copy", *MACHINE)),
     ("uploads_again", saved_again, {}, ("checkpoints and outputs become durable again", "newest committed step: ")),
     ("orphan", orphan, {}, ("an orphaned machine was found", "pt-nobody-e1", "terminated")),
+    ("unreadable", unreadable, {}, ("a stored value cannot be read", "spec.brand_new: unknown", "it is kept as it is")),
 )
 
 

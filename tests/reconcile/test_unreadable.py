@@ -2,20 +2,24 @@
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.server.watcher import Watcher
 from prime_train.core.breaker import Watch
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Bill
 from prime_train.core.run import Alert, Run
+from prime_train.core.text.unreadable import RECORD, Unreadable
 from prime_train.core.verdict import UNHEARD
-from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError, UnreadableRecord
 from tests import builders as b
 from tests.reconcile.ports import Crash, Outside, RacedStore
 from tests.reconcile.test_money import Paying
@@ -24,7 +28,8 @@ from tests.reconcile.test_tracking import Requested
 ODD = "odd"
 """The run that cannot be read; the others can."""
 AWAY = TemporaryError("HTTP 503")
-NEWER = PermanentError("run odd cannot be read; it may have been written by another version of prime-train")
+UNREADABLE = Unreadable(ODD, RECORD, "spec.brand_new: it may have been written by another version")
+NEWER = UnreadableRecord(UNREADABLE)
 
 
 class OddStore(RacedStore):
@@ -37,8 +42,11 @@ class OddStore(RacedStore):
 
     def load(self, run_id: str) -> RunRecord | None:
         if run_id in self.unread:
-            raise type(self.unread[run_id])(str(self.unread[run_id]))
+            raise copy(self.unread[run_id])
         return super().load(run_id)
+
+    def unreadable(self) -> list[Unreadable]:
+        return [error.unreadable for error in self.unread.values() if isinstance(error, UnreadableRecord)]
 
     def watch(self) -> Watch:
         if self.forgets:
@@ -79,7 +87,9 @@ def result(w: Outside) -> list[str]:
     return [note for error in failed.value.exceptions for note in error.__notes__]
 
 
-OF_IT = [f"while checking run {ODD}"]
+def skipped(w: Outside) -> tuple[str, ...]:
+    """Run one sweep, and return the runs that it left out."""
+    return w.sweep().unreadable
 
 
 @contextmanager
@@ -116,7 +126,7 @@ def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watche
         rewritten(path, ODD)
         for _ in range(40):
             w.after(15)
-            assert result(w) == OF_IT
+            assert skipped(w) == (ODD,)
         assert (w.run().attempt, w.run().attempts[0].cause) == (2, Cause.PREEMPTED)
         assert w.living() == [f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e2"]
         assert {"lost", "relaunched"} <= set(w.reported.kinds())
@@ -127,7 +137,7 @@ def test_a_machine_of_a_run_that_cannot_be_read_is_left_where_it_is_though_the_r
     w, store = two()
     w.sweep()
     store.unread[ODD] = NEWER
-    assert result(w) == OF_IT
+    assert skipped(w) == (ODD,)
     assert (w.living(), w.done("terminate")) == ([f"pt-{ODD}-e1", f"pt-{b.RUN_ID}-e1"], [])
     assert "orphan" not in w.reported.kinds()
 
@@ -137,7 +147,7 @@ def test_people_are_notified_of_a_run_that_cannot_be_read_what_was_to_be_reporte
     knowing = Knowing()
     w.world = replace(w.world, notifiers=(knowing,))
     store.unread[ODD] = NEWER
-    result(w)
+    skipped(w)
     assert {(b.RUN_ID, True), (ODD, False)} == set(knowing.reported)
     assert store.outbox(9) == []
 
@@ -165,7 +175,7 @@ def test_what_other_machines_have_cost_is_booked_all_the_same() -> None:
     w.settle()
     store.unread[ODD] = NEWER
     for _ in range(4):
-        assert result(w.after(15)) == OF_IT
+        assert skipped(w.after(15)) == (ODD,)
     assert [attempt.billed_usd for attempt in w.run().attempts] == [0.5]
 
 
@@ -184,7 +194,7 @@ def test_other_runs_are_followed_at_their_tracker_all_the_same() -> None:
         w.heartbeat(step=number + 90)
         w.store.wake(ODD, w.now_s)
         w.store.wake(b.RUN_ID, w.now_s)
-        assert result(w.after(30)) == OF_IT
+        assert skipped(w.after(30)) == (ODD,)
     assert [alert.run_id for alert in w.reported.alerts if alert.kind == "untracked"] == [b.RUN_ID]
 
 
@@ -199,7 +209,7 @@ def test_a_tracker_is_reported_other_runs_and_later_of_the_one_that_could_not_be
     assert (w.run().attempts[0].cause, w.run(ODD).attempts[0].cause) == (Cause.PREEMPTED, Cause.PREEMPTED)
     store.unread[ODD], tracker.is_away = NEWER, False
     tracker.marks.clear()
-    result(w.after(15))
+    skipped(w.after(15))
     assert len(tracker.marks) == 1
     store.unread.clear()
     w.after(15).sweep()
@@ -251,3 +261,50 @@ def test_a_sweep_without_a_store_says_so_as_it_is() -> None:
     with pytest.raises(PermanentError, match="shared state of the watchers") as failed:
         w.sweep()
     assert failed.value.__notes__ == ["and then: HTTP 503"]
+
+
+def test_people_are_told_once_of_a_run_that_cannot_be_read_and_of_another_reason_again() -> None:
+    w, store = two()
+    w.sweep()
+    store.unread[ODD] = NEWER
+    for _ in range(5):
+        skipped(w.after(15))
+    store.unread[ODD] = UnreadableRecord(replace(UNREADABLE, reason="spec.newer_still: unknown"))
+    skipped(w.after(15))
+    told = [alert.text for alert in w.reported.alerts if alert.kind == "unreadable"]
+    assert [text.partition(": ")[2].partition(":")[0] for text in told] == ["spec.brand_new", "spec.newer_still"]
+    assert all(text.startswith(f"the record of run {ODD} cannot be read: ") for text in told)
+
+
+def test_people_are_told_of_an_unreadable_run_that_is_over_though_it_is_never_due() -> None:
+    w, store = two()
+    w.exit(Cause.FINISHED, step=20)
+    w.settle()
+    store.unread[b.RUN_ID] = UnreadableRecord(replace(UNREADABLE, run_id=b.RUN_ID))
+    w.after(3600).sweep()
+    assert [alert.run_id for alert in w.reported.alerts if alert.kind == "unreadable"] == [b.RUN_ID]
+
+
+def test_many_runs_that_cannot_be_read_hold_up_no_run_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prime_train.control_plane.reconcile.sweeps.DUE_MAX", 2)
+    w, store = two()
+    w.sweep()
+    for run_id in ("odd1", "odd2", "odd3"):
+        w.add(run_id)
+        store.wake(run_id, 1)
+        store.unread[run_id] = UnreadableRecord(replace(UNREADABLE, run_id=run_id))
+    w.exit(Cause.FINISHED, step=20)
+    w.settle()
+    assert w.run().is_over
+
+
+def test_a_watcher_rests_though_a_run_that_cannot_be_read_stays_due() -> None:
+    w, store = two()
+    store.unread[ODD] = NEWER
+    store.wake(ODD, w.now_s)
+    w.sweep()
+    watcher = Watcher(w.world, threading.Event(), lambda: w.now_s)
+    assert store.due(w.now_s, 9) == [ODD]
+    assert not watcher._is_due()
+    store.wake(b.RUN_ID, w.now_s)
+    assert watcher._is_due()

@@ -468,7 +468,7 @@ BROKEN = (
         (("", "accelerate launch --num_processes 2 sft.py --config trl.yaml --output_dir", "trl sft --config trl.yaml --output_dir"),),
     ),
     Broken("hf-save-beyond", "trl.yaml", "TR423", "save_steps: 5000", (("", "save_steps: 100", "save_steps: 5000"),)),
-    Broken("hf-gen-div", "grpo.yaml", "TR430", "num_generations: 7", (("", "num_generations: 8", "num_generations: 7"),)),
+    Broken("hf-gen-div", "grpo.yaml", "TR430", "num_generations: 11", (("", "num_generations: 8", "num_generations: 11"),)),
     Broken(
         "wandb-disabled-false", "command", "TR451", "WANDB_DISABLED: 'false'", (("", "  WANDB_MODE: online", "  WANDB_DISABLED: 'false'"),)
     ),
@@ -503,14 +503,14 @@ BROKEN = (
     Broken(
         "torchrun-nproc",
         "command",
-        "TR452",
+        "HW103",
         "command: torchrun --nproc-per-node 4 train.py --config base.yaml --out {checkpoints}",
         (("", "python train.py --config base.yaml --out", "torchrun --nproc-per-node 4 train.py --config base.yaml --out"),),
     ),
     Broken(
         "accel-nproc",
         "hf",
-        "TR452",
+        "HW103",
         "command: accelerate launch --num_processes 4 sft.py --config trl.yaml --output_dir {checkpoints}",
         (("", "--num_processes 2 sft.py --config trl.yaml --output", "--num_processes 4 sft.py --config trl.yaml --output"),),
     ),
@@ -652,7 +652,7 @@ BROKEN = (
     Broken(
         "cmd-multi-nproc",
         "command",
-        "TR452",
+        "HW103",
         "--nproc-per-node 4",
         (
             (

@@ -12,7 +12,7 @@ from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Commit, Heartbeat, Outcome
-from prime_train.ports import Answer, LeaseStatus, RunRecord
+from prime_train.ports import Answer, LeaseStatus, RunRecord, Unreadable
 
 
 class MemoryStore:
@@ -50,6 +50,9 @@ class MemoryStore:
     def list_runs(self) -> list[Run]:
         with self._lock:
             return sorted(self._runs.values(), key=lambda run: (-run.created_s, run.run_id))
+
+    def unreadable(self) -> list[Unreadable]:
+        return []
 
     def save(self, change: Change) -> bool:
         run, lease = change.run, change.lease

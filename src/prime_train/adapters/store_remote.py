@@ -6,6 +6,7 @@ decides.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from prime_train import __version__
@@ -29,7 +30,7 @@ from prime_train.core.access.launch_key import LaunchToken
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import STORE_PATH, Commit, Heartbeat, operator_key
-from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
+from prime_train.ports import Answer, ExternalError, LeaseStatus, PermanentError, RunRecord, TemporaryError, Unreadable, UnreadableRecord
 
 READS_MAX = 3
 NOT_FOUND = 404
@@ -53,6 +54,8 @@ class RemoteStore:
     def __init__(self, url: str, key: bytes | LaunchToken) -> None:
         name, secret = (key.name, key.secret) if isinstance(key, LaunchToken) else ("", operator_key(key))
         self._http = SignedHttp(url, secret, key_name=name)
+        self._sees_own_only = isinstance(key, LaunchToken)
+        """Whether only the runs of one repository can be read; whose an unreadable run is cannot be known."""
         self._is_same_version = False
         self._clock = MeasuredClock(lambda: float(self._call("now_s")))
 
@@ -85,12 +88,32 @@ class RemoteStore:
         return bool(self._call("create", run))
 
     def load(self, run_id: str) -> RunRecord | None:
-        record: RunRecord | None = self._call("load", run_id)
+        try:
+            record: RunRecord | None = self._call("load", run_id)
+        except ExternalError as error:
+            for one in self._unreadable_of(run_id):
+                raise UnreadableRecord(one) from error
+            raise
         return record
+
+    def _unreadable_of(self, run_id: str) -> list[Unreadable]:
+        """Return why the control plane could not load the run, if its record is the reason."""
+        with suppress(ExternalError):
+            return [one for one in self.unreadable() if one.run_id == run_id and one.is_run]
+        return []
 
     def list_runs(self) -> list[Run]:
         runs: list[Run] = self._call("list_runs")
         return runs
+
+    def unreadable(self) -> list[Unreadable]:
+        if self._sees_own_only:
+            return []
+        try:
+            unreadable: list[Unreadable] = self._call("unreadable")
+        except Unknown:
+            return []
+        return unreadable
 
     def save(self, change: Change) -> bool:
         return bool(self._call("save", change))

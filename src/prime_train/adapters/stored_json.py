@@ -1,9 +1,17 @@
 """Conversion between prime-train's values and the JSON that stores keep."""
 
 import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+
+from prime_train import __version__
+from prime_train.core.run import Alert, HistoryEvent, Lease, Run
+from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
+from prime_train.ports import RunRecord
 
 PROBLEM_CHARS_MAX = 300
 
@@ -28,12 +36,96 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def first_problem(error: ValueError) -> str:
-    """Return the first problem without the values, which pydantic's own message would contain."""
+def first_problem(error: ValueError | KeyError) -> str:
+    """Return the first problem without the values, which pydantic's own message would contain, and which version may have written it."""
+    if isinstance(error, KeyError):
+        return f"attribute {error.args[0]} is missing; an older version of prime-train than this one ({__version__}) may have written it"
     if not isinstance(error, ValidationError):
-        return str(error)[:PROBLEM_CHARS_MAX]
+        return f"{error}"[:PROBLEM_CHARS_MAX] + f"; {_ANOTHER}"
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:PROBLEM_CHARS_MAX]
+    place, kind = ".".join(map(str, first["loc"])), first["type"]
+    problem = f"{place}: {first['msg']}"[:PROBLEM_CHARS_MAX]
+    return f"{problem}; {_WRITERS.get(kind, _ANOTHER)}"
+
+
+_ANOTHER = f"it may have been written by another version of prime-train than this one ({__version__}), or be damaged"
+_WRITERS = {
+    "extra_forbidden": f"this version of prime-train ({__version__}) does not know the field; it may have been written by another version, "
+    "probably a newer one",
+    "missing": f"the field is missing; it may have been written by another version of prime-train than this one ({__version__}), "
+    "probably an older one",
+}
+"""What a problem's type says about the version that wrote the value."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A stored run: the functions parse its record and its lease, and raise ValueError or KeyError."""
+
+    run_id: str
+    run: Callable[[], Run]
+    lease: Callable[[], Lease]
+
+
+def one_record(stored: StoredRun, place: str) -> RunRecord:
+    """Return the run and its lease. Raises UnreadableRecord if one of them cannot be read. `place`: the store, for the message."""
+    record = _record_of(stored)
+    if isinstance(record, Unreadable):
+        raise UnreadableRecord(record, place)
+    return record
+
+
+def runs_and_unreadable(stored: Iterable[StoredRun]) -> tuple[list[Run], list[Unreadable]]:
+    """Return the runs in order, and apart from them those of which the record or the lease cannot be read."""
+    records = [_record_of(one) for one in stored]
+    runs = [record.run for record in records if isinstance(record, RunRecord)]
+    return runs, [record for record in records if isinstance(record, Unreadable)]
+
+
+def history_from(run_id: str, texts: Iterable[str]) -> list[HistoryEvent]:
+    """Return the events of a run. In the place of one that cannot be read is one that says so, at the time of the one before it."""
+    events = [HistoryEvent(run_id, 0, 0, STATE, "")]
+    for text in texts:
+        event = _value_of(run_id, HISTORY, partial(load, HistoryEvent, text))
+        if isinstance(event, Unreadable):
+            event = replace(events[-1], kind=STATE, text=f"this event cannot be read: {event.reason}", step=0, data={})
+        events.append(event)
+    return events[1:]
+
+
+def readable_alone(kind: type[_Value], texts: Iterable[str]) -> Iterator[_Value]:
+    """Yield the values that can be read, and leave out the others."""
+    for text in texts:
+        value = _value_of("", "", partial(load, kind, text))
+        if not isinstance(value, Unreadable):
+            yield value
+
+
+def unreadable_events(events: Iterable[tuple[str, str]]) -> Iterable[Unreadable]:
+    """Return what cannot be read of history, once for each run and reason. An event is the id of its run, and JSON."""
+    found = (_value_of(run_id, HISTORY, partial(load, HistoryEvent, text)) for run_id, text in events)
+    return dict.fromkeys(one for one in found if isinstance(one, Unreadable))
+
+
+def unreadable_alerts(alerts: Iterable[tuple[str, str]]) -> Iterable[Unreadable]:
+    """Return the alerts that cannot be read. An alert is its key and JSON."""
+    found = (_value_of("", f"alert {key}", partial(load, Alert, text)) for key, text in alerts)
+    return [one for one in found if isinstance(one, Unreadable)]
+
+
+def _record_of(stored: StoredRun) -> RunRecord | Unreadable:
+    run = _value_of(stored.run_id, RECORD, stored.run)
+    lease = _value_of(stored.run_id, LEASE, stored.lease)
+    if isinstance(run, Unreadable):
+        return run
+    return RunRecord(run, lease) if isinstance(lease, Lease) else lease
+
+
+def _value_of(run_id: str, what: str, parse: Callable[[], _Value]) -> _Value | Unreadable:
+    try:
+        return parse()
+    except (ValueError, KeyError) as error:
+        return Unreadable(run_id, what, first_problem(error))
 
 
 def _parser(kind: type) -> TypeAdapter[Any]:

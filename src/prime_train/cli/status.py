@@ -19,6 +19,7 @@ from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
+from prime_train.core.text.unreadable import FIX
 from prime_train.operations.providers.down import down
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
@@ -28,6 +29,7 @@ from prime_train.ports import Store
 
 WATCH_S = 1.0
 RUNS_MAX = 100
+UNREADABLE_MAX = 10
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,11 @@ def status(
     home = Home.of(os.environ)
     view = _View(home, home.store(), run, wanted, limit)
     if as_json:
-        rows = [one.row() for one in view.statuses_now().runs]
+        found = view.statuses_now()
+        rows = [one.row() for one in found.runs]
         print(json.dumps(rows[0] if run is not None else rows, indent=2))
+        for text in _unreadable(found):
+            typer.echo(f"warning: {text}", err=True)
     elif watch:
         # The name is resolved once, because it may stand for another run later.
         _watch(replace(view, run=find(view.store, run).run.run_id) if run else view)
@@ -147,7 +152,7 @@ def _shown(view: _View) -> RenderableType:
         shown = tables.one_run(record, view.store.history(record.run.run_id), now_s, one.success, one.results)
     else:
         found = view.statuses_now()
-        if not found.runs:
+        if not found.runs and not found.unreadable:
             return _nothing(view, found.archived)
         shown = tables.all_runs(found.runs)
         if found.left_out:
@@ -155,9 +160,18 @@ def _shown(view: _View) -> RenderableType:
                 shown, Text(f"{found.left_out:,} older runs are not shown; --limit {found.left_out + len(found.runs)} shows them")
             )
     warnings = [f"{text[0].upper()}{text[1:]}." for text in down(view.store).values()] if found.goes_on else []
+    warnings += _unreadable(found)
     if is_left_alone(view.home, found):
         warnings.append(worded(UNSERVED))
     return Group(shown, Text(), *(Text(text, style="bold yellow") for text in warnings)) if warnings else shown
+
+
+def _unreadable(found: RunList) -> list[str]:
+    """Return what cannot be read, as lines; of many, the first ones."""
+    lines = [f"{one}." for one in found.unreadable[:UNREADABLE_MAX]]
+    more = len(found.unreadable) - len(lines)
+    lines += [f"{more:,} more stored values cannot be read."] if more else []
+    return [*lines, f"To read what cannot be read, {FIX}."] if lines else []
 
 
 def _nothing(view: _View, archived: int) -> str:

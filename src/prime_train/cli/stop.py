@@ -16,7 +16,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
 from prime_train.operations.run_requests import for_each
-from prime_train.operations.stop import active_runs, give_back, stop_if_active
+from prime_train.operations.stop import active_runs, give_back, stop_if_active, unreadable_with_machine
 from prime_train.operations.stop import stop as stop_one
 
 
@@ -47,7 +47,10 @@ def stop(
 
 def _all(home: Home, *, now: bool, yes: bool) -> list[str]:
     """Print all active runs, ask for confirmation, and return their ids."""
-    found = active_runs(home.store())
+    store = home.store()
+    found = active_runs(store)
+    for run_id in unreadable_with_machine(store):
+        typer.echo(f"warning: run {run_id} cannot be read and is not stopped; prime-train status {run_id} says why", err=True)
     for one in found:
         typer.echo(f"{one.run}: {one.state}, step {one.progress}, {one.money}")
     if found:

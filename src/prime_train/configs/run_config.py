@@ -24,8 +24,9 @@ from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.definitions import OwnConfig
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.redaction import HIDDEN
-from prime_train.rules.command_line import changes, config_named
+from prime_train.rules.command_line import changes
 from prime_train.rules.detect import format_of_command, format_of_toml, format_of_yaml
+from prime_train.rules.launchers import config_named, config_taken
 from prime_train.rules.rule import ConfigFormat, Document, Subject
 from prime_train.rules.spec_rules import named_files
 
@@ -165,7 +166,7 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     place = replace(place_of(document.root, ("trainer", "command")), file=document.file)
     name = config_named(spec.trainer.command)
     if name is None:
-        config_format = format_of_command(spec.trainer.command)
+        config_format = format_of_command(spec.trainer.command, spec.trainer.kind)
         settings = changes(_with_settings(spec), config_format, place) if config_format else None
         return _loaded_config(config, subject, {}, settings, config_format)
     parsed = _trainer_configs(_trees(config.file, spec.trainer.code.folder), [name])
@@ -173,6 +174,8 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     if root is None:
         return _loaded_config(config, subject, parsed, None)
     config_format = format_of_toml(root) if name.endswith(TOML) else format_of_yaml(root)
+    if config_taken(spec.trainer.command) is not None:
+        config_format = "hf"  # axolotl and LLaMA-Factory hand these settings to the Trainer
     own = merged(root, changes(_with_settings(spec), config_format, place)) if config_format else None
     return _loaded_config(config, subject, parsed, own, config_format)
 
@@ -187,7 +190,7 @@ def _by_command(config: Config, subject: Subject) -> Subject:
     assert config.spec is not None
     assert subject.config is not None
     command = config.spec.trainer.command
-    config_format = format_of_command(command)
+    config_format = format_of_command(command, config.spec.trainer.kind)
     place = replace(place_of(subject.config.root, ("trainer", "command")), file=config.file)
     trainer = Document(config.file, changes(_with_settings(config.spec), config_format, place), config.source) if config_format else None
     return replace(subject, trainer=trainer, format=config_format)

@@ -18,7 +18,7 @@ from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
-from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
+from prime_train.ports import Answer, LeaseStatus, RunRecord, Store, Unreadable
 
 LIST_BYTES_MAX = 4 * 2**20
 """Size limit of one response; runs that are not over are always included, so that they can be found and stopped."""
@@ -84,6 +84,7 @@ STORE_METHODS: dict[str, StoreMethod] = {
     "create": _method(tuple[Run], bool, lambda store, run: store.create(run)),
     "load": _method(tuple[str], RunRecord | None, lambda store, run_id: store.load(run_id), reads=True),
     "list_runs": _method(tuple[()], list[Run], lambda store: fitting(store.list_runs()), reads=True),
+    "unreadable": _method(tuple[()], list[Unreadable], lambda store: store.unreadable(), reads=True),
     "save": _method(tuple[Change], bool, lambda store, change: store.save(change)),
     "wake": _method(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _method(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),

@@ -44,6 +44,7 @@ class AlertKind(StrEnum):
     CHEAPER = "cheaper"
     RESTORED = "restored"
     ORPHAN = "orphan"
+    UNREADABLE = "unreadable"
 
     LAUNCHING = "launching"
     STARTING = "starting"

@@ -16,7 +16,8 @@ LISTED_MAX = 6
 
 def find(store: "Store", name: str) -> "RunRecord":
     """Return the run that `name` stands for: an id, the start of one, or a config's name. A config's name stands for its active run, or if
-    none is active, for its newest. Raises UsageError, naming similar runs, unless exactly one run matches."""
+    none is active, for its newest. Raises UsageError, naming similar runs, unless exactly one run matches, and UnreadableRecord if that one
+    cannot be read."""
     record = store.load(name)
     if record is not None:
         return record
@@ -24,7 +25,8 @@ def find(store: "Store", name: str) -> "RunRecord":
     named = [run for run in runs if run.spec.name == name]
     if named:
         return _one_of(store, name, named)
-    started = [run.run_id for run in runs if name and run.run_id.startswith(name)]
+    unreadable = {one.run_id for one in store.unreadable() if one.is_run}
+    started = sorted({run_id for run_id in (*(run.run_id for run in runs), *unreadable) if name and run_id.startswith(name)})
     if len(started) == 1:
         found = store.load(started[0])
         if found is not None:

@@ -9,7 +9,7 @@ from prime_train.operations.results.criteria import criteria_of
 from prime_train.operations.results.of_steps import step_results
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
-from prime_train.ports import ExternalError, RunRecord, Store
+from prime_train.ports import ExternalError, RunRecord, Store, Unreadable
 from prime_train.reports.run_status import RunStatus, status_of
 
 RUNS_MAX = 100
@@ -23,6 +23,8 @@ class RunList:
     runs: tuple[RunStatus, ...]
     left_out: int = 0
     archived: int = 0
+    unreadable: tuple[Unreadable, ...] = ()
+    """What is stored and cannot be read; such runs match no filter, and are missing in `runs`."""
 
     @property
     def goes_on(self) -> bool:
@@ -54,6 +56,11 @@ def _results(home: Home, record: RunRecord) -> tuple[Number, ...] | None:
         return None
 
 
+def unreadable_here(home: Home) -> list[Unreadable]:
+    """Return what is stored and cannot be read; nothing if the home never had a run."""
+    return home.store().unreadable() if home.has_runs else []
+
+
 def is_settled(store: Store, run_id: str) -> bool:
     """Return whether the run is over and none of its machines is paid for any more."""
     record = store.load(run_id)
@@ -67,4 +74,5 @@ def statuses(store: Store, wanted: RunFilter | None = None, *, runs_max: int = R
     every = matching(store.list_runs(), replace(wanted, archived=True), now_s)
     selected = matching(every, wanted, now_s)
     record = [store.load(run.run_id) for run in selected[:runs_max]]
-    return RunList(tuple(status_of(one, now_s) for one in record if one is not None), len(selected[runs_max:]), len(every) - len(selected))
+    shown = tuple(status_of(one, now_s) for one in record if one is not None)
+    return RunList(shown, len(selected[runs_max:]), len(every) - len(selected), tuple(store.unreadable()))

@@ -6,6 +6,7 @@ from prime_train.core.change import requested
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import DesiredState, IllegalMove
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
@@ -27,6 +28,11 @@ def active_runs(store: Store) -> list[RunStatus]:
     now_s = store.now_s()
     record = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
     return [status_of(one, now_s) for one in record if one is not None and not one.run.is_over]
+
+
+def unreadable_with_machine(store: Store) -> list[str]:
+    """Return the runs that may have a machine and cannot be stopped, because their records cannot be read."""
+    return may_have_machine(store.unreadable(), {lease.run_id for lease in store.lease_statuses()})
 
 
 def stop_if_active(home: Home, name: str, *, now: bool = False) -> RunRecord:

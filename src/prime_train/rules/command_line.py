@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from prime_train.core.config_tree import Mapping, Scalar, SourcePosition
@@ -26,20 +26,25 @@ def words(command: str) -> tuple[str, ...]:
         return ()
 
 
-def config_named(command: str) -> str | None:
-    """Return the settings file that the words name, or None."""
-    return next((value for name, value in flags(command) if name in ("config", "config_file") and value), None)
-
-
 def flags(command: str) -> Iterator[tuple[str, str]]:
     """Yield the name and value of every --flag, with hyphens as underscores; the value is empty if there is none."""
-    split = words(command)
+    return flags_of(words(command))
+
+
+def flags_of(split: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the same of a command that is split into words."""
     for at, word in enumerate(split):
         if not word.startswith("--") or word == "--":
             continue
         name, sign, value = word[2:].partition("=")
         after = split[at + 1] if at + 1 < len(split) and not split[at + 1].startswith("-") else ""
         yield name.replace("-", "_"), value if sign else after
+
+
+def spelling_of(command: str, *names: str) -> str:
+    """Return the first of these flags that the command contains, as it is spelt there; empty if there is none."""
+    spelt = (word for name in names for word in (name, name.replace("_", "-")))
+    return next((word for word in spelt if f"--{word}" in command), "")
 
 
 def changes(command: str, config_format: ConfigFormat, place: SourcePosition) -> Mapping:

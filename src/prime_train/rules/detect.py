@@ -3,7 +3,7 @@
 import re
 
 from prime_train.core.config_tree import Mapping
-from prime_train.rules.command_line import words
+from prime_train.rules.command_line import flags, words
 from prime_train.rules.rule import ConfigFormat
 
 _PRIME_RL = frozenset(("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport"))
@@ -39,6 +39,9 @@ _HF = frozenset(
     )
 )
 _HF_MIN = 3
+_HF_FLAGS = frozenset(("save_strategy", "eval_strategy", "evaluation_strategy", "save_only_model"))
+"""Settings that only the Trainer has: a script that takes one of them as a flag takes all."""
+_MAY_BE_HF = frozenset(("command", "torchrun", "hf"))
 _NOT_HF = frozenset(("base_model", "actor", "data_paths"))
 _CONFIG_KEYS = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
 _SPEC = frozenset(("trainer", "budget"))
@@ -71,11 +74,14 @@ def format_of_yaml(root: Mapping) -> ConfigFormat:
     return "hf" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
 
 
-def format_of_command(command: str) -> ConfigFormat:
-    """Return the format of the settings that the command contains, for a command that names no config file; empty if it is not known."""
+def format_of_command(command: str, kind: str = "") -> ConfigFormat:
+    """Return the format of the settings that the command contains, for a command that names no config file; empty if it is not known.
+    `kind`: the kind of trainer."""
     split = words(command)
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
-    return "trm" if is_trm else ""
+    if is_trm:
+        return "trm"
+    return "hf" if kind in _MAY_BE_HF and any(name in _HF_FLAGS for name, _ in flags(command)) else ""
 
 
 def is_spec(root: Mapping) -> bool:

@@ -6,7 +6,7 @@ from prime_train.core.finding import Severity
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.trainer_conventions.environment_by_version import Machine, possible
 from prime_train.estimate import gpus
-from prime_train.rules.command_line import flags, words
+from prime_train.rules.command_line import flags, spelling_of, words
 from prime_train.rules.rule import Rule, Subject, Violation
 
 TOPIC = "starting processes"
@@ -15,7 +15,6 @@ WORKERS_GET_S = 30
 _OFF = frozenset(("false", "0", "no", "off"))
 _DESKTOP = ("RTX",)
 _WANDB_MODES = frozenset(("online", "offline", "disabled", "shared", "dryrun", "run"))
-_PROCESSES = {"torchrun": "nproc_per_node", "accelerate": "num_processes", "deepspeed": "num_gpus"}
 _NO_SCRIPT = frozenset(("python", "python3", "torchrun", "accelerate", "deepspeed", "sh", "bash", "env", "uv", "source"))
 _OVER_INFINIBAND = {
     "NCCL_IB_DISABLE": frozenset(("0", "false")),
@@ -28,22 +27,6 @@ def _still_disabled(subject: Subject) -> Iterator[Violation]:
     value = subject.spec.environment.get("WANDB_DISABLED") if subject.spec is not None else None
     if value is not None and value.lower() in _OFF:
         yield Violation(("environment", "WANDB_DISABLED"), f"WANDB_DISABLED={value} disables W&B, as any value of this variable does")
-
-
-def _more_processes(subject: Subject) -> Iterator[Violation]:
-    spec = subject.spec
-    if spec is None or not spec.hardware.gpus or spec.trainer.kind != "command":
-        return
-    started = {word.rpartition("/")[2] for word in words(spec.trainer.command)}
-    wanted_by = {flag for launcher, flag in _PROCESSES.items() if launcher in started}
-    name, wanted = next(((name, value) for name, value in flags(spec.trainer.command) if name in wanted_by), ("", ""))
-    if wanted.isdigit() and int(wanted) > spec.hardware.count:
-        message = f"{wanted} processes share {spec.hardware.count} GPUs; NCCL allows only one process per GPU"
-        yield Violation(("trainer", "command"), message, word=_spelt(spec.trainer.command, name))
-
-
-def _spelt(command: str, name: str) -> str:
-    return next((word for word in (name, name.replace("_", "-")) if word in command), "")
 
 
 def _no_mode(subject: Subject) -> Iterator[Violation]:
@@ -78,7 +61,7 @@ def _own_restarts(subject: Subject) -> Iterator[Violation]:
     times = next((value for name, value in flags(spec.trainer.command) if name == "max_restarts"), "")
     if times.isdigit() and int(times) > 0:
         message = f"torchrun restarts its workers up to {times} times by itself, without a checkpoint to resume from"
-        yield Violation(("trainer", "command"), message, word=_spelt(spec.trainer.command, "max_restarts"))
+        yield Violation(("trainer", "command"), message, word=spelling_of(spec.trainer.command, "max_restarts"))
 
 
 def _killed_sooner(subject: Subject) -> Iterator[Violation]:
@@ -125,16 +108,6 @@ RULES = (
         "delete WANDB_DISABLED",
         TOPIC,
         _still_disabled,
-        "spec",
-    ),
-    Rule(
-        "TR452",
-        Severity.ERROR,
-        "more processes than GPUs",
-        "Two processes on one GPU fail in NCCL's first call, on a machine that is already paid for.",
-        "start as many processes as there are GPUs",
-        TOPIC,
-        _more_processes,
         "spec",
     ),
     Rule(

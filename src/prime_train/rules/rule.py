@@ -73,6 +73,11 @@ class Subject:
     upstream: "Upstream | None" = None
     """The refusals of prime-rl's own validators for `trainer`, if they were run."""
 
+    @property
+    def is_by_flags(self) -> bool:
+        """Whether `trainer` consists of the settings in the command alone, without a file."""
+        return self.trainer is not None and self.config is not None and self.trainer.file == self.config.file
+
 
 @dataclass(frozen=True)
 class Violation:

@@ -13,7 +13,8 @@ from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
-from prime_train.rules.command_line import config_named, words
+from prime_train.rules.command_line import words
+from prime_train.rules.launchers import config_named
 from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:

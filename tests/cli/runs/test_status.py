@@ -1,6 +1,8 @@
 """`prime-train status` with a selection of runs."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -177,3 +179,22 @@ def test_the_tags_of_a_run_are_shown_and_a_bad_one_is_reported_with_its_line(she
     shell.write("bad.yaml", "name: bad\ntrainer: {command: python t.py}\nbudget: {usd: 5}\ntags: [Paper 2]\n")
     output = shell.run("validate", "bad.yaml").stdout
     assert "bad.yaml:4:8: error PT013: tags[0]: must be a word of at most 32 lower-case letters" in output
+
+
+def test_a_run_that_cannot_be_read_is_named_by_status_and_doctor_and_hides_no_other(shell: Inside) -> None:
+    with closing(sqlite3.connect(shell.home / "control.sqlite")) as sql, sql:
+        sql.execute("UPDATE runs SET run = json_set(run, '$.spec.trainer.brand_new', 1) WHERE run_id = 'older-aaaaa'")
+    why = "the record of run older-aaaaa cannot be read: spec.trainer.brand_new: "
+    assert why in " ".join(shell.ok("status").split())
+    listed = shell.run("status", "--json")
+    assert [row["name"] for row in json.loads(listed.stdout)] == ["new", "oldest"]
+    assert f"warning: {why}" in listed.stderr
+    for name in ("older-aaaaa", "older"):
+        for options in ((), ("--json",)):
+            one = shell.run("status", name, *options)
+            assert (one.returncode, one.stdout) == (Exit.EXTERNAL_REFUSED, "")
+            assert why in one.stderr
+            assert "use the version of prime-train that wrote it, or a newer one" in one.stderr
+    doctor = shell.run("doctor")
+    assert doctor.returncode == Exit.FINDINGS
+    assert f"wrong  store: {why}" in doctor.stdout

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.ports import PermanentError, Store, TemporaryError
 
 WRITES_MAX = 10
@@ -154,6 +155,8 @@ class InStore:
         """Return whether any attempt may still have a machine of this provider, apart from the attempt that is about to rent one, which
         is stored already."""
         next_one = parse_pod_name(renting)
+        if may_have_machine(self.store.unreadable(), {lease.run_id for lease in self.store.lease_statuses()}):
+            return True  # it is unknown whose machine it is
         return any(
             attempt.ended_s is None and attempt.offer.provider == self.provider and (run.run_id, attempt.number) != next_one
             for run in self.store.list_runs()

@@ -15,11 +15,22 @@ from prime_train.adapters.store_dynamo.item_writes import Action, changed, creat
 from prime_train.adapters.store_dynamo.outbox_items import happened, outbox_items, put_actions, without
 from prime_train.adapters.store_dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, sent_key
 from prime_train.adapters.store_dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
-from prime_train.adapters.stored_json import dump, first_problem, load
+from prime_train.adapters.stored_json import (
+    StoredRun,
+    dump,
+    first_problem,
+    history_from,
+    load,
+    one_record,
+    readable_alone,
+    runs_and_unreadable,
+    unreadable_alerts,
+    unreadable_events,
+)
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Commit, Heartbeat, Order, Outcome
-from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError
+from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError, Unreadable
 
 SENT_BY = "sent_by"
 """Attribute of a waiting alert: the notifiers that are done with it, possibly with repetitions; absent before the first."""
@@ -58,23 +69,18 @@ class DynamoStore:
         raise self._contention_error(f"run {run.run_id}")
 
     def load(self, run_id: str) -> RunRecord | None:
-        for turn in range(TRIES_MAX):
-            found = self._table.get_all((lease_key(run_id), run_key(run_id)))
-            own = found.get(run_key(run_id))
-            if own is None:
-                return None
-            head = found.get(lease_key(run_id)) or own
-            if _fit(own, head):
-                with self._parsing(f"run {run_id}"):
-                    return RunRecord(run_of(own, head), head_of(head).lease)
-            pause(turn)
-        raise self._contention_error(f"run {run_id}")
+        found = self._both(run_id)
+        return one_record(_stored(*found), self._table.url) if found is not None else None
 
     def list_runs(self) -> list[Run]:
-        owned = self._all(RUNS)
-        heads = {item["SK"]: item for item in self._all(LEASES)}
-        runs = [run for own in owned if (run := self._listed(own, heads.get(own["SK"], own))) is not None]
-        return sorted(runs, key=lambda run: (-run.created_s, run.run_id))
+        return sorted(self._records()[0], key=lambda run: (-run.created_s, run.run_id))
+
+    def unreadable(self) -> list[Unreadable]:
+        runs, unreadable = self._records()
+        run_ids = [*(run.run_id for run in runs), *(one.run_id for one in unreadable)]
+        events = ((run_id, text) for run_id in run_ids for text in self._events(run_id))
+        alerts = ((item["SK"], item["alert"]) for item in self._table.query(OUTBOX))
+        return [*unreadable, *unreadable_events(events), *unreadable_alerts(alerts)]
 
     def save(self, change: Change) -> bool:
         run, text, alerts = change.run, dump(change.run), outbox_items(change.alerts)
@@ -148,9 +154,7 @@ class DynamoStore:
         )
 
     def history(self, run_id: str) -> list[HistoryEvent]:
-        texts = [text for item in self._table.query(history_of(run_id)) for text in item["happened"]]
-        with self._parsing(f"the history of run {run_id}"):
-            return [load(HistoryEvent, text) for text in texts]
+        return history_from(run_id, self._events(run_id))
 
     def enqueue_alert(self, alert: Alert) -> None:
         for turn in range(TRIES_MAX):
@@ -165,9 +169,8 @@ class DynamoStore:
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         filters: dict[str, Any] = {"where": _LACKING, "notifier": lacking} if lacking is not None else {}
-        texts = [item["alert"] for item in islice(self._table.query(OUTBOX, limit=limit, **filters), limit)]
-        with self._parsing("an alert"):
-            return [load(Alert, text) for text in texts]
+        texts = (item["alert"] for item in self._table.query(OUTBOX, limit=limit, **filters))
+        return list(islice(readable_alone(Alert, texts), limit))
 
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         known = self._table.get(sent_key(key))
@@ -215,6 +218,19 @@ class DynamoStore:
         except Unmet:
             return None
 
+    def _both(self, run_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the run's own item and the one with its head, as they belong together; None if there is no such run."""
+        for turn in range(TRIES_MAX):
+            found = self._table.get_all((lease_key(run_id), run_key(run_id)))
+            own = found.get(run_key(run_id))
+            if own is None:
+                return None
+            head = found.get(lease_key(run_id)) or own
+            if _fit(own, head):
+                return own, head
+            pause(turn)
+        raise self._contention_error(f"run {run_id}")
+
     def _find(self, run_id: str) -> dict[str, Any] | None:
         """Return the item with the run's head: its lease item, or its own item if it is at rest; None if there is no such run."""
         for turn in range(TRIES_MAX):
@@ -227,12 +243,18 @@ class DynamoStore:
     def _all(self, partitions: Sequence[str], **options: Any) -> list[dict[str, Any]]:
         return [item for partition in partitions for item in self._table.query(partition, **options)]
 
-    def _listed(self, own: dict[str, Any], head: dict[str, Any]) -> Run | None:
-        if not _fit(own, head):
-            record = self.load(own["SK"])
-            return record.run if record is not None else None
-        with self._parsing(f"run {own['SK']}"):
-            return run_of(own, head)
+    def _events(self, run_id: str) -> Iterator[str]:
+        return (text for item in self._table.query(history_of(run_id)) for text in item["happened"])
+
+    def _records(self) -> tuple[list[Run], list[Unreadable]]:
+        owned = self._all(RUNS)
+        heads = {item["SK"]: item for item in self._all(LEASES)}
+        return runs_and_unreadable(one for own in owned if (one := self._current(own, heads.get(own["SK"], own))) is not None)
+
+    def _current(self, own: dict[str, Any], head: dict[str, Any]) -> StoredRun | None:
+        """Return the run of the two items. If it was saved after the first was read, both are read again; None if it is gone."""
+        found = (own, head) if _fit(own, head) else self._both(own["SK"])
+        return _stored(*found) if found is not None else None
 
     def _transact(self, actions: list[Action]) -> None:
         if len(actions) > ACTIONS_MAX:
@@ -246,15 +268,18 @@ class DynamoStore:
     def _parsing(self, what: str) -> Iterator[None]:
         try:
             yield
-        except ValueError as error:
-            problem = f"{what} cannot be read ({first_problem(error)})"
-            raise PermanentError(f"{self._table.url}: {problem}; it may have been written by another version of prime-train") from error
+        except (ValueError, KeyError) as error:
+            raise PermanentError(f"{self._table.url}: {what} cannot be read: {first_problem(error)}") from error
 
 
 def _head(run: Run, lease: Lease) -> Head:
     """Return the head of a run that is being saved."""
     health = run.spec.health
     return Head(lease, run.version, run.version, run.next_check_s, health.overdue_s, health.heartbeat_s)
+
+
+def _stored(own: dict[str, Any], head: dict[str, Any]) -> StoredRun:
+    return StoredRun(own["SK"], lambda: run_of(own, head), lambda: head_of(head).lease)
 
 
 def _fit(own: dict[str, Any], head: dict[str, Any]) -> bool:

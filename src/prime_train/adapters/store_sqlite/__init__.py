@@ -24,18 +24,30 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.store_sqlite.file import BUSY_S_MAX, File
 from prime_train.adapters.store_sqlite.rows import lease_of, lease_row, run_of
 from prime_train.adapters.store_sqlite.schema import migrate
-from prime_train.adapters.stored_json import dump, first_problem, load
+from prime_train.adapters.stored_json import (
+    StoredRun,
+    dump,
+    first_problem,
+    history_from,
+    load,
+    one_record,
+    readable_alone,
+    runs_and_unreadable,
+    unreadable_alerts,
+    unreadable_events,
+)
 from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.core.breaker import Watch
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.core.wire import Commit, Heartbeat, Order, Outcome
-from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord
+from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, Unreadable
 
 _CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created_s, run) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id) DO NOTHING"""
@@ -43,7 +55,11 @@ _CREATE_LEASE = """INSERT INTO leases (attempt, open, version, seq, heartbeat_s,
     committed_key, identity, run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _LOAD = """SELECT r.run, r.version, r.next_check_s, l.attempt, l.open, l.version, l.seq, l.heartbeat_s, l.heartbeat, l."order",
     l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
-_LIST = "SELECT run, version, next_check_s FROM runs ORDER BY created_s DESC, run_id"
+_LIST = """SELECT r.run_id, r.run, r.version, r.next_check_s, l.attempt, l.open, l.version, l.seq, l.heartbeat_s, l.heartbeat, l."order",
+    l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id
+    ORDER BY r.created_s DESC, r.run_id"""
+_EVENTS = "SELECT run_id, event FROM history_events ORDER BY place"
+_WAITING_ALERTS = "SELECT key, alert FROM outbox WHERE sent = 0 ORDER BY place"
 _SAVE_RUN = "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? WHERE run_id = ? AND version = ?"
 _SAVE_LEASE = """UPDATE leases SET attempt = ?, open = ?, version = ?, seq = ?, heartbeat_s = ?, heartbeat = ?, "order" = ?,
     order_reason = ?, committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
@@ -125,14 +141,16 @@ class SqliteStore:
         rows = self._file.read(_LOAD, run_id)
         if not rows:
             return None
-        run, version, next_check_s, *leased = rows[0]
-        with self._parsing(f"run {run_id}"):
-            return RunRecord(run_of(run, version, next_check_s), lease_of(run_id, *leased))
+        return one_record(_stored(run_id, *rows[0]), str(self._file.path))
 
     def list_runs(self) -> list[Run]:
-        rows = self._file.read(_LIST)
-        with self._parsing("a run"):
-            return [run_of(*row) for row in rows]
+        return self._records()[0]
+
+    def unreadable(self) -> list[Unreadable]:
+        return [*self._records()[1], *unreadable_events(self._file.read(_EVENTS)), *unreadable_alerts(self._file.read(_WAITING_ALERTS))]
+
+    def _records(self) -> tuple[list[Run], list[Unreadable]]:
+        return runs_and_unreadable(_stored(*row) for row in self._file.read(_LIST))
 
     def save(self, change: Change) -> bool:
         run, lease = change.run, change.lease
@@ -190,9 +208,7 @@ class SqliteStore:
             return _conditional(sql, _COMMIT, _COMMITTED, row)
 
     def history(self, run_id: str) -> list[HistoryEvent]:
-        rows = self._file.read(_HISTORY, run_id)
-        with self._parsing(f"the history of run {run_id}"):
-            return [load(HistoryEvent, text) for (text,) in rows]
+        return history_from(run_id, (text for (text,) in self._file.read(_HISTORY, run_id)))
 
     def enqueue_alert(self, alert: Alert) -> None:
         row = (alert.key, dump(alert))
@@ -200,9 +216,13 @@ class SqliteStore:
             sql.execute(_ENQUEUE_ALERT, row)
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
-        rows = self._file.read(_OUTBOX, limit) if lacking is None else self._file.read(_LACKING, lacking, limit)
-        with self._parsing("an alert"):
-            return [load(Alert, text) for (text,) in rows]
+        read_max = limit
+        while True:
+            rows = self._file.read(_OUTBOX, read_max) if lacking is None else self._file.read(_LACKING, lacking, read_max)
+            alerts = list(readable_alone(Alert, (text for (text,) in rows)))
+            if len(alerts) >= limit or len(rows) < read_max:
+                return alerts[:limit]
+            read_max += limit  # some cannot be read; they must not hold up those behind them
 
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         with self._file.writing() as sql:
@@ -259,8 +279,7 @@ class SqliteStore:
         try:
             yield
         except ValueError as error:
-            problem = f"{what} cannot be read ({first_problem(error)})"
-            raise PermanentError(f"{self._file.path}: {problem}; it may have been written by another version of prime-train") from error
+            raise PermanentError(f"{self._file.path}: {what} cannot be read: {first_problem(error)}") from error
 
 
 def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
@@ -269,6 +288,10 @@ def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
     stored = Anchor(boot, offset_s) if rows else None
     anchor = anchored(stored, last_s, boot=boot_id(), uptime_s=uptime_s(), wall_s=time.time())
     return anchor, anchor == stored, last_s
+
+
+def _stored(run_id: str, run: str, version: int, next_check_s: int | None, *leased: Any) -> StoredRun:
+    return StoredRun(run_id, partial(run_of, run, version, next_check_s), partial(lease_of, run_id, *leased))
 
 
 def _answer(is_new: bool, row: Sequence[Any] | None) -> Answer:

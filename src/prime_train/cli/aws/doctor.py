@@ -12,12 +12,14 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.commands import worded
+from prime_train.core.text.unreadable import FIX
 from prime_train.operations.aws.deployment import STACK, Deployment, was_deployed
 from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
 from prime_train.operations.providers.down import down_here
 from prime_train.operations.providers.health import health
 from prime_train.operations.providers.look import hardware_of
 from prime_train.operations.providers.words import in_words
+from prime_train.operations.status import unreadable_here
 from prime_train.ports import PermanentError
 
 
@@ -84,6 +86,8 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
         yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
     for name, text in down_here(home).items():
         yield Check(f"watching {name}", CheckStatus.WRONG, Advice(text))
+    for unreadable in unreadable_here(home):
+        yield Check("store", CheckStatus.WRONG, Advice(f"{unreadable}; {FIX}"))
     if deployed is None:
         if not found:
             add = Call(Operation.ADD_PROVIDER, "NAME")

@@ -28,7 +28,7 @@ def import_(
 
     Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look secret become secrets, without
     their values. Whatever a config does not have is listed with its line and the reason. Exits with code 1 if the config cannot be launched
-    yet. Nothing is rented.
+    yet, or its command needs several machines or another accelerator. Nothing is rented.
     """
     made = imported(file, output, name=name, usd=checked_usd(str(usd)) if usd is not None else None)
     if output is not None:
@@ -37,7 +37,7 @@ def import_(
     else:
         typer.echo(made.text, nl=False)
     _tell(made, file)
-    return Exit.FINDINGS if has_errors(made.findings) else Exit.OK
+    return Exit.FINDINGS if has_errors(made.findings) or made.impossible else Exit.OK
 
 
 def _tell(made: Imported, file: Path) -> None:
@@ -50,6 +50,10 @@ def _tell(made: Imported, file: Path) -> None:
     for advice in made.missing:
         typer.echo(f"  {worded(advice)}", err=True)
     errors = tuple(finding for finding in made.findings if finding.severity is Severity.ERROR)
+    if made.impossible:
+        typer.echo("\nit cannot run as it is:", err=True)
+    for one in made.impossible:
+        typer.echo(f"  line {one.line}: {one.what}: {one.why}", err=True)
     if errors:
         typer.echo("\nit cannot be launched yet:", err=True)
         for finding in errors:

@@ -7,13 +7,17 @@ Content that descendants use is kept. A descendant that has ended releases it if
 started from, and the run that holds the content is then cleaned up again.
 """
 
+from contextlib import suppress
+from functools import partial
+
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.descendants import release, remove_record, unneeded_records, used_by_descendants
 from prime_train.control_plane.reconcile.manifests import read_manifests
+from prime_train.control_plane.reconcile.unreadable_runs import is_stored
 from prime_train.core import change as c
 from prime_train.core.keys import blob_prefix, manifest_prefix
 from prime_train.core.manifest import unreferenced
-from prime_train.ports import ExternalError, RunRecord
+from prime_train.ports import ExternalError, RunRecord, UnreadableRecord
 
 REMOVED_MAX = 300
 """Maximum number of chunks deleted at a time, because other runs wait and a Lambda's time is limited."""
@@ -30,9 +34,7 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
     try:
         if run.lineage is not None and release(context.bucket, run.run_id, run.lineage):
             _wake(context, run.lineage.blobs_of, now_s)
-        for key in unneeded_records(
-            context.bucket, run.run_id, is_stored=lambda run_id: context.store.load(run_id) is not None, now_s=now_s
-        ):
+        for key in unneeded_records(context.bucket, run.run_id, is_stored=partial(is_stored, context.store), now_s=now_s):
             remove_record(context.bucket, run.run_id, key)
         doomed = _doomed(context, run.run_id, now_s)
         for key in doomed[:REMOVED_MAX]:
@@ -48,7 +50,11 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
 def _wake(context: Context, run_id: str, now_s: int) -> None:
     """Schedule another clean-up of an ended run. If another writer is first, or the store does not have the run, `prune` deletes what is
     left."""
-    record = context.store.load(run_id)
+    with suppress(UnreadableRecord):  # it is left as it is
+        _wake_ended(context, context.store.load(run_id), now_s)
+
+
+def _wake_ended(context: Context, record: RunRecord | None, now_s: int) -> None:
     if record is not None and record.run.is_at_rest and record.run.cleanup_s is None:
         context.store.save(c.cleaned_up(record.run, 0, now_s, again_s=now_s))
 

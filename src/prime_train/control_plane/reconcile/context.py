@@ -14,7 +14,20 @@ from prime_train.core.funds import Funds
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.run import Run
 from prime_train.core.verdict import Pod
-from prime_train.ports import Account, Bucket, Canary, ExternalError, Notifier, NoTracker, Pods, RunRecord, Store, Tracker, Watched
+from prime_train.ports import (
+    Account,
+    Bucket,
+    Canary,
+    ExternalError,
+    Notifier,
+    NoTracker,
+    Pods,
+    RunRecord,
+    Store,
+    Tracker,
+    UnreadableRecord,
+    Watched,
+)
 
 NAMED_MAX = 10
 """Maximum number of runs named in an error."""
@@ -26,6 +39,14 @@ def _quiet(run_id: str, what: str, text: str) -> None:
 
 def _all_allowed(run: Run) -> str:
     return ""
+
+
+@dataclass
+class UnreadableRuns:
+    """Runs that this process could not read. `looked_s`: when it last looked at everything in the store."""
+
+    run_ids: set[str] = field(default_factory=set)
+    looked_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,7 @@ class Context:
     """The time of this process's last look for a better machine for each run that trains, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
+    unreadable: UnreadableRuns = field(default_factory=UnreadableRuns, repr=False, compare=False)
     seen: SeenMachines = field(default_factory=SeenMachines, repr=False, compare=False)
 
 
@@ -104,7 +126,11 @@ class Failures:
             self.collect(error, run_id)
 
     def collect(self, error: Exception, run_id: str = "") -> None:
-        """Collect a failure, of a run if `run_id` is given; the same failure is collected once."""
+        """Collect a failure, of a run if `run_id` is given; the same failure is collected once. That a run's record cannot be read is no
+        failure of the sweep, and only kept in `unread`: it is reported by itself, and no later sweep would do better."""
+        if isinstance(error, UnreadableRecord) and run_id in ("", error.unreadable.run_id):
+            self.unread[error.unreadable.run_id] = error
+            return
         known = self.of_runs.setdefault(run_id, []) if run_id else self.others
         if repr(error) not in map(repr, known):
             if run_id:
@@ -173,6 +199,8 @@ class SweepResult:
     steps: int
     blind: str | None
     provider_error: str | None
+    unreadable: tuple[str, ...] = ()
+    """Runs that were left out, because their records cannot be read."""
 
     @property
     def exit(self) -> Exit:

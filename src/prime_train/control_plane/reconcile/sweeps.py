@@ -9,6 +9,7 @@ from prime_train.control_plane.reconcile.observe import fresh, see
 from prime_train.control_plane.reconcile.outbox import deliver, enqueue, refresh
 from prime_train.control_plane.reconcile.steps import reconcile_fully
 from prime_train.control_plane.reconcile.tracker_sync import follow, mark
+from prime_train.control_plane.reconcile.unreadable_runs import look_for_unreadable, report_unread
 from prime_train.core import change as c
 from prime_train.core import decide as d
 from prime_train.core.advice import Call, Operation
@@ -39,6 +40,9 @@ def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int
     results = None
     with failures.collected():
         results = _look_at_all(context, now_s, failures, clock)
+    with failures.collected():
+        look_for_unreadable(context, now_s)
+        report_unread(context, failures, now_s)
     if context.delivers:
         with failures.collected():
             deliver(context, now_s, failures, clock=clock)
@@ -48,7 +52,7 @@ def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int
     failures.raised()
     if results is None:
         raise AssertionError("an observation that was abandoned has raised")
-    return results
+    return replace(results, unreadable=report_unread(context, failures, now_s))
 
 
 def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callable[[], int] | None) -> SweepResult:
@@ -56,7 +60,7 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
     listed, hearing = snapshot.listed, snapshot.hearing
     # Orphans first: they cost money, and this process may be suspended while it takes the steps of other runs.
     due = _reap(context, listed, now_s, failures)
-    due += [run_id for run_id in context.store.due(now_s, DUE_MAX) if run_id not in due]
+    due += [run_id for run_id in context.store.due(now_s, DUE_MAX + len(context.unreadable.run_ids)) if run_id not in due]
     if hearing.through is not None and hearing.through not in due:
         due.append(hearing.through)
     steps = 0

@@ -95,6 +95,7 @@ class Watcher:
 
     def _is_due(self) -> bool:
         try:
-            return bool(self._context.store.due(self._clock(), 1))
+            unreadable = self._context.unreadable.run_ids  # they stay due, because nothing can be decided about them
+            return not unreadable.issuperset(self._context.store.due(self._clock(), 1 + len(unreadable)))
         except Exception:
             return True  # the sweep meets the same error, and reports it

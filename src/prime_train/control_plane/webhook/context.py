@@ -9,7 +9,7 @@ from prime_train.control_plane.webhook.commits import CommitCheck
 from prime_train.control_plane.webhook.market import MarketAnswer
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
-from prime_train.ports import Bucket, Secrets, Store
+from prime_train.ports import Bucket, Secrets, Store, UnreadableRecord
 
 if TYPE_CHECKING:
     from prime_train.core.access.policy import InForce
@@ -85,7 +85,10 @@ class WebhookContext(Keyring):
         known = self._paces.get(run_id)
         if known is not None:
             return known
-        record = self.store.load(run_id)
+        try:
+            record = self.store.load(run_id)
+        except UnreadableRecord:  # its machine goes on, and its heartbeats come in one transaction with those of others
+            record = None
         if record is None:
             return HEARTBEAT_S
         if len(self._paces) >= CACHED_MAX:

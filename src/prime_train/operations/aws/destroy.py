@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.operations.aws.deployment import Deployment
 from prime_train.ports import PermanentError
 
@@ -47,6 +48,7 @@ def _retained(of: Deployment) -> Retained | None:
     store = open_dynamo(f"dynamodb://{outputs['Table']}?region={of.account.region}", of.home.environment)
     # A pending clean-up of the bucket does not count, because the bucket stays.
     active = [run.run_id for run in store.list_runs() if not run.is_at_rest]
+    active += may_have_machine(store.unreadable(), {lease.run_id for lease in store.lease_statuses()})
     if active:
         fix = Advice(Call(Operation.STOP, "RUN"), " for each, and wait until its machine is gone")
         raise UsageError(f"{len(active)} runs have not ended: {', '.join(active[:NAMED_MAX])}", fix=fix)

@@ -20,7 +20,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.manifest import CREATED_S_MAX
 from prime_train.core.spec import RunSpec
-from prime_train.rules.command_line import config_named
+from prime_train.rules.launchers import config_named
 from prime_train.trainers import trainer_for
 
 VERSIONS_MAX = 9999

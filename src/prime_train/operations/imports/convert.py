@@ -24,20 +24,26 @@ from prime_train.operations.imports.kubernetes import read_kubernetes
 from prime_train.operations.imports.skypilot import read_skypilot
 
 DOCUMENTS_MAX = 100
+FIX_SLURM = (
+    "write a config with `prime-train init`: --gpus-per-node is hardware.count, --time is budget.hours, the commands after the #SBATCH "
+    "lines are setup and trainer.command, without srun"
+)
+_SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
 _SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
 
 
 @dataclass(frozen=True)
 class Imported:
     """The config that was made. `tool`: whose file it was. `left`: what could not be carried over, in the order of lines. `missing`: what
-    the config needs before it can be launched. `findings`: those of `text`, as of the file `path`, with the text of each file in
-    `sources`."""
+    the config needs before it can be launched. `impossible`: what of `left` the command cannot run without. `findings`: those of `text`, as
+    of the file `path`, with the text of each file in `sources`."""
 
     tool: str
     path: Path
     text: str
     left: tuple[LeftOut, ...]
     missing: tuple[Advice, ...]
+    impossible: tuple[LeftOut, ...]
     findings: tuple[Finding, ...]
     sources: dict[str, str]
 
@@ -69,7 +75,7 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
     text = config_text(tree_of(draft, usd))
     findings, sources = check_run_config(read_text(text, str(path)))
     left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
-    return Imported(tool.title, path, text, left, tuple(_missing(draft, usd)), findings, sources)
+    return Imported(tool.title, path, text, left, tuple(_missing(draft, usd)), tuple(dict.fromkeys(draft.impossible)), findings, sources)
 
 
 def _missing(draft: Draft, usd: float | None) -> list[Advice]:
@@ -80,7 +86,11 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
     if not draft.command:
         found.append(Advice("trainer.command: the file names no command"))
     found.append(Advice("trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run starts over"))
-    found.append(Advice("checkpoints: where the command saves, so that a lost machine costs no more than the time since the last one"))
+    mounted = (
+        f"checkpoints: {{folder: {draft.mounted[0]}}}, which is a bucket in the file, if the command saves there; " if draft.mounted else ""
+    )
+    where = mounted or "checkpoints: where the command saves, "
+    found.append(Advice(f"{where}so that a lost machine costs no more than the time since the last one"))
     if draft.spot == "never":
         found.append(Advice("hardware.spot is never, as in the file; prefer is cheaper once the run can resume"))
     if draft.secrets:
@@ -99,6 +109,8 @@ def _read(file: Path) -> tuple[_Tool, Mapping, Draft]:
         draft.left.append(LeftOut(1, "", "prime-train has exported this file: launch the config that it was made of, which says all of it"))
     candidates: list[tuple[_Tool, Mapping]] = []
     for text in _documents(source):
+        if _SLURM.search(text):
+            raise UsageError(f"{file} is a Slurm batch script, which is not converted", fix=FIX_SLURM, code=Exit.FINDINGS)
         try:
             root, drafts = read_code(text)
         except ParseAborted as halt:

@@ -17,6 +17,7 @@ SECRET_NAME = re.compile(
 )
 """Names of variables whose values are secrets, or may be: one too many costs a line of the operator's list, one too few a leaked key."""
 WHY_NOT = "prime-train has no such setting"
+ONE_MACHINE = "a run has one machine, and this command expects several; choose one with more GPUs, and a command for one machine"
 REMOVED = "$REMOVED_SECRET"
 """What stands in a command where a secret was written out."""
 BASH = re.compile(
@@ -59,9 +60,18 @@ class Draft:
     code: dict[str, Plain] = field(default_factory=dict)
     hours: float | None = None
     left: list[LeftOut] = field(default_factory=list)
+    impossible: list[LeftOut] = field(default_factory=list)
+    """What of `left` the command cannot run without, so that the config is of no use as it is."""
+    mounted: list[str] = field(default_factory=list)
+    """Folders in which the other tool shows a bucket: what the command writes there outlives its machine."""
 
     def leave(self, node: Entry | Node, what: str, why: str) -> None:
         self.left.append(LeftOut(node.place.line, what, why))
+
+    def refuse(self, node: Entry | Node, what: str, why: str) -> None:
+        """List what the config does not have, and the command cannot run without."""
+        self.leave(node, what, why)
+        self.impossible.append(self.left[-1])
 
     def variable(self, name: str, value: Node, what: str) -> None:
         """Take over a variable: as a secret by its name if it looks like one, and otherwise with its value."""
@@ -171,6 +181,10 @@ class Section:
     def section(self, key: str) -> "Section":
         found = self.take(key)
         return Section(self._draft, found.value if found is not None else None, self.name(key))
+
+    def take_starting(self, starts: tuple[str, ...]) -> list[Entry]:
+        """Return the entries whose keys start so, which then count as carried over."""
+        return [entry for key in [key for key in self._entries if key.startswith(starts)] if (entry := self.take(key)) is not None]
 
     def rest(self) -> list[Entry]:
         """Return all entries that are left, which then count as carried over."""

@@ -4,7 +4,7 @@ import re
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
 from prime_train.core.errors import UsageError
-from prime_train.operations.imports.draft import INSTALLS, Draft, Section, in_bash, name_of
+from prime_train.operations.imports.draft import INSTALLS, ONE_MACHINE, Draft, Section, in_bash, name_of
 from prime_train.operations.imports.gpus import count_of, kind_of
 from prime_train.operations.imports.quantities import gib_of, hours_of, lower_end, usd_of
 
@@ -35,7 +35,7 @@ def read_dstack(draft: Draft, root: Mapping) -> None:
     draft.name = name_of(top.text("name"))
     nodes = top.take("nodes")
     if nodes is not None and not (isinstance(nodes.value, Scalar) and nodes.value.value == 1):
-        draft.leave(nodes, "nodes", "a run has one machine; choose one with more GPUs")
+        draft.refuse(nodes, "nodes", ONE_MACHINE)
     _variables(draft, top.take("env"))
     _code(draft, top)
     image = top.take("image")

@@ -6,6 +6,7 @@ from prime_train.estimate.gpus import RENTED, family, from_makers_name, names, p
 
 _COUNT_MAX = 16
 _KNOWN = frozenset(word for kind in RENTED for word in names(kind))
+_OTHER = re.compile(r"(tpu|trainium|inferentia|gaudi|ascend|habana|neuron|mi[23]\d\d[ax]?$|radeon|ipu\b)", re.IGNORECASE)
 _BOARD = re.compile(r"[-_ ](SXM\d?|PCIE|NVL|NVLINK|MEGA|HBM\d\w?|SHARED)(?=[-_ ]|$)", re.IGNORECASE)
 """What says how a GPU is connected, or made, but not of which kind it is."""
 
@@ -22,6 +23,12 @@ def kind_of(name: str, gb: int = 0) -> str:
     size = re.search(r"(\d{1,4})\s?GB", name, re.IGNORECASE)
     made = from_makers_name(name.replace("-", " ").replace("_", " "), gb or (int(size[1]) if size else 0)).kind
     return made if made in RENTED else _named(family(made), gb)
+
+
+def is_other_chip(name: str) -> bool:
+    """Return whether this is an accelerator of another kind than NVIDIA's GPUs, which nobody rents here: `tpu-v5e-8`, `Trainium2:16`,
+    `MI300X`, `Gaudi3`."""
+    return _OTHER.match(name.strip()) is not None
 
 
 def _named(text: str, gb: int) -> str:

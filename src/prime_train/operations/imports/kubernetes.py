@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
 from prime_train.core.errors import UsageError
-from prime_train.operations.imports.draft import Draft, Section, name_of
+from prime_train.operations.imports.draft import ONE_MACHINE, Draft, Section, name_of
 from prime_train.operations.imports.gpus import count_of, kind_of
 from prime_train.operations.imports.quantities import gib_of, hours_of
 
 GPU = "nvidia.com/gpu"
 _KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/model", "accelerator")
 """Labels of nodes that tell the kind of GPU."""
+_TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
+_OTHER_CHIPS = "there are no TPUs or other accelerators than NVIDIA's GPUs for rent"
+_CHIPS = ("google.com/tpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/", "aws.amazon.com/neuron", "huawei.com/Ascend")
+"""Starts of the names by which pods ask for other accelerators."""
 _SPOT = {"cloud.google.com/gke-spot": "true", "karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "SPOT"}
 _REPLACED = "lost machines are replaced in any case, from the newest complete checkpoint"
 _CLUSTER = "it is about a cluster; prime-train rents a machine for each attempt"
@@ -59,7 +63,7 @@ def read_kubernetes(draft: Draft, root: Mapping) -> None:
     for key in ("parallelism", "completions"):
         entry = job.take(key)
         if entry is not None and not (isinstance(entry.value, Scalar) and entry.value.value == 1):
-            draft.leave(entry, f"spec.{key}", "a run has one machine")
+            draft.refuse(entry, f"spec.{key}", ONE_MACHINE)
     seconds = job.text("activeDeadlineSeconds")
     draft.hours = hours_of(seconds) if seconds else None
     template = job.section("template")
@@ -75,6 +79,8 @@ def _pod(draft: Draft, pod: Section) -> None:
         value = entry.value.text if isinstance(entry.value, Scalar) else ""
         if entry.key in _KINDS and kind_of(value):
             draft.gpus.append(kind_of(value))
+        elif entry.key == _TPU_LABEL:
+            draft.refuse(entry, pod.name(f"nodeSelector.{entry.key}"), _OTHER_CHIPS)
         elif _SPOT.get(entry.key) == value:
             draft.spot = "only"
         else:
@@ -185,6 +191,8 @@ def _resources(draft: Draft, found: Section, path: str) -> None:
         draft.count = count_of(gpus.value.text) if isinstance(gpus.value, Scalar) else None
         if draft.count is None:
             _leave(draft, gpus, path, "this is not a number of GPUs of one machine")
+    for entry in found.take_starting(_CHIPS):
+        draft.refuse(entry, f"{path}.{entry.key}", _OTHER_CHIPS)
     disk = found.take("ephemeral-storage")
     if disk is not None:
         gib = gib_of(disk.value.text, decimal=True) if isinstance(disk.value, Scalar) else None

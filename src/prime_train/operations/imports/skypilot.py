@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
-from prime_train.operations.imports.draft import Draft, Section, in_bash, name_of
-from prime_train.operations.imports.gpus import count_of, kind_of
+from prime_train.operations.imports.draft import ONE_MACHINE, Draft, Section, in_bash, name_of
+from prime_train.operations.imports.gpus import count_of, is_other_chip, kind_of
 from prime_train.operations.imports.quantities import gib_of, usd_of
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
@@ -17,6 +17,7 @@ _WHY = {
     "event_callback": "see alerts",
     "api_server": "it changes SkyPilot itself",
 }
+_WRITABLE = ("MOUNT", "MOUNT_CACHED")
 _WHY_RESOURCE = {
     **dict.fromkeys(("cloud", "region", "zone", "infra"), _PLACE),
     **dict.fromkeys(("cpus", "memory", "instance_type"), "machines are chosen by their GPUs, disk and price"),
@@ -34,7 +35,8 @@ def read_skypilot(draft: Draft, root: Mapping) -> None:
     draft.name = name_of(top.text("name"))
     nodes = top.take("num_nodes")
     if nodes is not None and not (isinstance(nodes.value, Scalar) and nodes.value.value == 1):
-        draft.leave(nodes, "num_nodes", "a run has one machine; choose one with more GPUs")
+        draft.refuse(nodes, "num_nodes", ONE_MACHINE)
+    _mounts(draft, top.take("file_mounts"))
     _workdir(draft, top.take("workdir"))
     _variables(draft, top)
     _resources(draft, top.section("resources"))
@@ -52,6 +54,24 @@ def _script(draft: Draft, entry: Entry) -> str:
         draft.leave(entry, entry.key, "commands are expected here, as one text")
         return ""
     return in_bash(draft.without_secrets(entry.value, entry.value.text.rstrip(), entry.key))
+
+
+def _mounts(draft: Draft, entry: Entry | None) -> None:
+    """List what is mounted. A bucket that the command can write to is where it saves, as a rule."""
+    if entry is None:
+        return
+    for mount in entry.value.entries if isinstance(entry.value, Mapping) else ():
+        found = mount.value
+        is_bucket = isinstance(found, Mapping) and any(found.entry(key) for key in ("name", "store", "source"))
+        mode = found.entry("mode") if isinstance(found, Mapping) else None
+        how = mode.value.text.upper() if mode is not None and isinstance(mode.value, Scalar) else "MOUNT"
+        if is_bucket and how in _WRITABLE:
+            draft.mounted.append(mount.key)
+            draft.leave(mount, f"file_mounts.{mount.key}", "checkpoints and outputs are kept in the run's own bucket; see checkpoints")
+        else:
+            draft.leave(mount, f"file_mounts.{mount.key}", _WHY["file_mounts"])
+    if not isinstance(entry.value, Mapping):
+        draft.leave(entry, "file_mounts", "folders and what they show are expected here")
 
 
 def _workdir(draft: Draft, entry: Entry | None) -> None:
@@ -154,7 +174,9 @@ def _accelerators(node: Node) -> Iterator[tuple[str, str]]:
 
 def _add(draft: Draft, entry: Entry, what: str, name: str, text: str) -> None:
     kind, count = kind_of(name), count_of(text)
-    if count is None:
+    if is_other_chip(name):
+        draft.refuse(entry, what, f"{name[:40]} is no NVIDIA GPU; only those are rented")
+    elif count is None:
         draft.leave(entry, what, f"{text[:20]!r} is not a number of GPUs of one machine")
     elif not kind:
         draft.leave(entry, what, f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus and hardware.count")

@@ -8,6 +8,7 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.spec import HardwareSpec
+from prime_train.core.text.unreadable import may_have_machine
 from prime_train.operations.providers.look import Look, look
 from prime_train.operations.providers.portable import file_named
 from prime_train.operations.providers.rows import known
@@ -54,12 +55,14 @@ def try_credentials(name: str, values: Mapping[str, str], home: Home, hardware: 
 
 
 def in_use(home: Home, name: str) -> list[str]:
-    """Return the runs that have a machine of this provider, which nobody could look after without its credentials."""
+    """Return the runs that have, or may have, a machine of this provider, which nobody could look after without its credentials."""
     if not home.has_runs:
         return []
-    return [
+    store = home.store()
+    unreadable = may_have_machine(store.unreadable(), {lease.run_id for lease in store.lease_statuses()})
+    return unreadable + [
         run.run_id
-        for run in home.store().list_runs()
+        for run in store.list_runs()
         if any(attempt.ended_s is None and attempt.offer.provider == name for attempt in run.attempts)
     ]
 

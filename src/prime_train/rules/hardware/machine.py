@@ -9,6 +9,7 @@ from prime_train.core.text.nearest import nearest
 from prime_train.estimate import gpus
 from prime_train.rules.hardware.host_bytes import disk_bytes, host_bytes
 from prime_train.rules.hardware.memory_plan import plan_of
+from prime_train.rules.launchers import processes_of, spelling_of_processes
 from prime_train.rules.rule import Rule, Subject, Violation
 
 TOPIC = "hardware"
@@ -58,9 +59,14 @@ def _without_memory(subject: Subject) -> Iterator[Violation]:
 
 def _too_many_workers(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or not spec.hardware.gpus or not TRAINERS[spec.trainer.kind].starts_workers:
+    if spec is None or not spec.hardware.gpus:
         return
-    if spec.trainer.workers > spec.hardware.count:
+    started = processes_of(spec.trainer.command)
+    if started is not None and started > spec.hardware.count:
+        message = f"the command starts {started} processes on {spec.hardware.count} GPUs; NCCL allows only one process per GPU"
+        fix = f"start {spec.hardware.count}, or rent more GPUs"
+        yield Violation(("trainer", "command"), message, fix, word=spelling_of_processes(spec.trainer.command))
+    elif TRAINERS[spec.trainer.kind].starts_workers and spec.trainer.workers > spec.hardware.count:
         message = f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL allows only one worker per GPU"
         yield Violation(("trainer", "workers"), message, f"set trainer.workers to {spec.hardware.count}, or rent more GPUs")
 
@@ -148,8 +154,8 @@ RULES = (
     Rule(
         "HW103",
         Severity.ERROR,
-        "more workers than GPUs",
-        "Two workers on one GPU fail in NCCL's first call, on a machine that is already paid for.",
+        "more workers or processes than GPUs",
+        "Two of them on one GPU fail in NCCL's first call, on a machine that is already paid for.",
         "use as many workers as GPUs",
         TOPIC,
         _too_many_workers,

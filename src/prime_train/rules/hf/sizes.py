@@ -16,9 +16,11 @@ GIB = 2**30
 MODEL_BYTES = 2
 STATE_BYTES = 6
 """Bytes per parameter, on GPUs or in a checkpoint; no full training today needs less."""
-_ADAPTERS = frozenset(("use_peft", "lora_r", "lora_rank", "finetuning_type", "load_in_4bit", "load_in_8bit", "quant_method"))
+_ADAPTERS = frozenset(("use_peft", "lora_r", "lora_rank", "finetuning_type", "load_in_4bit", "load_in_8bit", "quant_method", "adapter"))
 _SMALLER = _ADAPTERS | {"deepspeed", "fsdp", "fsdp_config"}
 _ELSEWHERE = frozenset(("config_file", "deepspeed", "use_peft", "use_deepspeed", "use_fsdp", "fsdp"))
+_NOT_SMALLER = (False, None, "full")
+"""Values of such settings that train the whole model all the same, such as finetuning_type: full."""
 _DISK = ("hardware", "disk_gib")
 
 
@@ -66,12 +68,12 @@ def _params(subject: Subject) -> float | None:
         return None
     from prime_train.estimate.models.lookup import resolve_model
 
-    model = resolve_model(config.text("model_name_or_path") or "")
+    model = resolve_model(config.text("model_name_or_path") or config.text("base_model") or "")
     return float(model.params) if model is not None else None
 
 
 def _is_smaller(config: Document, command: str) -> bool:
-    is_reduced = any(entry.key in _SMALLER and config.value(entry.key) not in (False, None) for entry in config.root.entries)
+    is_reduced = any(entry.key in _SMALLER and config.value(entry.key) not in _NOT_SMALLER for entry in config.root.entries)
     return is_reduced or any(name in _ELSEWHERE for name, _ in flags(command))
 
 

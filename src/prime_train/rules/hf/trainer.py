@@ -8,6 +8,7 @@ from itertools import pairwise
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
 from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags, words
+from prime_train.rules.launchers import processes_of
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
 TOPIC = "transformers and TRL"
@@ -94,7 +95,8 @@ def _renamed(subject: Subject) -> Iterator[Violation]:
 
 
 def _uneven_groups(subject: Subject) -> Iterator[Violation]:
-    """Yield a violation if no number of processes on one machine divides the batch into complete groups."""
+    """Yield a violation if the processes that the command starts, or if it does not say, no number of them on one machine, divide the batch
+    into complete groups. Trainer processes are often one fewer than GPUs, because a server has one of them."""
     config = subject.trainer
     group = config.number("num_generations") if config is not None else None
     if config is None or not isinstance(group, int):
@@ -108,8 +110,12 @@ def _uneven_groups(subject: Subject) -> Iterator[Violation]:
     steps = 1 if accumulation is None and config.at("gradient_accumulation_steps") is None else accumulation
     if config.at("generation_batch_size") is not None or config.at("steps_per_generation") is not None:
         return
-    if isinstance(batch, int) and isinstance(steps, int) and batch > 0 and steps > 0 and batch * steps * PROCESSES_MAX % group:
-        message = f"groups of {group} do not divide a batch of {batch} x {steps} per GPU, on 1, 2, 4 or 8 GPUs"
+    if not (isinstance(batch, int) and isinstance(steps, int) and batch > 0 and steps > 0):
+        return
+    known = processes_of(subject.spec.trainer.command) if subject.spec is not None else None
+    if all(batch * steps * count % group for count in ([known] if known else range(1, PROCESSES_MAX + 1))):
+        processes = f"in {known} processes" if known else f"in 1 to {PROCESSES_MAX} processes"
+        message = f"groups of {group} do not divide a batch of {batch} x {steps} per GPU, {processes}"
         yield _violation(("num_generations",), message, f"write a number that divides {batch * steps}")
 
 
@@ -172,6 +178,8 @@ def _one_kept(subject: Subject) -> Iterator[Violation]:
 
 def _last_deleted(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
+    if subject.is_by_flags:
+        return
     if config is not None and config.number("save_total_limit") == 1 and config.value("load_best_model_at_end") is True:
         message = "with load_best_model_at_end, the last checkpoint is deleted at the end, maybe before it is seen"
         yield _violation(("save_total_limit",), message)
@@ -180,7 +188,7 @@ def _last_deleted(subject: Subject) -> Iterator[Violation]:
 def _last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for a command that names no settings file of the Trainer, but has these settings itself."""
     spec = subject.spec
-    if spec is None or subject.trainer is not None:
+    if spec is None or (subject.trainer is not None and not subject.is_by_flags):
         return
     given = dict(flags(spec.trainer.command))
     if given.get("save_total_limit") == "1" and given.get("load_best_model_at_end", "false").lower() in ("", "true", "1", "yes"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.rules.command_line import COMMAND_CHARS_MAX
+from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags
 from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:
@@ -19,6 +19,13 @@ SMOKE_USD = 200
 _PACED = frozenset(("prime_rl", "areal"))
 """Trainers whose time between two checkpoints can be estimated."""
 
+_INTERVALS = frozenset(
+    (
+        *("save_steps", "save_every", "save_every_steps", "save_interval", "save_freq", "ckpt_every", "ckpt_interval"),
+        *("checkpoint_every", "checkpoint_every_steps", "checkpoint_interval", "checkpointing_steps", "every_n_train_steps"),
+    )
+)
+"""Flags of scripts that say after how many steps they save."""
 _SAVES = re.compile(
     r"(?:save|ckpt|checkpoint|snapshot|recover|eval)[\w.-]{0,24}(?:every|interval|freq|steps|epochs|strategy)", re.IGNORECASE
 )
@@ -33,8 +40,16 @@ def _no_interval(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
-    if not _is_requested(subject) or _is_given_elsewhere(subject):
+    if (not _is_requested(subject) or _is_given_elsewhere(subject)) and not _is_interval_known(subject):
         yield Violation(_interval(subject), "the checkpoint interval is not known", on_key=True)
+
+
+def _is_interval_known(subject: Subject) -> bool:
+    """Return whether the trainer's own settings say after how many steps it saves, in its file or on the command line."""
+    own = subject.trainer.number("save_steps") if subject.trainer is not None and subject.format == "hf" else None
+    command = subject.spec.trainer.command if subject.spec is not None else ""
+    given = (value for name, value in flags(command) if name in _INTERVALS)
+    return bool(own and own >= 1) or any(value.isdecimal() and int(value[:9]) > 0 for value in given)
 
 
 def _never_saved(subject: Subject) -> Iterator[Violation]:
