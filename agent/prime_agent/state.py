@@ -172,6 +172,11 @@ def unsaved(state: AgentState) -> str:
     )
 
 
+def _has_looked(state: AgentState) -> bool:
+    """Return whether it is known what the trainer saved last: while it runs, or once the folder was looked at after its end."""
+    return state.flush is None or not state.transfers.open or state.transfers.seen > state.flush.scans
+
+
 def saved_before(state: AgentState, step: int) -> int:
     """Return the newest checkpoint before `step` that is known to this attempt. Metrics of the steps after it belong to the checkpoint of
     `step`."""
@@ -189,7 +194,7 @@ def is_upload_pending(state: AgentState, now_s: float) -> bool:
     flush, moved = state.flush, state.transfers
     if flush is None or flush.exit.cause is not Cause.FINISHED or state.phase is not Phase.FLUSH:
         return False
-    busy = not moved.is_idle or moved.uncommitted is not None or are_outputs_pending(state) or bool(unsaved(state))
+    busy = not (moved.is_idle and _has_looked(state)) or moved.uncommitted is not None or are_outputs_pending(state) or bool(unsaved(state))
     return busy or now_s >= flush.begun_s + LONG_FLUSH_S
 
 
@@ -244,7 +249,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         uploaded_step=state.transfers.uploaded_step,
         upload_pending=is_upload_pending(state, now_s),
         upload_problem=state.upload_problem,
-        unsaved=unsaved(state),
+        unsaved=unsaved(state) if _has_looked(state) else "",
         outputs_pending=state.phase is Phase.FLUSH and are_outputs_pending(state),
         trained=state.after.trained,
         after_done=state.after.done if state.after.trained else 0,

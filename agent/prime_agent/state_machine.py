@@ -597,7 +597,7 @@ def _is_pressed_out(state: AgentState, flush: Flush, now_s: float) -> bool:
 
 def _has_trained(state: AgentState) -> bool:
     """Return whether training is over in this attempt or was in an earlier one; a trainer that exits early has not succeeded."""
-    return state.after.trained or is_trained(state.job.spec.trainer.steps, reached(state))
+    return state.after.trained or is_trained(state.job.spec.trainer.steps, max(reached(state), state.committed_step))
 
 
 def _order_instead(state: AgentState, flush: Flush) -> JobExit | None:

@@ -46,6 +46,29 @@ def pointers_of(
     return tuple(found[name] for name in sorted(found))[:POINTERS_MAX]
 
 
+def is_pointed_at(unit: Unit, files: Sequence[FileInfo], names: CheckpointNames, *, work: Path) -> bool:
+    """Return whether a text or link beside `unit` names it and is not older than its files: trainers write that last, and a pointer that
+    came first is older than what follows."""
+    number = names.number_in(unit.name)
+    if number is None or not files:
+        return False
+    newest_s = max(file.mtime_s for file in files)
+    return any(_names(entry, unit, number, newest_s, names, work) for entry in _others(unit.folder, names))
+
+
+def _names(entry: os.DirEntry[str], unit: Unit, number: int, newest_s: float, names: CheckpointNames, work: Path) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if status.st_mtime < newest_s:
+            return False
+        if entry.is_symlink():
+            return os.path.realpath(entry.path) == os.path.realpath(unit.path)
+        is_short = entry.is_file() and 0 < status.st_size <= POINTER_BYTES_MAX
+        return is_short and _text(entry, unit.folder, (number, {number}), names, work) is not None
+    except (OSError, ValueError):
+        return False  # it is changing, or is no text
+
+
 def _others(folder: Path, names: CheckpointNames) -> Iterable[os.DirEntry[str]]:
     """Return the entries of the folder that are no part of a checkpoint, and no draft."""
     try:

@@ -21,7 +21,7 @@ from prime_agent.checkpoints.latest_json import move_latest
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.newest_checkpoint import Waiting
 from prime_agent.checkpoints.open_files import Identity
-from prime_agent.checkpoints.pointers import pointers_of
+from prime_agent.checkpoints.pointers import is_pointed_at, pointers_of
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
 from prime_agent.checkpoints.retention import Retention
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
@@ -35,10 +35,12 @@ from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
 from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest, ManifestFile, Pointer, ResumePoint
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.retention import Policy, keeps_newest_only
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket, ExternalError, PermanentError, TemporaryError
 from prime_train.trainers import FileInfo, trainer_for
+from prime_train.trainers.checkpoint_folders import shards_complete
 
 __all__ = ["Cancelled", "LocalCheckpoint", "Refusal", "Uploader", "Vanished"]
 
@@ -538,7 +540,7 @@ class Uploader:
         try:
             files = unit.files()
             is_settled = self._trainer.is_complete(self._spec, files, now_s)
-            is_closed = not is_settled and self._is_closed(unit, files)
+            is_closed = not is_settled and (self._is_closed(unit, files) or self._is_pointed_at(unit, files))
             if not is_settled and not is_closed:
                 return None
             violation = f"no file {unit.missing[0]} with its number is beside it" if unit.missing else violation_of(unit.root, files)
@@ -590,6 +592,21 @@ class Uploader:
         endings = {path.suffix for file in files if (path := unit.root / file.path)}
         beside = [] if is_single else [path for path in unit.folder.iterdir() if path.suffix in endings and path.is_file()]
         return not any(_identity(path) in written for path in (*beside, *(unit.root / file.path for file in files)))
+
+    def _is_pointed_at(self, unit: Unit, files: tuple[FileInfo, ...]) -> bool:
+        """Return whether a folder is complete although not settled and without a sentinel: what the trainer writes last names it, and
+        nobody writes into it."""
+        checkpoints, kind = self._spec.checkpoints, TRAINERS[self._spec.trainer.kind]
+        if unit.members or checkpoints.sentinel is not None or kind.layout is not None or not shards_complete(files):
+            return False
+        if not {*checkpoints.files} <= {file.path for file in files}:
+            return False
+        if 0 <= self._means.now_s() - max((file.mtime_s for file in files), default=0) < QUIET_S:
+            return False
+        if not is_pointed_at(unit, files, self._names, work=self._work):
+            return False
+        written = self._means.writers()
+        return written is not None and not any(_identity(unit.root / file.path) in written for file in files)
 
     def _pointers(self, unit: Unit, files: tuple[FileInfo, ...]) -> tuple[Pointer, ...]:
         if self._names.is_fixed or self._trainer.gathering(self._spec) is not None:

@@ -293,6 +293,8 @@ def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
         is_checkpoint = failed_to_resume(run, lease, ended.cause)
         sick = Sick(ended.cause, ended.detail, exited=True, is_checkpoint=is_checkpoint, action=ended.action, code=ended.code)
         return replace(sick, step=step, durable_step=lease.committed_step)
+    # A trainer that prints every few steps ends after its last line, and the checkpoint of its last step shows that it did.
+    step = step if is_trained(steps, step) else max(step, durable)
     if not is_trained(steps, step) and not heartbeat.trained:
         return Sick(Cause.STOPPED_EARLY, f"exit code 0 at step {step} of {steps}", exited=True)
     if durable < heartbeat.exit.saved_step:

@@ -132,6 +132,15 @@ def test_where_nothing_is_known_of_the_interval_an_hour_without_a_file_is_told()
 # ------------------------------------------------------------------------------------------------------------------- the end
 
 
+def test_the_last_save_of_a_trainer_that_has_just_ended_is_not_missed_before_the_folder_was_looked_at() -> None:
+    history = training().train(*range(1, 31))
+    history.hear(v.CheckpointsScanned((10,), saving=False, seen=NOTHING))
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.wait(3)
+    assert told(history) == []
+    assert history.heartbeats[-1].upload_pending
+
+
 @pytest.mark.parametrize(("seen", "words"), [(FOREIGN, "none matches ckpt-{step}"), (NOTHING, "no file was written in out/")])
 def test_a_run_that_declares_checkpoints_and_has_none_in_the_end_keeps_its_machine_and_says_why(seen: Seen, words: str) -> None:
     history = training().train(*range(1, 31))

@@ -126,6 +126,29 @@ def test_a_file_is_complete_once_nobody_writes_it_or_a_copy_of_it(tmp_path: Path
     assert local.is_closed
 
 
+@pytest.mark.parametrize("kind", ["text", "link"])
+def test_a_folder_is_complete_once_what_names_the_newest_names_it(tmp_path: Path, bucket: FolderBucket, kind: str) -> None:
+    weights, latest = put(tmp_path, "step_20/weights"), tmp_path / "tree" / "out" / "latest"
+    put(tmp_path, "step_20/optimizer")
+    writing: set[tuple[int, int]] = set()
+    now_s = weights.stat().st_mtime + 5
+    made = uploader(bucket, tmp_path, Means(writers=lambda: frozenset(writing), now_s=lambda: now_s))
+    assert made.scan(int(now_s)) == []
+    for name in ("step_10", "step_20"):
+        assert made.scan(int(now_s)) == []  # no pointer, or one to the checkpoint before
+        latest.unlink(missing_ok=True)
+        latest.symlink_to(name) if kind == "link" else latest.write_text(name)
+    os.utime(latest, (now_s - 60, now_s - 60), follow_symlinks=False)
+    assert made.scan(int(now_s)) == []  # it was written before the files
+    os.utime(latest, (now_s - 1, now_s - 1), follow_symlinks=False)
+    writing.add((weights.stat().st_dev, weights.stat().st_ino))
+    assert made.scan(int(now_s)) == []
+    writing.clear()
+    (local,) = made.scan(int(now_s))
+    assert (local.step, [pointer.kind for pointer in local.pointers]) == (20, [kind])
+    assert set(download(bucket, made.upload(local, cancelled=lambda: False))) == {"weights", "optimizer"}
+
+
 def test_each_version_of_a_file_that_is_overwritten_is_kept_under_the_step_reached_by_then(tmp_path: Path, bucket: FolderBucket) -> None:
     clock = {"now": 1000.0}
     reached = ReachedSteps(lambda: clock["now"])

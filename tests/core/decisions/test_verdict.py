@@ -114,6 +114,11 @@ def test_success_is_judged_by_the_step_where_the_last_one_is_known(step: int, ve
     assert message == Finished(step) if verdict is None else isinstance(message, Sick) and message.cause is verdict
 
 
+def test_a_trainer_that_prints_every_few_steps_and_saved_its_last_one_has_finished() -> None:
+    message = after(0, run=a_run(trainer={"steps": 100}), step=95, exit=JobExit(cause=Cause.FINISHED, code=0), committed_step=100)
+    assert message == Finished(100)
+
+
 def test_exit_code_0_is_success_where_the_last_step_is_not_known() -> None:
     assert after(0, step=3, exit=JobExit(cause=Cause.FINISHED)) == Finished(3)
 
