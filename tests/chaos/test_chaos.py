@@ -1,5 +1,6 @@
 """Some histories of the chaos driver, in CI; `python -m tests.chaos --seeds A:B` plays any number of them."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.chaos.faults import BUDGETS_USD, FAULTS_MAX, Kind, Trainer, plan
 from tests.chaos.history import play
 from tests.chaos.run import played, reference
+from tests.e2e.strikes import Strikes
 from tests.exhaustive import some_of
 
 SEEDS = (1, 2, 3, 4)
@@ -31,6 +33,16 @@ def test_the_other_histories_are_played_although_one_could_not_be(tmp_path: Path
     seed, broken = played(1, "", tmp_path)
     assert seed == 1
     assert "it could not be played to its end" in broken[0]
+
+
+@pytest.mark.parametrize("said", [b"", b'{"name": "a poi'])
+def test_a_process_that_is_killed_while_it_reports_where_it_is_ends_no_history(said: bytes) -> None:
+    struck: list[str] = []
+    with Strikes({}, struck.append) as strikes, socket.create_connection(("127.0.0.1", strikes.port)) as sock:
+        sock.sendall(said)
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b"", "there is nobody left to answer"
+    assert struck == []
 
 
 @pytest.fixture(scope="session")

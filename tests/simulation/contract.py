@@ -2,7 +2,7 @@
 
 What is promised of such runs, besides what `promises.py` says:
 
-10  A run is `succeeded` only if the weights of its last step are whole in the bucket.
+10  A run is `succeeded` only if the weights of its last step are whole in the bucket; and if they are, it is, although its process crashed.
 11  Nothing is tried for ever: attempts that a trainer ends without a new durable step are at most `restarts_without_progress` and
     `CHECKPOINTS_TRIED_MAX` together; the same error at the same step comes twice; a run goes back at most `rollback_times`; and a service
     that does not answer ends at most `OUTAGES_MAX` attempts in a row.
@@ -28,7 +28,7 @@ from tests.simulation.faults import windows
 from tests.simulation.loop import START_S
 from tests.simulation.promises import FINISH_S, Keeper, Truth
 from tests.simulation.provider import Machine
-from tests.simulation.trainers import ContractAgent, Habit, Trainer, draw_trainer, with_habit
+from tests.simulation.trainers import CRASHES, ContractAgent, Habit, Trainer, draw_trainer, with_habit
 from tests.simulation.world import Simulation
 
 OUTAGE_S = (300, 4000)
@@ -194,6 +194,9 @@ class ContractKeeper(Keeper):
         gained = past.best_acked > past.best_at_fence
         past.best_at_fence = past.best_acked
         truth.acked_at_fence = truth.acked
+        is_done = truth.acked == truth.steps and run.spec.trainer.steps is not None
+        if is_done and attempt.cause in CRASHES and run.state is not RunState.SUCCEEDED:
+            self._broken(10, "finished work is finished", run.run_id, f"{attempt.cause} after step {truth.acked} was durable")
         past.outages = past.outages + 1 if attempt.cause is Cause.NETWORK_ERROR and not gained else 0
         past.rollbacks += attempt.cause is Cause.NOT_FINITE
         if gained:

@@ -27,6 +27,7 @@ COMPLETES_S = (30, 900)
 
 class Habit(StrEnum):
     NEVER_COMPLETE = "its saves begin, and none becomes complete"
+    REMOVES_LAST = "it removes its last checkpoint before that is uploaded"
     UNLOADABLE = "some of its checkpoints cannot be loaded"
     NOT_FINITE = "its loss is not finite from a step on"
     CRASHES_AT_END = "it crashes after its last step"
@@ -44,8 +45,9 @@ OUT_OF_MEMORY = (Cause.GPU_OOM, Cause.HOST_OOM)
 @dataclass
 class Trainer:
     """The trainer of one run. `at_step`: the step at which its habit shows; `share`: how many of its checkpoints cannot be loaded;
-    `crashes_left`: how often it still ends early, so that its checkpoints are restored; `is_cured`: whether a rollback helps;
-    `completes`: whether its last save becomes complete in the end; `words`: how many different errors it reports."""
+    `crashes_left`: how often it still ends early, so that its checkpoints are restored; `is_cured`: whether a rollback helps; `completes`:
+    whether its last save becomes complete in the end; `saves_last`: whether it saves at all before it crashes there; `words`: how many
+    different errors it reports."""
 
     habit: Habit
     cause: Cause
@@ -54,6 +56,7 @@ class Trainer:
     crashes_left: int = 0
     is_cured: bool = False
     completes: bool = False
+    saves_last: bool = True
     words: int = 1
     outages: Windows = ()
     seed: str = ""
@@ -82,6 +85,7 @@ def draw_trainer(rng: random.Random, run: Run, work: Work, quiet_s: float, outag
         crashes_left=rng.randint(1, 4),
         is_cured=rng.random() < 0.5,
         completes=rng.random() < 0.3,
+        saves_last=rng.random() < 0.6,
         words=rng.choice((1, 1, 2, 100)),
         outages=outages,
         seed=f"{run.run_id} {rng.random()}",
@@ -124,6 +128,8 @@ class ContractAgent(VirtualAgent):
                 self._crash_after_saves(self.trainer.cause)
             case Habit.OUTAGE:
                 self._look_out()
+            case Habit.REMOVES_LAST:
+                self._removes = True
             case _:
                 pass
         if self._nan_since is not None and self._diverges_after is not None:
@@ -232,6 +238,9 @@ class ContractAgent(VirtualAgent):
         cause = self.trainer.cause
         self._ails(cause, "exit at the end")
         ended = JobExit(cause=cause, detail=f"error at the end of {cause.value}", code=139)
+        if not self.trainer.saves_last:
+            self._flush_existing(ended)
+            return
         # An agent of today knows that the work is done; an older one leaves that to the control plane.
         if self.trainer.completes and is_done_despite(cause, self._steps_known, self.work.steps):
             ended = ended.model_copy(update={"cause": Cause.FINISHED})
