@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-DISK_BYTES = 256 * 2**20
-PIECE_BYTES = 2**20
+DISK_BYTES = 5 * 2**28
+"""1.25 GiB: as much as the config asks for, and a little more."""
+PIECE_BYTES = 2**24
 
 
 @contextmanager

@@ -42,16 +42,19 @@ OUTAGE_ENDS_S = OUTAGES_MAX * 2400
 @dataclass
 class Past:
     """What truly happened to a run. `resumed`: step and attempt of the checkpoint that each attempt was to restore; `tried`: attempts in a
-    row that its trainer ended without a new durable step; `outages`: attempts in a row that a service ended; `resumes`: how often a person
-    let it go on."""
+    row that its trainer ended without a new durable step; `blamed`: those of them that could not resume; `outages`: attempts in a row that
+    a service ended; `resumes`: how often a person let it go on."""
 
     trainer: Trainer
     resumed: dict[int, tuple[int, int] | None] = field(default_factory=dict)
     tried: int = 0
+    blamed: int = 0
     outages: int = 0
     rollbacks: int = 0
     best_acked: int = 0
     best_at_fence: int = 0
+    died: set[tuple[int, int]] = field(default_factory=set)
+    """Step and attempt of the checkpoints with which a trainer ended before its first step, by its own report."""
     resumes: int = 0
 
 
@@ -98,7 +101,7 @@ class ContractKeeper(Keeper):
             self._broken(1, "what is resumed is whole", new.run_id, f"{point.key} is not")
         truth = self.runs[new.run_id]
         if point is not None and point.step > max(truth.acked_at_fence, old.durable_step):
-            truth.strikes = self.pasts[new.run_id].tried = 0
+            truth.strikes = self.pasts[new.run_id].tried = self.pasts[new.run_id].blamed = 0
 
     def chose(self, old: Run, new: Run) -> None:
         """What is resumed was chosen, after a fence."""
@@ -116,6 +119,9 @@ class ContractKeeper(Keeper):
         expected = good[0] if good else None
         if expected is not None and (point is None or point.key != expected.key):
             self._broken(13, "the newest good checkpoint is resumed", run_id, f"{point}, and {expected.key} is good")
+        died = {place for place in self.pasts[run_id].died if place not in set(self._proven(old))}
+        if point is not None and (point.step, point.attempt) in died and any((m.step, m.attempt) not in died for m in good):
+            self._broken(13, "what an attempt died of is not restored again", run_id, f"{point.key}, and a good one is left")
         if point is not None and (point.step, point.attempt) in faults and any((m.step, m.attempt) not in faults for m in past):
             self._broken(13, "what an attempt died of is not restored again", run_id, f"{point.key}")
         step = point.step if point is not None else 0
@@ -160,7 +166,7 @@ class ContractKeeper(Keeper):
         super()._moved(truth, old, change, sweeping)
         if old.run.state in TERMINAL:
             past = self.pasts[truth.run.run_id]
-            past.tried = past.outages = past.rollbacks = 0
+            past.tried = past.blamed = past.outages = past.rollbacks = 0
             past.resumes += 1
 
     def _launched(self, truth: Truth, old: Run) -> None:
@@ -172,6 +178,8 @@ class ContractKeeper(Keeper):
             self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")
         if past.tried >= limit + CHECKPOINTS_TRIED_MAX:
             self._broken(11, "nothing is tried for ever", new.run_id, f"{past.tried} attempts in a row made no checkpoint")
+        if past.blamed >= CHECKPOINTS_TRIED_MAX:
+            self._broken(11, "nothing is tried for ever", new.run_id, f"{past.blamed} checkpoints in a row could not be resumed from")
         if past.outages > OUTAGES_MAX:
             self._broken(11, "nothing is tried for ever", new.run_id, f"{past.outages} attempts in a row ended by an outage")
         if past.rollbacks > new.spec.health.rollback_times:
@@ -200,16 +208,29 @@ class ContractKeeper(Keeper):
         past.outages = past.outages + 1 if attempt.cause is Cause.NETWORK_ERROR and not gained else 0
         past.rollbacks += attempt.cause is Cause.NOT_FINITE
         if gained:
-            truth.strikes = past.tried = 0
+            truth.strikes = past.tried = past.blamed = 0
             return
         strikes = truth.strikes
         super()._count(truth, attempt)
-        agent = truth.agents.get(attempt.number)
-        blamed = run.resume_failures > 0 and agent is not None and agent.step_now() == 0 and attempt.cause not in OUTSIDE
+        blamed = self._is_blamed(run, attempt, past)
         if truth.strikes > strikes or blamed:
             past.tried += 1
         if blamed and truth.strikes > strikes and len(run.strikes) == strikes:
             truth.strikes = strikes
+
+    def _is_blamed(self, run: Run, attempt: Attempt, past: Past) -> bool:
+        """Return whether the attempt's trainer ended before its first step, after it was given a checkpoint that had never been resumed
+        from, although the trainer itself had worked before."""
+        agent, place = self.runs[run.run_id].agents.get(attempt.number), past.resumed.get(attempt.number)
+        if agent is None or agent.step_now() or place is None or attempt.cause in OUTSIDE or attempt.cause is None:
+            return False
+        reported = bool(past.trainer.ends) and past.trainer.ends[-1][0] is attempt.cause
+        worked = any(other.first_step_s is not None for other in run.attempts)
+        if not reported or not worked or place in set(self._proven(run)):
+            return False
+        past.died.add(place)
+        past.blamed += 1
+        return True
 
     def _is_due(self, truth: Truth, old: Run, new: Run) -> bool:
         past, ends = self.pasts[new.run_id], self.pasts[new.run_id].trainer.ends
@@ -252,6 +273,7 @@ class ContractSimulation(Simulation):
 
     def _draw_run(self, rng: random.Random, run_id: str) -> tuple[Run, Work]:
         run, work = super()._draw_run(rng, run_id)
+        work = replace(work, keep=rng.randint(1, 8))
         run = with_habit(run, work, rng)
         outages = windows(rng, self.faults.quiet_s, 1, *OUTAGE_S)
         trainer = draw_trainer(rng, run, work, self.faults.quiet_s, outages)

@@ -309,10 +309,10 @@ def with_habit(run: Run, work: Work, rng: random.Random) -> Run:
     spec = run.spec
     health = {
         "on_divergence": rng.choice((OnDivergence.STOP, OnDivergence.ALERT, OnDivergence.ROLLBACK, OnDivergence.ROLLBACK)),
-        "not_finite_steps": rng.randint(1, 10),
+        "not_finite_steps": rng.choice((rng.randint(1, 10), rng.randint(10, 50))),
         "rollback_times": rng.randint(1, 3),
     }
-    budget = {"upload_usd": rng.uniform(0.05, 0.5)} if rng.random() < 0.9 else {"upload_usd": None, "usd": min(spec.budget.usd, 4.0)}
+    budget = {"upload_usd": rng.uniform(0.05, 0.5)}
     return replace(
         run,
         spec=spec.model_copy(
