@@ -16,11 +16,13 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.after.commands import StepCommands, StepContext
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
+from prime_agent.checkpoints.open_files import written_by
 from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.thread_priority import step_back
-from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Uploader, Vanished
+from prime_agent.checkpoints.units import Units
+from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Uploader, Vanished
 from prime_agent.clock import Clock
 from prime_agent.control_plane import ControlPlane
 from prime_agent.credentials_endpoint import KeyLoan, with_loan
@@ -45,13 +47,15 @@ from prime_agent.trainer.disk_cleanup import remove_unneeded
 from prime_agent.trainer.environment import for_children
 from prime_agent.trainer.lineage import lineage_variables
 from prime_agent.trainer.metrics import stored_metrics
-from prime_agent.trainer.process import Plan, TrainerRun
+from prime_agent.trainer.process import Plan, TrainerRun, header_of
+from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
 from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
 from prime_train.core.manifest import Manifest
 from prime_train.core.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
@@ -130,6 +134,8 @@ class Agent:
         )
         self._ahead_s = 0
         self._leaving = threading.Event()
+        every_steps = job.spec.checkpoints.every_steps
+        self._reached = ReachedSteps(context.clock.wall_s, start=resume_step or 0, every_steps=every_steps)
         self._uploader = self._checkpoint_uploader()
         self._surroundings = Surroundings(
             self._place.work,
@@ -163,6 +169,13 @@ class Agent:
             known=job.resume,
             clock=self._wall_s,
             files_s=self._files_s,
+            means=Means(
+                writers=written_by(owner_of(job, self._place.disk)),
+                reached=self._reached.at,
+                fresh_below=lambda: self._state.fresh_below,
+                header=lambda: header_of(job.spec, self._place.work),
+                now_s=self._context.clock.wall_s,
+            ),
             monotonic_s=self._context.clock.monotonic_s,
         )
 
@@ -287,6 +300,7 @@ class Agent:
             case e.CancelSteps():
                 self._steps.cancel()
             case e.FallBack(point, damaged):
+                self._reached.restart(point.step)
                 self._uploader.fell_back(point, damaged)
             case e.Exit():
                 raise ValueError("Exit ends the loop")
@@ -312,8 +326,9 @@ class Agent:
             SecretsToRedact(lambda: self._job.secrets, *_credentials_issued(self._context.keys, self._loan)),
             self._state.job.resume_step,
             self._phases.restored,
+            self._phases.progress_header,
         )
-        self._training = TrainerRun(plan, self._context.processes, self._inbox, self._metrics)
+        self._training = TrainerRun(plan, self._context.processes, self._inbox, self._metrics, self._reached)
         self._training.start()
         self._inbox.put(v.ServicesFound(watch_services(self._job.spec, self._place.work, self._env, self._inbox)))
 
@@ -438,8 +453,7 @@ class Agent:
         if gone:
             _log.info("removed files that the trainer no longer needs: %s", ", ".join(gone))
         removed = free_disk_space(
-            folder=self._place.work / spec.checkpoints.folder,
-            step_of=lambda name: self._trainer.step_of(spec, name),
+            units=Units(CheckpointNames.of(spec), self._place.work, accepts_files=self._trainer.gathering(spec) is None),
             committed_step=committed_step,
             keep_newest=LOCAL_KEPT,
             max_disk_gib=spec.checkpoints.max_disk_gib,

@@ -22,6 +22,8 @@ class Leave(IntEnum):
     """The end of the attempt was reported to the control plane."""
     UNHEARD = 3
     """The attempt is over, but its end could not be reported."""
+    SPENT = 4
+    """The same, and the run's dollars are spent: the machine should end by itself, because nobody may be there to give it back."""
     BUG = 70
     FENCED = 75
     """Another attempt has taken over."""

@@ -46,6 +46,13 @@ class FellBack:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """A checkpoint was restored. `fresh_below`: as in its manifest."""
+
+    fresh_below: int | None
+
+
+@dataclass(frozen=True)
 class Noted:
     """A note for people about what the agent is doing."""
 
@@ -224,6 +231,7 @@ Event = (
     | PhaseDone
     | PhaseFailed
     | FellBack
+    | Restored
     | Noted
     | StepsReported
     | RuleFired

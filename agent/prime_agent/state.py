@@ -116,6 +116,11 @@ class AgentState:
     damaged_step: int = 0
     """Steps up to this one cannot be restored even if the control plane reports them as committed; an older checkpoint was restored
     instead."""
+    first_number: int | None = None
+    """The first step that the trainer reported in this attempt, if it began at the beginning."""
+    fresh_below: int | None = None
+    """The step below which the first report of a training lies that begins anew: the second step that the first attempt reported. None:
+    not known yet, or not by the restored checkpoint."""
     note: str = ""
     upload_problem: str = ""
     exit_until_s: float | None = None

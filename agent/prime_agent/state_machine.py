@@ -43,6 +43,8 @@ EARLY_FLUSH_S_MAX = 30
 """Limit in seconds for an attempt that never trained, which has only its log to upload."""
 
 FLUSH_S_MIN = 10
+SPENT_EXIT_S = 3
+"""Seconds for reporting the exit of an attempt whose dollars are spent."""
 FIRST_LOG_S = 10
 """Seconds from the trainer's start to the first upload of its log, so that a trainer or a machine that ends early leaves one."""
 
@@ -105,6 +107,8 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _phase_failed(state, phase, _job_exit(cause, detail, tail=tail), now_s)
         case v.FellBack(point, damaged_step, digests, why):
             return _fell_back(state, point.step, damaged_step, why), (e.FallBack(point, digests),)
+        case v.Restored(fresh_below):
+            return replace(state, fresh_below=fresh_below), ()
         case v.Noted(text):
             return replace(state, note=text), ()
         case v.StepsReported(rows):
@@ -285,12 +289,15 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
     if not state.running or (state.stop is not None and state.stop.cause is Cause.RESUME_IGNORED):
         return state, ()
     first = state.steps.step == 0
-    if first and state.job.resume_step is not None:
+    resume_step = state.job.resume_step
+    if first and resume_step is not None:
         # A line such as "resumed from step 25" names the step, but without a loss it does not report a completed step.
-        rows = tuple(row for row in rows if row.step != state.job.resume_step or row.loss is not None)
-        if rows and rows[0].step <= state.job.resume_step:
-            detail = f"the first step after a resume from step {state.job.resume_step} was step {rows[0].step}"
+        rows = tuple(row for row in rows if row.step != resume_step or row.loss is not None)
+        if rows and _began_anew(rows[0].step, resume_step, state.fresh_below):
+            detail = f"the first step after a resume from step {resume_step} was step {rows[0].step}"
             return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
+    if resume_step is None:
+        state = _with_first_numbers(state, rows)
     state = replace(state, steps=progress.seen(state.steps, rows, now_s))
     if first and state.steps.step > 0:
         left_s = state.job.train_s_max
@@ -309,6 +316,25 @@ def _diverged(state: AgentState, now_s: float) -> Out:
         return state, ()
     detail = f"the loss was NaN or infinite in {made} steps in a row, from step {state.steps.not_finite_since} to step {state.steps.step}"
     return _stopping(state, Cause.NOT_FINITE, detail, now_s)
+
+
+def _began_anew(step: int, resume_step: int, fresh_below: int | None) -> bool:
+    """Return whether the first step that was reported after a resume shows that the trainer has started over.
+
+    A trainer that has resumed may report the step of the checkpoint once more, the next one, or the next that it reports at all. One that
+    started over reports the number with which the first attempt began, which lies below the second number of that attempt.
+    """
+    return step < resume_step and (fresh_below is None or step < fresh_below)
+
+
+def _with_first_numbers(state: AgentState, rows: tuple[Progress, ...]) -> AgentState:
+    """Record the first two steps that the trainer reports when it begins at the beginning."""
+    for row in rows:
+        if state.first_number is None:
+            state = replace(state, first_number=row.step)
+        elif state.fresh_below is None and row.step > state.first_number:
+            state = replace(state, fresh_below=row.step)
+    return state
 
 
 def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
@@ -540,7 +566,7 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
         flush = replace(flush, exit=order)
         state = replace(state, after=replace(state.after, trained=True))
     closed = replace(state.transfers, open=False)
-    until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + FLUSH_S_MIN)
+    until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + SPENT_EXIT_S)
     return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=until_s)), ()
 
 
@@ -681,8 +707,9 @@ def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
 
 
 def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
-    if state.exit_until_s is not None and now_s >= state.exit_until_s and not state.channel.flying:
-        return replace(state, over=True), (e.Exit(e.Leave.UNHEARD),)
+    spent = now_s >= _affordable(state, math.inf)
+    if state.exit_until_s is not None and now_s >= state.exit_until_s and (spent or not state.channel.flying):
+        return replace(state, over=True), (e.Exit(e.Leave.SPENT if spent else e.Leave.UNHEARD),)
     if not channel.is_due(state.channel, now_s):
         return state, ()
     state = replace(state, channel=channel.sent(state.channel, now_s, salt=f"{state.job.run_id}/{state.job.attempt}"))

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from prime_agent.effects import Leave
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
 from prime_train.adapters.pods_local.provider import LocalProvider
 from prime_train.core.offers import rank
@@ -363,6 +364,25 @@ def test_a_start_whose_answer_was_lost_starts_no_second_agent(place: Place) -> N
     pods.put_agent(pod, TICKET)
     assert place.agent(pod) == agent
     assert set(place.processes()) == {agent, place.first_process(pod)}
+
+
+def test_a_machine_whose_agent_says_that_the_money_is_spent_ends_by_itself_and_says_when(place: Place) -> None:
+    pods = place.pods(["sh", "-c", f"read order < order; exit {int(Leave.SPENT)}"])
+    pod = rent(pods)
+    disk = pods.disk(pod.pod_id)
+    assert disk is not None
+    os.mkfifo(disk / "order")
+    pods.put_agent(pod, TICKET)
+    (disk / "order").write_text("end\n")
+    await_true("the machine has ended", lambda: not place.processes())
+    seen = pods.get(pod.pod_id)
+    assert seen is not None
+    assert seen.status is PodStatus.GONE
+    assert seen.ended_s is not None
+    assert pod.created_s <= seen.ended_s
+    assert pods.get(pod.pod_id) == seen
+    assert pods.list() == []
+    assert_nothing_is_left(place)
 
 
 def test_an_agent_that_was_killed_has_the_signal_as_its_code(place: Place) -> None:

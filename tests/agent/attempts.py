@@ -36,7 +36,12 @@ NO_CHECKPOINTS = {"folder": "checkpoints", "sentinel": None}
 def demo_spec(arguments: str, **changes: Any) -> RunSpec:
     """Return the spec of a run of the demo's trainer with these `arguments`. Sections given here are merged into small, fast ones."""
     sections: dict[str, Any] = {
-        "trainer": {"command": f"{DEMO} {arguments}", "stop_s": 20, "progress": {"file": "progress.jsonl"}},
+        "trainer": {
+            "command": f"{DEMO} {arguments}",
+            "resume": "--resume-step {step}",
+            "stop_s": 20,
+            "progress": {"file": "progress.jsonl"},
+        },
         "hardware": {"open_files_min": 256, "disk_gib": 1},
         "checkpoints": {"folder": "out/checkpoints", "sentinel": "COMPLETE"},
         "health": {"heartbeat_s": 1, "overdue_s": 3, "silence_s": 10},

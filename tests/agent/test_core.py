@@ -126,7 +126,7 @@ def test_steps_read_together_share_the_time() -> None:
     assert history.state.steps.durations_s[-4:] == (0.5, 0.5, 0.5, 0.5)
 
 
-@pytest.mark.parametrize("first", [1, 24, 25])
+@pytest.mark.parametrize("first", [1, 24])
 def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) -> None:
     history = History(resume_step=25).begin()
     assert KILL in history.hear(steps(first), after_s=5)
@@ -135,6 +135,21 @@ def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) ->
     assert text.exit is not None
     assert text.exit.cause is Cause.RESUME_IGNORED
     assert f"step {first}" in text.exit.detail
+
+
+@pytest.mark.parametrize(("first", "is_killed"), [(1, True), (9, True), (10, False), (24, False), (25, False), (26, False), (30, False)])
+def test_a_resumed_trainer_that_reports_what_no_fresh_start_would_is_left_alone(first: int, is_killed: bool) -> None:
+    history = History(resume_step=25).begin()
+    history.hear(v.Restored(fresh_below=10))
+    assert (KILL in history.hear(steps(first), after_s=5)) is is_killed
+
+
+def test_the_second_number_of_a_first_attempt_bounds_what_a_fresh_start_would_report() -> None:
+    history = History().begin()
+    history.hear(steps(5), after_s=1)
+    assert history.state.fresh_below is None
+    history.hear(steps(5, 10, 15), after_s=1)
+    assert history.state.fresh_below == 10
 
 
 def test_a_trainer_that_started_over_and_reached_the_last_step_before_it_was_killed_has_not_finished() -> None:
@@ -574,7 +589,7 @@ def test_the_dollars_are_kept_by_the_agent_itself_while_the_control_plane_sleeps
     assert (last.cause, last.detail) == (Cause.BUDGET_SPENT, "the budget of $5.00 is nearly spent")
     history.hear(v.HeartbeatFailed("asleep"))
     history.wait(30)
-    assert history.of(e.Exit) == [e.Exit(e.Leave.UNHEARD)]
+    assert history.of(e.Exit) == [e.Exit(e.Leave.SPENT)]
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY])

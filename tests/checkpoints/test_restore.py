@@ -7,6 +7,7 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.restore import RestoreFailed, restore
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile, ResumePoint, choose_resume
 from prime_train.ports import TemporaryError
 from prime_train.trainers import trainer_for
@@ -170,10 +171,10 @@ def test_a_manifest_of_a_machine_that_was_taken_over_puts_no_folder_of_its_choic
     for folder, pattern in (("step_31", "step_{step}"), ("bin", None), ("step_30", "checkpoint-{step}")):
         bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
         with pytest.raises(RestoreFailed, match=f"has the folder '{folder}', expected"):
-            restore(bucket, RUN_ID, point_of(saved), into, pattern=pattern)
+            restore(bucket, RUN_ID, point_of(saved), into, names=CheckpointNames(pattern) if pattern else None)
     assert entries(into) == entries(into.parent) == []
     bucket.put(saved.key, saved.model_dump_json().encode())
-    assert restore(bucket, RUN_ID, point_of(saved), into, pattern="step_{step}") == into / "step_30"
+    assert restore(bucket, RUN_ID, point_of(saved), into, names=CheckpointNames("step_{step}")) == into / "step_30"
 
 
 def test_a_manifest_that_a_replaced_machine_writes_anew_after_it_was_chosen_is_not_restored(

@@ -22,6 +22,7 @@ name: small
 trainer:
   command: python -m prime_train.demo.train --steps 20 --save-every 10 --out out --progress progress.jsonl --batch-size 8
   steps: 20
+  resume: --resume-step {step}
   code: {folder: TREE}
   progress: {file: progress.jsonl}
 checkpoints: {folder: out/checkpoints, sentinel: COMPLETE}

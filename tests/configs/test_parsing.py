@@ -109,7 +109,7 @@ MISTAKES = [
     ("smoke: {command: ''}", "PT013", 6, 18, "smoke.command: must not be empty", ""),
     ("environment:\n  1X: a", "PT013", 7, 3, "must be the name of a variable", ""),
     ("secrets: [my-token]", "PT013", 6, 11, "must be the name of a variable of the control plane, such as HF_TOKEN", ""),
-    ("checkpoints:\n  pattern: last", "PT013", 7, 12, "pattern 'last' must be one name with {step} in it", ""),
+    ("checkpoints:\n  pattern: a/b", "PT013", 7, 12, "pattern 'a/b' must be one name, with {step}", ""),
     ("health:\n  log_rules: [{pattern: '('}]", "PT013", 7, 25, "'(' is not a regular expression", ""),
     ("hardware:\n  spot: no", "PT014", 7, 9, "got no, which YAML reads as false", "did you mean never?"),
     ("environment:\n  A: on", "PT014", 7, 6, "expected text, got on, which YAML reads as true", 'quote it: "on"'),

@@ -40,7 +40,7 @@ ASKED = {
     "ProgressSpec": {"_pattern_goes_with_regex"},
     "HardwareSpec": {"_every_variant_can_be_chosen", "_fits_one_node", "_image_suits_the_provider", "_providers_can_be_rented_from"},
     "ImageSpec": {"_is_pinned"},
-    "CheckpointSpec": {"_pattern_has_step"},
+    "CheckpointSpec": {"_first_is_of_a_number", "_patterns_are_names"},
     "HealthSpec": {"_in_order", "_arguments_are_used"},
     "SuccessSpec": {"_names_a_criterion"},
     "AfterSpec": {"_sets_no_variable_of_ours"},

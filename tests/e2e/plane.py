@@ -15,6 +15,7 @@ import psutil
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.pods_local import LocalPods
+from prime_train.adapters.pods_local.provider import WHOLE_MACHINE
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import HistoryEvent, Run
 from prime_train.ports import Bucket, Store
@@ -231,7 +232,8 @@ def plane(
     home, fired = folder / "home", folder / "fired"
     fired.mkdir(parents=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
-    env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), **(settings or {})}
+    # Strikes are planted by variables of the machine's environment, of which a run of somebody's gets none.
+    env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), WHOLE_MACHINE: "1", **(settings or {})}
     serve = [*prefix, str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
     kept = [Kept("plane", serve, env, folder / "serve.log")]
     if watcher:

@@ -91,7 +91,7 @@ def test_code_that_would_reach_out_of_its_folder_is_refused(tmp_path: Path, code
 
 
 def test_links_inside_and_usual_files_of_a_repository_are_fine_and_the_latter_listed(tmp_path: Path) -> None:
-    code = {"train.py": b"x", "latest": "train.py", ".github/workflows/ci.yml": b"x", ".vscode/tasks.json": b"x"}
+    code: dict[str, bytes | str] = {"train.py": b"x", "latest": "train.py", ".github/workflows/ci.yml": b"x", ".vscode/tasks.json": b"x"}
     found = verify_bundle(bundle(tmp_path, code=code))
     assert found.verdict == "intact"
     assert any(".github/workflows/ci.yml" in one and ".vscode/tasks.json" in one for one in found.risks)

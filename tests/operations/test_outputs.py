@@ -123,7 +123,7 @@ def test_rows_that_the_newest_version_lacks_are_written_beside_it(tmp_path: Path
     first, second = b"step,acc\n10,0.1\n50,0.5\n", b"step,acc\n60,0.6\n70,0.7\n120,0.9\n"
     leave(bucket, tmp_path / "pod-1", 1, {"results/eval.csv": first, "results/best.json": b"{}"}, step=50)
     leave(bucket, tmp_path / "pod-2", 2, {"results/eval.csv": second, "results/best.json": b"[]"}, step=120)
-    written = {file.path: file.part_of for file in get(found(tmp_path), tmp_path / "here", patterns=["results/**"])}
+    written = {file.path: file.part_of for file in get(found(tmp_path), tmp_path / "here", patterns=["results/**"]).files}
     assert written == {"results/best.json": "", "results/eval.csv": "", "results/eval.attempt-1.csv": "results/eval.csv"}
     here = on_disk(tmp_path / "here")
     assert (here["results/eval.csv"], here["results/eval.attempt-1.csv"]) == (second, first)
@@ -133,7 +133,7 @@ def test_rows_that_were_made_again_after_a_resume_are_not_written_beside_it(tmp_
     bucket = FolderBucket(tmp_path / "bucket", make=True)
     leave(bucket, tmp_path / "pod-1", 1, {"results/eval.csv": b"step,acc\n10,0.1\n50,0.5\n"}, step=50)
     leave(bucket, tmp_path / "pod-2", 2, {"results/eval.csv": b"step,acc\n10,0.1\n50,0.4\n60,0.6\n"}, step=60)
-    (only,) = get(found(tmp_path), tmp_path / "here", patterns=["results/**"])
+    (only,) = get(found(tmp_path), tmp_path / "here", patterns=["results/**"]).files
     assert (only.path, only.attempt) == ("results/eval.csv", 2)
 
 

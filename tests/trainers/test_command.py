@@ -30,17 +30,18 @@ def test_a_first_start_runs_the_command_as_it_is() -> None:
 
 
 def test_a_resume_appends_its_arguments() -> None:
-    assert line({"command": "python train.py"}, step=30) == "python train.py --resume-step 30"
     requested = {"command": "python train.py", "resume": "--from {checkpoint} --at {step}"}
     assert line(requested, step=30) == "python train.py --from /disk/tree/checkpoints/step_30 --at 30"
 
 
 def test_resume_arguments_stay_on_the_line_of_a_command_written_as_a_block() -> None:
-    assert line({"command": "python train.py \\\n  --fast\n"}, step=3).endswith("--fast --resume-step 3")
+    requested = {"command": "python train.py \\\n  --fast\n", "resume": "--resume-step {step}"}
+    assert line(requested, step=3).endswith("--fast --resume-step 3")
 
 
-def test_a_trainer_that_finds_its_own_checkpoints_gets_no_arguments() -> None:
-    assert line({"command": "python train.py", "resume": ""}, step=3) == "python train.py"
+def test_no_resume_argument_is_invented_for_a_script_whose_config_names_none() -> None:
+    assert line({"command": "python train.py"}, step=3) == "python train.py"
+    assert line({"kind": "torchrun", "command": "train.py"}, step=3) == "python3 train.py"
 
 
 def test_folders_with_unusual_names_stay_one_word() -> None:
@@ -54,7 +55,8 @@ def test_doubled_braces_are_plain_ones() -> None:
 
 
 def test_one_torchrun_worker_is_plain_python() -> None:
-    assert line({"kind": "torchrun", "command": "train.py --lr 1"}, step=5) == "python3 train.py --lr 1 --resume-step 5"
+    requested = {"kind": "torchrun", "command": "train.py --lr 1", "resume": "--resume-step {step}"}
+    assert line(requested, step=5) == "python3 train.py --lr 1 --resume-step 5"
 
 
 def test_one_torchrun_worker_gets_the_variables_torchrun_would_set() -> None:
@@ -67,7 +69,7 @@ def test_one_torchrun_worker_gets_the_variables_torchrun_would_set() -> None:
 
 
 def test_more_workers_are_started_by_torchrun_which_never_restarts_them() -> None:
-    requested = {"kind": "torchrun", "command": "-m pkg.train", "workers": 4}
+    requested = {"kind": "torchrun", "command": "-m pkg.train", "workers": 4, "resume": "--resume-step {step}"}
     assert line(requested, step=5) == "torchrun --standalone --nproc-per-node 4 --max-restarts 0 -m pkg.train --resume-step 5"
     made = spec(trainer=requested)
     assert "RANK" not in trainer_for(made).environment(made, attempt=1, run_id="tiny-1")

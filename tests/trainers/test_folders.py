@@ -32,7 +32,6 @@ def complete(made: RunSpec, *files: tuple[str, float], now_s: int = NOW_S) -> bo
         "step_",
         "step_-1",
         "step_1e3",
-        "step_010",
         "step_10 ",
         " step_10",
         "Step_10",
@@ -48,6 +47,7 @@ def test_only_the_exact_name_has_a_step(name: str) -> None:
 def test_names_with_a_tail_or_leading_zeros_follow_their_pattern() -> None:
     assert step_of("step_{step}", "step_10") == 10
     assert step_of("step_{step}", "step_0") == 0
+    assert step_of("step_{step}", "step_010") == 10
     assert step_of("ckpt-{step}.dir", "ckpt-7.dir") == 7
     assert step_of("ckpt-{step}.dir", "ckpt-7xdir") is None
     assert step_of("iter_{step:07d}", "iter_0000120") == 120

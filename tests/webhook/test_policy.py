@@ -13,7 +13,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.run import Change, Run, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, operator_key, sign
 from tests import builders as b
-from tests.webhook.calls import MASTER, NOW_S
+from tests.webhook.calls import MASTER, NOW_S, bucket
 
 LOCAL: dict[str, object] = {"provider": "local"}
 PRIME: dict[str, object] = {"provider": "prime"}
@@ -35,7 +35,7 @@ def at_door(policy: Policy | None = None, *, runs: tuple[Run, ...] = ()) -> Webh
     for run in runs:
         assert store.create(run)
     in_force = InForce(policy or Policy(), "policy.yaml", rents_from=("prime",), defaults=("prime",))
-    return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///bucket", policy=lambda: in_force)
+    return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=bucket, policy=lambda: in_force)
 
 
 def launched(hardware: dict[str, object]) -> Run:
@@ -83,7 +83,7 @@ def test_nothing_is_launched_while_the_policy_cannot_be_read() -> None:
     def broken() -> InForce:
         raise UsageError("the policy of this control plane cannot be used")
 
-    door = WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", policy=broken)
+    door = WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=bucket, policy=broken)
     status, body = call(door, "create", launched(PRIME))
     assert (status, "cannot be used" in body, door.store.list_runs()) == (422, True, [])
     assert call(door, "list_runs")[0] == 200

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
+from prime_agent.checkpoints.units import Units
 from prime_agent.event_queue import Inbox
 from prime_agent.events import EvaluationEnded, Event, StepEnded
 from prime_agent.phases.phase import Called, CallOff, Ended, Shell
@@ -21,11 +22,12 @@ from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
 from prime_train.core.after.results import FILE_BYTES_MAX, InvalidResults, parse_results
 from prime_train.core.after.steps import CHECKPOINT_VARIABLE, RESULTS_VARIABLE, STEP_VARIABLE
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import AFTER_STREAM, EVALUATIONS_STREAM
 from prime_train.core.results.numbers import Number, Source, number
 from prime_train.core.spec import AfterSpec, RunSpec
 from prime_train.core.text.safe import neutralized
-from prime_train.ports import Bucket, ExternalError
+from prime_train.ports import Bucket, ExternalError, PermanentError
 from prime_train.trainers import trainer_for
 
 NICENESS = 10
@@ -174,19 +176,23 @@ class StepCommands:
         return without_secrets(text, self._context.secrets).encode(errors="surrogateescape")
 
     def _checkpoint(self, step: int, copy: Path, *, beside: bool) -> Path | None:
-        """Return the folder of the checkpoint: the trainer's own, or below `copy` one that the trainer's clean-up cannot remove. Raises
-        RestoreFailed, the bucket's errors and OSError."""
+        """Return the folder, or the first file, of the checkpoint: the trainer's own, or below `copy` one that the trainer's clean-up
+        cannot remove. Raises RestoreFailed, the bucket's errors and OSError."""
         if not step:
             return None
-        context, spec = self._context, self._context.spec.checkpoints
-        own = context.work / spec.folder / self._trainer.folder_of(context.spec, step)
-        if own.is_dir() and not beside:
-            return own
+        context, spec = self._context, self._context.spec
+        names = CheckpointNames.of(spec)
+        units = Units(names, context.work, accepts_files=self._trainer.gathering(spec) is None)
+        found = [] if names.is_fixed else units.found()[0]
+        own = next((unit for unit in found if unit.step == step and not unit.missing), None)
+        if own is not None and not beside:
+            return own.path
         clear(copy)
-        if own.is_dir() and not spec.in_place:
+        if own is not None and not spec.checkpoints.in_place:
+            target = copy if own.members else copy / own.name
             try:
-                set_aside(own, copy / own.name, copy=False, only_links=True)
-            except (Vanished, OSError) as error:
+                set_aside(own.root, target, copy=False, only_links=True, listed=own.files)
+            except (Vanished, PermanentError, OSError) as error:
                 _log.info("the checkpoint of step %d is downloaded for its evaluation: %s", step, error)
             else:
                 return copy / own.name
@@ -194,7 +200,7 @@ class StepCommands:
         manifest = next((one for one in Reader(context.bucket, context.run_id).catalog().complete() if one.step == step), None)
         if manifest is None:
             raise RestoreFailed("it is neither on this machine nor in the bucket")
-        return restore(context.bucket, context.run_id, point_of(manifest), copy, pattern=spec.pattern, is_own=True)
+        return restore(context.bucket, context.run_id, point_of(manifest), copy, names=names, is_own=True)
 
     def _write(self, log: str, title: str) -> None:
         """Write a line of our own into a log; not if that is impossible, because training and steps go on without it."""

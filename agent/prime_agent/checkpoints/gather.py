@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.staging import clear, take
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.spec import RunSpec
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.trainers import FileInfo, Gathering, Scattered, Trainer
@@ -27,7 +28,7 @@ class Gatherer:
     def __init__(self, trainer: Trainer, spec: RunSpec, work: Path) -> None:
         self._gathering: Gathering | None = trainer.gathering(spec)
         self._trainer, self._spec = trainer, spec
-        self._folder = work / spec.checkpoints.folder
+        self._folder = work / CheckpointNames.of(spec).folder
         self._source = work / (self._gathering.folder if self._gathering else ".")
         self._disregarded: frozenset[FileInfo] = frozenset()
         self._mentioned: set[str] = set()

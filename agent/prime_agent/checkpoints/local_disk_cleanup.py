@@ -1,10 +1,9 @@
 """Freeing of disk space: local checkpoints that are committed in the bucket are deleted, the oldest first."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-from prime_agent.checkpoints.listing import size_of
+from prime_agent.checkpoints.units import Units
 
 SHARE_MAX = 0.85
 _TRASH = ".prime-train-trash-"
@@ -12,38 +11,33 @@ _TRASH = ".prime-train-trash-"
 
 def free_disk_space(
     *,
-    folder: Path,
-    step_of: Callable[[str], int | None],
+    units: Units,
     committed_step: int,
     keep_newest: int,
     max_disk_gib: float | None,
     disk_path: Path,
     share_max: float = SHARE_MAX,
 ) -> list[int]:
-    """Delete checkpoints in `folder` until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at most the share
-    `share_max`; return the deleted steps.
+    """Delete checkpoints until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at most the share `share_max`;
+    return the deleted steps.
 
     Only steps up to `committed_step` are deleted. The newest of those and the `keep_newest` newest of all are kept, however full the disk
-    is.
+    is. One of a fixed name, which the trainer overwrites, is left to the trainer.
     """
-    _empty_trash(folder)
-    checkpoints = _checkpoints(folder, step_of)
-    sizes = {step: size_of(path) for step, path in checkpoints.items()}
+    for folder in units.folders():
+        _empty_trash(folder)
+    found = [] if units.names.is_fixed else units.found()[0]
+    checkpoints = {unit.step: unit for unit in found if not unit.path.is_symlink()}
+    sizes = {step: unit.size for step, unit in checkpoints.items()}
     removed: list[int] = []
     for step in _expendable(sorted(checkpoints), committed_step, keep_newest):
         if not _too_full(sum(sizes.values()), max_disk_gib, disk_path, share_max):
             break
-        _remove(checkpoints[step])
+        for name in checkpoints[step].members or (checkpoints[step].name,):
+            _remove(checkpoints[step].folder / name)
         del sizes[step]
         removed.append(step)
     return removed
-
-
-def _checkpoints(folder: Path, step_of: Callable[[str], int | None]) -> dict[int, Path]:
-    if not folder.is_dir():
-        return {}
-    found = ((step_of(path.name), path) for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
-    return {step: path for step, path in found if step is not None}
 
 
 def _expendable(steps: list[int], committed_step: int, keep_newest: int) -> list[int]:
@@ -72,10 +66,17 @@ def _remove(path: Path) -> None:
     except OSError:
         # The checkpoint folder is a separate file system, so it cannot be renamed to a place beside that folder.
         trash = path
-    shutil.rmtree(trash)
+    _delete(trash)
 
 
 def _empty_trash(folder: Path) -> None:
     """Delete what an interrupted clean-up left behind."""
     for trash in folder.resolve().parent.glob(f"{_TRASH}*"):
-        shutil.rmtree(trash)
+        _delete(trash)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

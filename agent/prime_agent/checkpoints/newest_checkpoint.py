@@ -2,7 +2,8 @@
 
 Uploads take time, and fail while the bucket is unavailable. Meanwhile the trainer may delete the checkpoint, to make room or because it has
 ended: hard links keep its content, and cost only its disk space. At most one checkpoint is held; a newer one replaces it. If the trainer
-overwrites files in place, links are no protection, and if links are impossible, nothing is held, because copies would cost too much.
+overwrites files in place, links are no protection, and if links are impossible, nothing is held, because copies would cost too much. Of a
+checkpoint of a fixed name, which each save overwrites, a copy that was made before is held instead.
 """
 
 import logging
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
+from prime_agent.checkpoints.units import Unit
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.trainers import FileInfo
 
@@ -47,21 +49,33 @@ class Waiting:
                 self._stored = None
             return self._stored
 
-    def hold(self, step: int, path: Path) -> LocalCheckpoint | None:
-        """Hold the complete checkpoint at `path` and return it, or None if that is impossible.
+    def adopt(self, step: int, copy: Path) -> LocalCheckpoint:
+        """Hold the folder `copy`, on the same file system, which nobody else uses. Raises OSError."""
+        with self._lock:
+            folder = self._folder / str(step)
+            clear(folder)
+            folder.mkdir(parents=True)
+            copy.rename(folder / copy.name)
+            if self._stored is not None and self._stored.step != step:
+                clear(self._stored.path.parent)
+            self._stored = LocalCheckpoint(step, folder / copy.name, files_in(folder / copy.name))
+            return self._stored
 
-        If the held checkpoint of the same step has only lost files at `path`, the trainer is deleting it, so the links stay as they are.
+    def hold(self, step: int, unit: Unit) -> LocalCheckpoint | None:
+        """Hold the complete checkpoint `unit` and return it, or None if that is impossible.
+
+        If the held checkpoint of the same step has only lost files in its place, the trainer is deleting it, so the links stay as they are.
         """
         with self._lock:
-            return self._hold(step, path)
+            return self._hold(step, unit)
 
-    def _hold(self, step: int, path: Path) -> LocalCheckpoint | None:
+    def _hold(self, step: int, unit: Unit) -> LocalCheckpoint | None:
         stored = self._stored
         try:
-            if stored is not None and stored.step == step and set(files_in(path)) <= set(stored.files):
+            if stored is not None and stored.step == step and set(unit.files()) <= set(stored.files):
                 return stored
-            place = self._folder / f"{step}.new" / path.name
-            files = set_aside(path, place, copy=False, only_links=True)
+            place = self._folder / f"{step}.new" / unit.name
+            files = set_aside(unit.root, place, copy=False, only_links=True, listed=unit.files)
             folder = place.parent.with_suffix("")
             clear(folder)
             place.parent.rename(folder)
@@ -71,7 +85,7 @@ class Waiting:
             return stored if stored is not None and stored.step == step else None
         if stored is not None and stored.step != step:
             clear(stored.path.parent)
-        self._stored = LocalCheckpoint(step, folder / path.name, files)
+        self._stored = LocalCheckpoint(step, folder / unit.name, files)
         return self._stored
 
 

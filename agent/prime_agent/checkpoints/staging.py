@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from prime_agent.checkpoints.listing import files_in
@@ -29,15 +30,18 @@ class Vanished(Exception):
     """The checkpoint changed or was deleted while it was handled, so there is nothing left to upload."""
 
 
-def set_aside(folder: Path, stage: Path, *, copy: bool, only_links: bool = False) -> tuple[FileInfo, ...]:
+def set_aside(
+    folder: Path, stage: Path, *, copy: bool, only_links: bool = False, listed: Callable[[], tuple[FileInfo, ...]] | None = None
+) -> tuple[FileInfo, ...]:
     """Fill the new folder `stage` with the files of `folder` by hard links (or copies if `copy`), and return them. With `only_links`,
-    nothing is copied.
+    nothing is copied. `listed`: a function that returns the files, by default all in `folder`.
 
     Raises Vanished if `folder` changes meanwhile, TemporaryError if there is no space for a copy, and OSError if links alone are allowed
     and fail.
     """
     clear(stage)
-    before = files_in(folder)
+    files_now = listed or (lambda: files_in(folder))
+    before = files_now()
     stage.mkdir(parents=True)
     for file in before:
         target = stage / file.path
@@ -47,7 +51,7 @@ def set_aside(folder: Path, stage: Path, *, copy: bool, only_links: bool = False
         except FileNotFoundError as error:
             raise Vanished(f"{folder.name}/{file.path} was removed while it was staged") from error
     aside = files_in(stage)
-    if files_in(folder) != before or [(file.path, file.size) for file in aside] != [(file.path, file.size) for file in before]:
+    if files_now() != before or [(file.path, file.size) for file in aside] != [(file.path, file.size) for file in before]:
         raise Vanished(f"{folder.name} changed while it was staged")
     return aside
 

@@ -7,34 +7,38 @@ only after that do `latest.json` and the clean-up follow.
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.checkpoints.gather import Gatherer
 from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.latest_json import move_latest
-from prime_agent.checkpoints.listing import files_in, size_of, written_s
+from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.newest_checkpoint import Waiting
+from prime_agent.checkpoints.open_files import Identity
+from prime_agent.checkpoints.pointers import pointers_of
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
 from prime_agent.checkpoints.retention import Retention
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
+from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
+from prime_agent.checkpoints.versions import Versions
 from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
 from prime_train.checkpoints.catalog import Reader, read_manifest
-from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint
+from prime_train.core.checkpoint_names import CheckpointNames
+from prime_train.core.manifest import Manifest, ManifestFile, Pointer, ResumePoint
 from prime_train.core.retention import Policy, keeps_newest_only
 from prime_train.core.spec import RunSpec
 from prime_train.ports import Bucket, PermanentError, TemporaryError
 from prime_train.trainers import FileInfo, trainer_for
 
-__all__ = ["Cancelled", "LocalCheckpoint", "Uploader", "Vanished"]
+__all__ = ["Cancelled", "LocalCheckpoint", "Refusal", "Uploader", "Vanished"]
 
-ENTRIES_MAX = 100_000
 MANIFEST_BYTES_MAX = 16 * 2**20
 """Largest manifest that a reader of the bucket fetches in one piece."""
 
@@ -51,12 +55,46 @@ SAVING_QUIET_S = 120
 _log = logging.getLogger(__name__)
 
 
+QUIET_S = 0.25
+"""Seconds without a change after which a file that nobody has open for writing is complete. What the trainer writes right after it, such as
+a pointer, is begun by then."""
+LATE_S = 1.0
+"""Seconds after which every line that the trainer printed before it closed a file has arrived."""
+
+
 @dataclass(frozen=True)
 class LocalCheckpoint:
-    """A complete checkpoint on this machine; `path` is its folder."""
+    """A complete checkpoint on this machine; `path` is its folder, or the folder that its files are in by their paths. `unit`: where the
+    trainer has it; `is_closed`: whether it is complete because nobody has its files open for writing; `pointers`: what is beside it."""
 
     step: int
     path: Path
+    unit: Unit | None = None
+    is_closed: bool = False
+    place: str = ""
+    pointers: tuple[Pointer, ...] = ()
+    is_held: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.unit.name if self.unit is not None else self.path.name
+
+    @property
+    def is_folder(self) -> bool:
+        return self.unit is None or not self.unit.members
+
+
+@dataclass(frozen=True)
+class Means:
+    """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None if that is unknown; `reached`:
+    the step that it had reached at a time in seconds since 1970; `fresh_below` and `header`: as in the manifest;
+    `now_s`: this machine's clock."""
+
+    writers: Callable[[], frozenset[Identity] | None] = lambda: None
+    reached: Callable[[float], int] = lambda at_s: 0
+    fresh_below: Callable[[], int | None] = lambda: None
+    header: Callable[[], str] = lambda: ""
+    now_s: Callable[[], float] = time.time
 
 
 class Uploader:
@@ -81,16 +119,25 @@ class Uploader:
         monotonic_s: Callable[[], float],
         identity: str = "",
         files_s: Callable[[], int] | None = None,
+        means: Means | None = None,
     ) -> None:
         self._bucket = bucket
         self._spec = spec
         self._trainer = trainer_for(spec)
         self._run_id = run_id
         self._attempt, self._identity = attempt, identity
-        self._folder = work / spec.checkpoints.folder
+        self._work, self._means = work, means or Means()
+        self._names = CheckpointNames.of(spec)
         self._gatherer = Gatherer(self._trainer, spec, work)
+        accepts_files = self._trainer.gathering(spec) is None
+        self._units = Units(self._names, work, accepts_files=accepts_files, reached=self._means.reached)
         self._stage = stage
         self._waiting = Waiting(stage / f"waiting-{attempt}")
+        self._versions = Versions(stage / f"version-{attempt}")
+        self._held: dict[int, LocalCheckpoint] = {}
+        self._learned: dict[str, Pointer] = {}
+        self._pointed: tuple[tuple[Path, float] | None, tuple[Pointer, ...]] = (None, ())
+        self._refused: tuple[Refused, ...] = ()
         self._was_there = False
         self._known = known
         self._known_read = known is None
@@ -107,7 +154,7 @@ class Uploader:
         self._newest_step = known.step if known else -1
         self._committed_step = -1
         self._violations: dict[str, str] = {}
-        self._disregarded: dict[str, float] = {}
+        self._disregarded: dict[Path, float] = {}
 
     @property
     def uploaded_step(self) -> int | None:
@@ -122,8 +169,9 @@ class Uploader:
         """
         clear(self._stage)  # left by an earlier agent of this attempt
         self._gatherer.disregard_present()
-        self._disregarded = {path.name: written_s(path) for _, path in self._folders()}
-        return tuple(sorted(step for step, _ in self._folders() if step > self._newest_step))
+        units = self._found()
+        self._disregarded = {unit.path: unit.written_s for unit in units}
+        return tuple(sorted(unit.step for unit in units if unit.step > self._newest_step))
 
     def scan(self, now_s: int) -> list[LocalCheckpoint]:
         """Return the newest checkpoint that is complete and not yet uploaded, as a list of at most one.
@@ -132,42 +180,105 @@ class Uploader:
         content of the returned checkpoint is kept from now on, whatever the trainer does.
         """
         self._gatherer.gather(above=self._newest_step, resumed_step=self._known.step if self._known else 0)
-        waiting = self._waiting.newest(above=self._newest_step)
-        for step, path in self._newer():
+        if self._names.is_fixed:
+            self._take_version(now_s)
+            waiting = self._waiting.newest(above=self._newest_step)
+            return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
+        waiting, newer = self._waiting.newest(above=self._newest_step), list(self._newer())
+        names = {unit.name for unit in newer}
+        self._violations = {name: why for name, why in self._violations.items() if name in names}
+        for unit in newer:
             self._was_there = True
-            if waiting is not None and step < waiting.step:
+            if waiting is not None and unit.step < waiting.step:
                 break
-            if self._is_complete(path, now_s):
-                waiting = self._waiting.hold(step, path) if not self._spec.checkpoints.in_place else None
-                self._gatherer.drop(below=step)
-                return [LocalCheckpoint(step, waiting.path if waiting is not None else path)]
-        return [LocalCheckpoint(waiting.step, waiting.path)] if waiting is not None else []
+            found = self._if_complete(unit, now_s)
+            if found is not None:
+                waiting = self._waiting.hold(unit.step, unit) if not self._spec.checkpoints.in_place else None
+                self._gatherer.drop(below=unit.step)
+                self._held = {unit.step: found}
+                return [self._as_held(unit.step, waiting.path) if waiting is not None else found]
+        return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
+
+    def _as_held(self, step: int, path: Path) -> LocalCheckpoint:
+        """Return the checkpoint that is held at `path`."""
+        return replace(self._held.get(step, LocalCheckpoint(step, path)), path=path, is_held=True)
+
+    def _take_version(self, now_s: int) -> None:
+        """Copy a checkpoint of a fixed name while nobody writes it, and hold the copy once it is known which step had been reached."""
+        is_running = self._means.writers() is not None
+        self._label_version(is_running=is_running)
+        if self._versions.draft is not None:
+            return
+        for unit in self._newer():
+            self._was_there = True
+            if self._if_complete(unit, now_s) is None:
+                continue
+            try:
+                self._versions.take(unit)
+            except (Vanished, FileNotFoundError):
+                continue  # it is being saved again
+            except (TemporaryError, PermanentError, OSError) as error:
+                self._violate(unit.name, str(error))
+        self._label_version(is_running=is_running)
+
+    def _label_version(self, *, is_running: bool) -> None:
+        """Hold the version that was copied under its step, once every line that was printed before it has arrived."""
+        draft = self._versions.draft
+        if draft is None or (is_running and 0 <= self._means.now_s() - draft.written_s < LATE_S):
+            return
+        step, waiting = self._means.reached(draft.written_s), self._waiting.newest(above=self._newest_step)
+        if step < 1:
+            self._violate(draft.unit.name, "the trainer had reported no step before it was saved, so its step is not known")
+        elif step > self._newest_step and (waiting is None or step > waiting.step):
+            path = self._waiting.adopt(step, draft.path).path
+            self._violations.clear()
+            self._held = {step: LocalCheckpoint(step, path, draft.unit, is_closed=True, place=self._units.place(draft.unit))}
+        self._versions.drop()
 
     def begun_step(self) -> int:
         """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
-        return next((step for step, path in self._newer() if size_of(path) and self._is_begun(path)), 0)
+        return next((unit.step for unit in self._newer() if unit.size and self._is_begun(unit)), 0)
 
     def units(self) -> frozenset[str]:
-        """Return the names of all checkpoints in the folder, complete or not."""
-        return frozenset(path.name for _, path in self._folders())
+        """Return the names of all checkpoints that are there, complete or not, and of what belongs to one: its further files, and the
+        pointers that were recognised beside it."""
+        names = {name for unit in self._found() for name in (unit.name, *unit.members)}
+        return frozenset(names | self._learned.keys() | {one.name for one in self._refused})
 
     def refusals(self, now_s: int, *, above: int) -> list[Refusal]:
         """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the reasons of the newest ones."""
-        newer = [(step, path) for step, path in self._newer() if step > above]
-        read = [(step, path, self._refusal(path, now_s)) for step, path in newer[:REFUSALS_MAX]]
-        found = [Refusal(path.name, step, why, abs(now_s - written_s(path))) for step, path, why in read if why is not None]
-        return [*found, *(Refusal(path.name, step, "is not complete") for step, path in newer[REFUSALS_MAX:])]
+        newer = [unit for unit in self._newer() if unit.step > above or unit.name in self._violations]
+        read = [(unit, self._why_refused(unit, now_s)) for unit in newer[:REFUSALS_MAX]]
+        found = [Refusal(unit.name, unit.step, why, abs(now_s - unit.written_s)) for unit, why in read if why is not None]
+        others = [Refusal(unit.name, unit.step, "is not complete") for unit in newer[REFUSALS_MAX:]]
+        no_units = [Refusal(one.name, self._names.step_of(one.name) or 0, one.reason) for one in self._refused]
+        names = {unit.name for unit in newer}
+        # The version of an overwritten file that could not be kept: its step is not known, but later than any that was.
+        lost = [Refusal(name, above + 1, f"is not uploaded: {why}") for name, why in list(self._violations.items()) if name not in names]
+        return [*found, *others, *(one for one in no_units if one.step > above), *(lost if self._names.is_fixed else [])]
+
+    def _why_refused(self, unit: Unit, now_s: int) -> str | None:
+        """Return why the checkpoint is not uploaded as it is now, as the end of a sentence that begins with its name; None if it is
+        complete."""
+        if self._if_complete(unit, now_s) is not None:
+            return None
+        if unit.name in self._violations:
+            return f"is not uploaded: {self._violations[unit.name]}"
+        try:
+            return why_incomplete(self._spec.checkpoints, unit.files(), now_s)
+        except (PermanentError, OSError):
+            return "is changing"
 
     def is_removed(self) -> bool:
         """Return whether this attempt had checkpoints, and their folder is now missing or empty."""
-        return self._was_there and not self._folders()
+        return self._was_there and not self._found()
 
     def saving(self, now_s: int) -> bool:
         """Return whether the trainer is writing a checkpoint that is newer than the newest complete one."""
-        for _, path in self._newer():
-            if self._is_complete(path, now_s):
+        for unit in self._newer():
+            if self._if_complete(unit, now_s) is not None:
                 return False
-            if abs(now_s - written_s(path)) <= SAVING_QUIET_S and self._is_begun(path):
+            if abs(now_s - unit.written_s) <= SAVING_QUIET_S and self._is_begun(unit):
                 return True
         return False
 
@@ -205,7 +316,7 @@ class Uploader:
         try:
             manifest = self._upload(local, stage, cancelled, metrics)
         except FileNotFoundError as error:
-            raise Vanished(f"{local.path.name} disappeared during its upload") from error
+            raise Vanished(f"{local.name} disappeared during its upload") from error
         except OSError as error:
             raise TemporaryError(f"step {local.step} cannot be read: {error.strerror or error}") from error
         finally:
@@ -225,10 +336,11 @@ class Uploader:
 
     def _upload(self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool], metrics: Metrics) -> Manifest:
         self._trust_known()
-        files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place)
+        files_now = local.unit.files if local.unit is not None and not local.is_held else None
+        files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place and not local.is_held, listed=files_now)
         violation = violation_of(stage, files)
-        if violation or not self._trainer.is_complete(self._spec, files, self._files_s()):
-            raise Vanished(f"{local.path.name} is no longer complete{f': {violation}' if violation else ''}")
+        if violation or not (local.is_closed or self._trainer.is_complete(self._spec, files, self._files_s())):
+            raise Vanished(f"{local.name} is no longer complete{f': {violation}' if violation else ''}")
         _check_names(local.step, files)
         self._blobs.see(self._reader.catalog())
         try:
@@ -247,7 +359,7 @@ class Uploader:
 
     def confirm(self, manifest: Manifest) -> None:
         """Write the manifest again if the bucket has lost it. Raises TemporaryError if that does not help, and the bucket's errors."""
-        data = _json(manifest)
+        data = manifest.to_json()
         if not self._has(manifest.key, data):
             self._write(manifest.key, data)
 
@@ -290,8 +402,13 @@ class Uploader:
                 attempt=self._attempt,
                 step=local.step,
                 created_s=self._clock(),
-                folder=local.path.name,
+                folder=local.name,
                 files=files,
+                unit="folder" if local.is_folder else "files",
+                place=local.place,
+                pointers=local.pointers,
+                fresh_below=self._means.fresh_below(),
+                progress_header=self._means.header(),
                 loss=metrics.loss,
                 reward=metrics.reward,
                 finite=metrics.finite,
@@ -300,7 +417,7 @@ class Uploader:
                 best_step=best_step,
                 identity=self._identity,
             )
-            data = _json(manifest)
+            data = manifest.to_json()
         except ValueError as error:
             raise PermanentError(f"step {local.step} cannot be listed in a manifest: {str(error)[:300]}") from error
         if len(data) > MANIFEST_BYTES_MAX:
@@ -317,53 +434,97 @@ class Uploader:
         manifest = read_manifest(self._bucket, self._known.key)
         if manifest is not None:
             self._blobs.trust(manifest)
+            self._learned = {pointer.name: pointer for pointer in manifest.pointers} | self._learned
         self._known_read = True
 
-    def _newer(self) -> Iterator[tuple[int, Path]]:
-        """Yield the checkpoint folders newer than everything uploaded or restored, newest first."""
-        for step, path in sorted(self._folders(), reverse=True):
-            before_s = self._disregarded.get(path.name)
-            if step > self._newest_step and (before_s is None or written_s(path) != before_s):
-                yield step, path
+    def _newer(self) -> Iterator[Unit]:
+        """Yield the checkpoints newer than everything uploaded or restored, newest first."""
+        for unit in sorted(self._found(), key=lambda unit: unit.step, reverse=True):
+            written_s = unit.written_s
+            is_taken = self._names.is_fixed and written_s == self._versions.taken_s
+            if unit.step > self._newest_step and self._disregarded.get(unit.path) != written_s and not is_taken:
+                yield unit
 
-    def _folders(self) -> list[tuple[int, Path]]:
-        try:
-            with os.scandir(self._folder) as entries:
-                names = [entry.name for entry in islice(entries, ENTRIES_MAX) if entry.is_dir(follow_symlinks=False)]
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        found = ((self._trainer.step_of(self._spec, name), self._folder / name) for name in names)
-        return [(step, path) for step, path in found if step is not None]
+    def _found(self) -> list[Unit]:
+        units, refused = self._units.found()
+        for one in set(refused) - set(self._refused):
+            _log.warning("%s is not uploaded: %s", one.name, one.reason)
+        self._refused = tuple(refused)
+        return units
 
-    def _is_begun(self, path: Path) -> bool:
+    def _is_begun(self, unit: Unit) -> bool:
         try:
-            return self._trainer.is_begun(self._spec, files_in(path))
+            return self._trainer.is_begun(self._spec, unit.files())
         except (OSError, PermanentError):
             return True  # the folder is changing or cannot be read, so assume a save in progress
 
-    def _is_complete(self, path: Path, now_s: int) -> bool:
-        return self._refusal(path, now_s) is None
-
-    def _refusal(self, path: Path, now_s: int) -> str | None:
-        """Return why the checkpoint is not uploaded as it is now, as the end of a sentence that begins with its name; None if it is
-        complete."""
+    def _if_complete(self, unit: Unit, now_s: int) -> LocalCheckpoint | None:
+        """Return the checkpoint if it is complete, otherwise None; what keeps it from being uploaded is remembered."""
+        is_closed = False
+        pointers: tuple[Pointer, ...] = ()
         try:
-            files = files_in(path)
-            if not self._trainer.is_complete(self._spec, files, now_s):
-                return why_incomplete(self._spec.checkpoints, files, now_s)
-            violation = violation_of(path, files)
+            files = unit.files()
+            is_settled = self._trainer.is_complete(self._spec, files, now_s)
+            is_closed = not is_settled and self._is_closed(unit, files)
+            if not is_settled and not is_closed:
+                return None
+            violation = f"no file {unit.missing[0]} with its number is beside it" if unit.missing else violation_of(unit.root, files)
+            if violation is None:
+                pointers = self._pointers(unit, files)
         except FileNotFoundError:
-            return "is changing"
+            return None
         except PermanentError as error:
             violation = str(error)
         except OSError as error:
             violation = f"the checkpoint cannot be read: {error.strerror or error}"
-        if violation is None:
+        if violation is not None:
+            self._violate(unit.name, violation)
             return None
-        if self._violations.get(path.name) != violation:
-            self._violations[path.name] = violation
-            _log.warning("checkpoint %s is not uploaded: %s", path.name, violation)
-        return f"is not uploaded: {violation}"
+        self._violations.pop(unit.name, None)
+        return LocalCheckpoint(unit.step, unit.root, unit, is_closed, self._units.place(unit), pointers)
+
+    def _violate(self, name: str, violation: str) -> None:
+        if self._violations.get(name) != violation:
+            self._violations[name] = violation
+            _log.warning("checkpoint %s is not uploaded: %s", name, violation)
+
+    def _is_closed(self, unit: Unit, files: tuple[FileInfo, ...]) -> bool:
+        """Return whether a checkpoint of files is complete although not settled: nobody has one of them, or a copy that is being made of
+        one, open for writing.
+
+        A single file of a fixed name counts at once, because the next save overwrites it; of several, only settled ones belong together.
+        """
+        checkpoints = self._spec.checkpoints
+        is_single = self._names.is_fixed and len(files) == 1
+        if not unit.members or unit.missing or checkpoints.sentinel is not None or (self._names.is_fixed and not is_single):
+            return False
+        if not files or not {*checkpoints.files} <= {file.path for file in files}:
+            return False
+        if not is_single and 0 <= self._means.now_s() - max(file.mtime_s for file in files) < QUIET_S:
+            return False
+        written = self._means.writers()
+        if written is None:
+            return False
+        endings = {path.suffix for file in files if (path := unit.root / file.path)}
+        beside = [] if is_single else [path for path in unit.folder.iterdir() if path.suffix in endings and path.is_file()]
+        return not any(_identity(path) in written for path in (*beside, *(unit.root / file.path for file in files)))
+
+    def _pointers(self, unit: Unit, files: tuple[FileInfo, ...]) -> tuple[Pointer, ...]:
+        if self._names.is_fixed or self._trainer.gathering(self._spec) is not None:
+            return ()
+        key = (unit.path, unit.written_s)
+        if self._pointed[0] == key:
+            return self._pointed[1]
+        present = {number for path in unit.folder.iterdir() if (number := self._names.number_in(path.name)) is not None}
+        found = pointers_of(unit, files, self._names, work=self._work, present=present, learned=self._learned)
+        self._learned |= {pointer.name: pointer for pointer in found}
+        self._pointed = key, found
+        return found
+
+
+def _identity(path: Path) -> Identity:
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _check_names(step: int, files: tuple[FileInfo, ...]) -> None:
@@ -373,7 +534,3 @@ def _check_names(step: int, files: tuple[FileInfo, ...]) -> None:
             ManifestFile(path=file.path, size=0)
     except ValueError as error:
         raise PermanentError(f"step {step} cannot be listed in a manifest: {str(error)[:300]}") from error
-
-
-def _json(manifest: Manifest) -> bytes:
-    return manifest.model_dump_json(exclude_none=True).encode()

@@ -17,6 +17,7 @@ from prime_agent.outputs.search import MatchedFile, Search, open_inside, search
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.core.after.steps import output_patterns
+from prime_train.core.checkpoint_names import CheckpointNames, is_place
 from prime_train.core.keys import output_manifest_key
 from prime_train.core.manifest import CHUNK_BYTES, Chunk, chunk_sizes
 from prime_train.core.outputs.manifest import OUTPUT_FILES_MAX, OutputFile, OutputManifest
@@ -24,7 +25,6 @@ from prime_train.core.spec import RunSpec
 from prime_train.core.spec_choices import Compress
 from prime_train.core.text.safe import neutralized
 from prime_train.ports import GET_BYTES_MAX, Bucket, ExternalError, PermanentError
-from prime_train.trainers import trainer_for
 
 QUIET_S = 2
 """Seconds without a change after which a file counts as written. An upload waits once for so long."""
@@ -65,7 +65,6 @@ class OutputUploader:
         self._run_id, self._attempt, self._identity = run_id, attempt, identity
         self._uplink, self._stopped, self._newest_step = uplink, stopped, newest_step
         self._clock, self._monotonic_s = clock, monotonic_s
-        self._trainer = trainer_for(spec)
         self._patterns = output_patterns(spec)
         self._manifest: OutputManifest | None = None
         self._chunks: dict[str, Chunk] = {}
@@ -103,11 +102,11 @@ class OutputUploader:
         return _listed(refused)
 
     def _search(self) -> Search:
-        folder = self._spec.checkpoints.folder.strip("/")
+        names = CheckpointNames.of(self._spec)
 
         def is_checkpoint(path: str) -> bool:
             above, _, name = path.rpartition("/")
-            return above == ("" if folder == "." else folder) and self._trainer.step_of(self._spec, name) is not None
+            return is_place(names.folder, above or ".") and names.is_part(name)
 
         return search(self._work, self._patterns, is_left_out=is_checkpoint)
 

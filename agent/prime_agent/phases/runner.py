@@ -1,7 +1,6 @@
 """Runs the phases before training, each in a background thread, one at a time."""
 
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -9,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prime_agent.checkpoints.integrity import violation_of
-from prime_agent.checkpoints.listing import files_in
 from prime_agent.event_queue import Inbox
-from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed
+from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed, Restored
 from prime_agent.gpu.cuda_contexts import make_contexts
 from prime_agent.gpu.reading import Gpus
 from prime_agent.outputs.restore import restore_outputs, resume_outputs
@@ -30,14 +28,25 @@ from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.stale_outputs import moved_aside
 from prime_train.checkpoints.catalog import Reader
-from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, discard, older, restore
+from prime_train.checkpoints.pointers import write_pointers
+from prime_train.checkpoints.restore import (
+    CheckpointDamaged,
+    RestoreFailed,
+    discard,
+    older,
+    read_manifest,
+    remove,
+    restore,
+    root_of,
+)
 from prime_train.core.causes import Cause
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.checkpoint_names import CheckpointNames, has_wildcards, is_place
+from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import size
 from prime_train.core.wire import Bootstrap, Phase
 from prime_train.ports import Bucket, ExternalError, PermanentError
-from prime_train.trainers import trainer_for
+from prime_train.trainers import FileInfo, trainer_for
 from prime_train.trainers.cuda_versions import driver_warning
 from prime_train.trainers.log_rules import patterns_of
 from prime_train.trainers.patterns import load_engine, refusals
@@ -109,6 +118,7 @@ class Phases:
         self._inbox = inbox
         self._call_off = CallOff()
         self.restored: Path | None = None
+        self.progress_header = ""
         self._restored_step = 0
         self._cuda: tuple[int, ...] = ()
         """Newest CUDA version that the driver supports; (): unknown."""
@@ -282,14 +292,14 @@ class Phases:
         except CheckpointDamaged as first:
             _log.error("%s", first)
             damaged = set(first.digests)
-            discard(self._checkpoints, point)
+            self._discard(point)
             for other in older(Reader(self._context.bucket, self._context.job.run).catalog(), point, attempt=self._context.job.attempt):
                 try:
                     folder = self._restore_once(other)
                 except CheckpointDamaged as error:
                     _log.error("%s", error)
                     damaged |= error.digests
-                    discard(self._checkpoints, other)
+                    self._discard(other)
                 else:
                     self._inbox.put(FellBack(other, point.step, frozenset(damaged), str(first)))
                     return folder
@@ -298,31 +308,51 @@ class Phases:
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
         job, began_s = self._context.job, time.monotonic()
-        folder = restore(
-            self._context.bucket, job.run, point, self._checkpoints, pattern=job.spec.checkpoints.pattern, is_own=True, progress=progress
-        )
-        self._warn(slow_restore(sum(file.size for file in files_in(folder)), time.monotonic() - began_s))
-        violation = self._violation(folder)
+        manifest, names = read_manifest(self._context.bucket, job.run, point), CheckpointNames.of(job.spec)
+        into = self._place_of(manifest, names)
+        path = restore(self._context.bucket, job.run, point, into, names=names, is_own=True, progress=progress)
+        self._warn(slow_restore(manifest.size, time.monotonic() - began_s))
+        violation = self._violation(root_of(manifest, into), manifest)
         if violation is not None:
-            shutil.rmtree(folder)
+            remove(manifest, into)
             raise CheckpointDamaged(f"the checkpoint of step {point.step} was incomplete when it was saved: {violation}")
+        number, work = names.number(manifest.step), self._context.place.work
+        written = write_pointers(manifest, into, number=number, tree=work.absolute(), replace=True)
+        if written:
+            _log.info("wrote what the trainer finds the checkpoint by: %s", ", ".join(written))
+        self._inbox.put(Restored(manifest.fresh_below))
+        self.progress_header = manifest.progress_header
         self._restored_step = point.step
-        return folder
+        return path
 
-    def _violation(self, folder: Path) -> str | None:
+    def _place_of(self, manifest: Manifest, names: CheckpointNames) -> Path:
+        """Return the folder into which the checkpoint is restored. Raises RestoreFailed if the manifest names none that the config's
+        wildcards stand for."""
+        work = self._context.place.work
+        if not has_wildcards(names.folder):
+            return work / names.folder
+        if not is_place(names.folder, manifest.place):
+            raise RestoreFailed(f"step {manifest.step} was in the folder {manifest.place!r}, which is not one of {names.folder}")
+        return work / manifest.place
+
+    def _violation(self, root: Path, manifest: Manifest) -> str | None:
         """Return why a restored checkpoint is incomplete, or None.
 
         Every byte matches the manifest already; the indexes in the files and the trainer's rules show whether the checkpoint was complete
         when it was saved.
         """
-        spec, files = self._context.job.spec, files_in(folder)
+        spec = self._context.job.spec
+        files = [FileInfo(file.path, file.size, float(file.mtime_s)) for file in manifest.files]
         if not trainer_for(spec).is_complete(spec, files, LONG_AFTER_S):
             return "a file that the trainer needs is missing"
-        return violation_of(folder, files)
+        return violation_of(root, files)
 
-    @property
-    def _checkpoints(self) -> Path:
-        return self._context.place.work / self._context.job.spec.checkpoints.folder
+    def _discard(self, point: ResumePoint) -> None:
+        """Free the disk space of a restore that found damage."""
+        work, names = self._context.place.work, CheckpointNames.of(self._context.job.spec)
+        folders = work.glob(names.folder) if has_wildcards(names.folder) else [work / names.folder]
+        for folder in folders:
+            discard(folder, point)
 
     def _shell(self, log: str) -> Shell:
         place = self._context.place

@@ -13,13 +13,17 @@ from prime_agent.evidence import tail
 from prime_agent.processes import Process, Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
-from prime_agent.trainer.progress_follower import Follower, FollowThread
+from prime_agent.trainer.progress_follower import Follower, FollowThread, GlobFollower
+from prime_agent.trainer.reached_steps import ReachedSteps
+from prime_agent.trainer.resume_option import resume_of
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
+from prime_train.core.checkpoint_names import fixed_part, has_wildcards
+from prime_train.core.manifest import PROGRESS_HEADER_CHARS_MAX
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.trainers import LineReader, LogRule, Named, Progress, fired, named, trainer_for
-from prime_train.trainers.log_lines import clean
+from prime_train.trainers.log_lines import clean, unglued
 from prime_train.trainers.patterns import found_in
 
 LINE_SHOWN_MAX = 500
@@ -46,15 +50,17 @@ class Plan:
     secrets: Mapping[str, str] = field(repr=False)
     resume_step: int | None = None
     resume_folder: Path | None = None
+    header: str = ""
+    """The header of the progress file where the checkpoint was saved: a trainer that goes on with its table writes none."""
 
 
 class TrainerRun:
     """The running trainer. It reports StepsReported, RuleFired and ResumeMissed at most once each, and TrainerExited last, after all steps
     were reported."""
 
-    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics) -> None:
+    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics, reached: ReachedSteps | None = None) -> None:
         self._plan = plan
-        self._metrics = metrics
+        self._metrics, self._reached = metrics, reached
         self._processes = processes
         self._inbox = inbox
         self._trainer = trainer_for(plan.spec)
@@ -73,9 +79,9 @@ class TrainerRun:
     def start(self) -> None:
         """Start the trainer and the threads that read it. A failure to start is reported as TrainerExited with code 127."""
         plan = self._plan
-        folder = plan.work / plan.spec.checkpoints.folder
+        folder = plan.work / fixed_part(plan.spec.checkpoints.folder)
         command = self._trainer.command(
-            plan.spec,
+            resume_of(plan.spec, plan.work),
             checkpoints=str(folder),
             resume_step=plan.resume_step,
             resume_folder=str(plan.resume_folder) if plan.resume_folder else None,
@@ -89,7 +95,7 @@ class TrainerRun:
         self._process = process
         _log.info("the trainer runs as process %d", process.pid)
         self._drain = drain = Drain(process.output, BoundedLog(plan.log), self._output, name="trainer")
-        follow = FollowThread(follower, self._progress) if follower is not None else None
+        follow = FollowThread(follower, lambda lines: self._progress(lines, follower.written_s)) if follower is not None else None
         threading.Thread(target=self._await_end, args=(process, drain, follow), name="trainer", daemon=True).start()
 
     def ask(self) -> None:
@@ -106,16 +112,17 @@ class TrainerRun:
         found = self._named(self._lines(), code=1)
         return None if found.cause is Cause.TRAINER_ERROR else (found.cause, found.line)
 
-    def _follower(self) -> Follower | None:
+    def _follower(self) -> Follower | GlobFollower | None:
         file = self._plan.spec.trainer.progress.file
         if file is None:
             return None
-        follower = Follower(self._plan.work / file)
-        for line in follower.skip_present():
+        follower = GlobFollower(self._plan.work, file) if has_wildcards(file) else Follower(self._plan.work / file)
+        for line in (self._plan.header, *follower.skip_present()):
             self._reader.read(line)
         return follower
 
     def _output(self, lines: list[str]) -> None:
+        lines = [piece for line in lines for piece in unglued(line)]
         at, rule = self._stop_rule_in(lines)
         # In the order of the lines, because the first reason to stop the training is the one that counts.
         self._read_steps(lines[:at])
@@ -137,9 +144,11 @@ class TrainerRun:
         if lines and self._plan.spec.trainer.progress.file is None:
             self._progress(lines)
 
-    def _progress(self, lines: list[str]) -> None:
+    def _progress(self, lines: list[str], written_s: float | None = None) -> None:
         rows = [row for line in lines if (row := self._read(line)) is not None]
         self._newest = max([self._newest, *(row.step for row in rows)])
+        if self._reached is not None and rows:
+            self._reached.add([row.step for row in rows], written_s)
         self._metrics.add(rows)  # first, because a receiver of the steps may read them
         self._inbox.put_steps(rows)
 
@@ -176,6 +185,24 @@ class TrainerRun:
         logs = {path: _last_lines(self._plan.work / path) for path in self._trainer.log_files(spec)}
         lines = self._trainer.last_lines(spec, logs, self._drain.tail() if self._drain is not None else [])
         return without_secrets("\n".join(lines), self._plan.secrets).split("\n") if lines else []
+
+
+def header_of(spec: RunSpec, work: Path) -> str:
+    """Return the first line of the trainer's table of progress; empty if it has none, or the line is none of a header."""
+    progress = spec.trainer.progress
+    if progress.kind != "csv" or progress.file is None:
+        return ""
+    path = (
+        max(work.glob(progress.file), key=lambda path: path.stat().st_mtime, default=None)
+        if has_wildcards(progress.file)
+        else work / progress.file
+    )
+    try:
+        with (path or work / progress.file).open("rb") as file:
+            line = file.readline(PROGRESS_HEADER_CHARS_MAX).decode().strip()
+    except (OSError, ValueError):
+        return ""
+    return line if line.isprintable() and len(line) < PROGRESS_HEADER_CHARS_MAX else ""
 
 
 def _last_lines(path: Path) -> list[str]:

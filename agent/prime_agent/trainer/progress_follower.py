@@ -58,6 +58,11 @@ class Follower:
         """Return the last line, once no further line break can follow."""
         return self._lines.end()
 
+    @property
+    def written_s(self) -> float | None:
+        """When the file had last been written at the last read, in seconds since 1970; None before the first one."""
+        return self._changed_ns / 1e9 if self._changed_ns else None
+
     def _read(self, descriptor: int) -> list[str]:
         status = os.fstat(descriptor)
         if status.st_ino != self._inode or status.st_size < self._place or not self._is_same(descriptor):
@@ -81,10 +86,45 @@ class Follower:
         return os.pread(descriptor, len(self._mark), self._place - len(self._mark)) == self._mark
 
 
+class GlobFollower:
+    """Reader of the lines appended to all files that match `pattern`, which has wildcards, below the folder `work`. Files that appear later
+    are read from their beginning."""
+
+    def __init__(self, work: Path, pattern: str) -> None:
+        self._work, self._pattern = work, pattern
+        self._followers: dict[Path, Follower] = {}
+        self.written_s: float | None = None
+
+    def skip_present(self) -> list[str]:
+        """Move to the present ends of the files, and return their first lines, which may be headers."""
+        return [line for follower in self._found() for line in follower.skip_present()]
+
+    def read_new(self) -> list[str]:
+        """Return all complete lines since the last call."""
+        return self._lines(Follower.read_new)
+
+    def rest(self) -> list[str]:
+        """Return the last lines, once no further line break can follow."""
+        return self._lines(Follower.rest)
+
+    def _lines(self, read: Callable[[Follower], list[str]]) -> list[str]:
+        found = []
+        for follower in self._found():
+            lines = read(follower)
+            self.written_s = follower.written_s if lines else self.written_s
+            found += lines
+        return found
+
+    def _found(self) -> list[Follower]:
+        for path in sorted(self._work.glob(self._pattern)):
+            self._followers.setdefault(path, Follower(path))
+        return list(self._followers.values())
+
+
 class FollowThread:
     """Thread that reads new lines five times a second, and once more at the end."""
 
-    def __init__(self, follower: Follower, on_lines: Callable[[list[str]], None]) -> None:
+    def __init__(self, follower: Follower | GlobFollower, on_lines: Callable[[list[str]], None]) -> None:
         self._follower = follower
         self._on_lines = on_lines
         self._ending = threading.Event()

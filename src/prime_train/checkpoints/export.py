@@ -24,6 +24,7 @@ from prime_train.checkpoints.restore import (
     check_folder,
     unreported,
 )
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest
 from prime_train.ports import Bucket, Data
 
@@ -53,13 +54,15 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
 """The compression of an archive, by the ending of its name."""
 
 
-def export(bucket: Bucket, manifest: Manifest, into: Path, *, pattern: str | None = None, progress: Reported = unreported) -> None:
+def export(
+    bucket: Bucket, manifest: Manifest, into: Path, *, names: CheckpointNames | None = None, progress: Reported = unreported
+) -> None:
     """Write the archive to `into`, whose name ends with a key of KINDS, replacing an existing file.
 
-    `pattern`: as in `check_folder`. Files that other programs would run are left out, as `left_out_of` lists them. Raises RestoreFailed
+    `names`: as in `check_folder`. Files that other programs would run are left out, as `left_out_of` lists them. Raises RestoreFailed
     (CheckpointDamaged names the first bad file) and the bucket's errors; in these cases no new file is left.
     """
-    check_folder(manifest, pattern)
+    check_folder(manifest, names)
     manifest = admitted(manifest)
     kind = KINDS[next(ending for ending in KINDS if into.name.endswith(ending))]
     draft = into.with_name(f".{into.name}.part")
@@ -91,7 +94,7 @@ def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Repo
         with tarfile.open(fileobj=packed, mode="w|") as tar:
             tar.copybufsize = COPY_BYTES  # type: ignore[attr-defined] # its stubs do not know it
             for file in manifest.files:
-                member = tarfile.TarInfo(f"{manifest.folder}/{file.path}")
+                member = tarfile.TarInfo(file.path if manifest.unit == "files" else f"{manifest.folder}/{file.path}")
                 member.size, member.mtime = file.size, file.mtime_s
                 tar.addfile(member, content)
     finally:

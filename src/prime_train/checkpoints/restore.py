@@ -1,8 +1,8 @@
 """Restores a checkpoint from a manifest in the bucket to a folder that the trainer can load.
 
 No unverified byte ever appears in the trainer's folder: many chunks at once are fetched into their places in the files of a hidden folder
-beside it, whose name no trainer's scan mistakes for a checkpoint, and one rename moves that folder into place. An interrupted restore
-continues where it stopped: a chunk already on disk with the right hash is kept.
+beside it, whose name no trainer's scan mistakes for a checkpoint, and one rename moves that folder into place, or each file of a checkpoint
+that is no folder. An interrupted restore continues where it stopped: a chunk already on disk with the right hash is kept.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 from prime_train.checkpoints.catalog import Catalog, point_of
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest, ResumePoint, as_laid_down, left_out_of
 from prime_train.core.text.auto_run import summary
 from prime_train.core.text.paths import same_but_for_case
@@ -55,21 +56,22 @@ def restore(
     point: ResumePoint,
     into: Path,
     *,
-    pattern: str | None = None,
+    names: CheckpointNames | None = None,
     is_own: bool = False,
     progress: Reported = unreported,
 ) -> Path:
-    """Restore the checkpoint `point` into the trainer's checkpoint folder `into` and return the checkpoint's own folder there.
+    """Restore the checkpoint `point` into the trainer's checkpoint folder `into` and return the path of its own folder, or of its first
+    file, there.
 
-    `pattern`: the run's `checkpoints.pattern`, as in `check_folder`; `is_own`: as in `as_laid_down`, which leaves out files that other
+    `names`: how the run names checkpoints, as in `check_folder`; `is_own`: as in `as_laid_down`, which leaves out files that other
     programs would run. Raises RestoreFailed, and the bucket's errors; `into` then holds
     nothing new, and a retry continues where this call stopped.
     """
     manifest = read_manifest(bucket, run_id, point)
-    check_folder(manifest, pattern)
+    check_folder(manifest, names)
     manifest = admitted(manifest, is_own=is_own)
     target = into / manifest.folder
-    if target.is_dir() and not differs(target, manifest):
+    if not differs(into, manifest):
         return target
     try:
         into.mkdir(parents=True, exist_ok=True)
@@ -79,21 +81,49 @@ def restore(
         _check_free_space(stage, manifest)
         _fetch_all(bucket, manifest, stage, progress)
         _tidy(stage, manifest)
-        _move_in(stage, target)
+        _move_in(stage, into, manifest)
     except OSError as error:
         raise RestoreFailed(f"step {point.step} cannot be written to this disk: {error}") from error
     return target
 
 
-def check_folder(manifest: Manifest, pattern: str | None) -> None:
-    """Raise CheckpointDamaged unless the manifest's folder has the name that the run gives to the checkpoint of that step.
+def check_folder(manifest: Manifest, names: CheckpointNames | None) -> None:
+    """Raise CheckpointDamaged unless the manifest's folder, or each of its files, has a name that the run gives to the checkpoint of that
+    step.
 
-    A manifest is written by a rented machine, and must not name a folder that has another purpose. `pattern` is the run's own; if it is
-    None, the name must at least contain the number of the step.
+    A manifest is written by a rented machine, and must not name a folder or a file that has another purpose. `names` is how the run names
+    checkpoints; if it is None, the names must at least contain the number of the step.
     """
-    expected = f"*{manifest.step}*" if pattern is None else pattern.format(step=manifest.step)
-    if manifest.folder != expected and (pattern is not None or str(manifest.step) not in manifest.folder):
+    expected = f"*{manifest.step}*" if names is None else names.name(manifest.step)
+    if not (str(manifest.step) in manifest.folder if names is None else names.names(manifest.folder, manifest.step)):
         raise CheckpointDamaged(f"manifest {manifest.key} has the folder {manifest.folder!r}, expected {expected!r}")
+    if manifest.unit == "folder":
+        return
+    tops = {file.path.split("/")[0] for file in manifest.files}
+    wrong = next((top for top in sorted(tops) if str(manifest.step) not in top), None) if names is None else None
+    wrong = wrong or (names.wrong_part(manifest.folder, tops) if names is not None else None)
+    if wrong is not None or manifest.folder not in tops:
+        raise CheckpointDamaged(f"manifest {manifest.key} has the file {(wrong or '')!r}, which is no part of {expected!r}")
+
+
+def root_of(manifest: Manifest, into: Path) -> Path:
+    """Return the folder that the paths of the files are relative to, once the checkpoint is restored into `into`."""
+    return into if manifest.unit == "files" else into / manifest.folder
+
+
+def remove(manifest: Manifest, into: Path) -> None:
+    """Delete the restored checkpoint. Raises OSError."""
+    for top in _tops(manifest):
+        path = into / top
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _tops(manifest: Manifest) -> list[str]:
+    """Return the names of the files and folders that the checkpoint consists of, in the folder of checkpoints."""
+    return sorted({file.path.split("/")[0] for file in manifest.files}) if manifest.unit == "files" else [manifest.folder]
 
 
 def admitted(manifest: Manifest, *, is_own: bool = False) -> Manifest:
@@ -220,13 +250,20 @@ def _write(path: Path, offset: int, data: bytes | bytearray | memoryview) -> Non
             left = left[file.write(left) :]
 
 
-def differs(folder: Path, manifest: Manifest) -> bool:
-    """Return whether the content of `folder` is anything other than exactly this checkpoint."""
+def differs(into: Path, manifest: Manifest) -> bool:
+    """Return whether what has the checkpoint's name in the folder `into` is missing, or anything other than exactly this checkpoint."""
+    root = root_of(manifest, into)
     listed = {file.path: file.size for file in manifest.files}
-    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
+    there: dict[str, Path] = {}
+    for top in _tops(manifest):
+        path = into / top
+        if path.is_symlink() or not path.exists():
+            return True
+        found = [path] if path.is_file() else [one for one in path.rglob("*") if not one.is_dir() or one.is_symlink()]
+        there |= {one.relative_to(root).as_posix(): one for one in found}
     if there.keys() != listed.keys() or any(path.is_symlink() or path.stat().st_size != listed[name] for name, path in there.items()):
         return True
-    return not all(in_parallel(lambda place: is_there(folder / place.file.path, place), places(manifest)))
+    return not all(in_parallel(lambda place: is_there(root / place.file.path, place), places(manifest)))
 
 
 def _tidy(stage: Path, manifest: Manifest) -> None:
@@ -236,15 +273,24 @@ def _tidy(stage: Path, manifest: Manifest) -> None:
         path.unlink()
 
 
-def _move_in(stage: Path, target: Path) -> None:
-    """Rename `stage` to `target`; an existing `target`, which differs from this checkpoint, is moved away first and then deleted."""
-    old = stage.with_name(f"{stage.name}-old")
-    if old.exists():
+def _move_in(stage: Path, into: Path, manifest: Manifest) -> None:
+    """Rename what is in `stage` to its place; what is there, which differs from this checkpoint, is moved away first and then deleted."""
+    if manifest.unit == "folder":
+        _move(stage, into / manifest.folder, stage.with_name(f"{stage.name}-old"))
+        return
+    # The first file last: without it the others are no checkpoint.
+    for top in sorted(_tops(manifest), key=lambda top: top == manifest.folder):
+        _move(stage / top, into / top, stage.with_name(f"{stage.name}-old"))
+    shutil.rmtree(stage)
+
+
+def _move(source: Path, target: Path, old: Path) -> None:
+    if old.is_dir():
         shutil.rmtree(old)
-    if target.is_symlink():
-        target.unlink()
-    elif target.exists():
+    if target.is_dir() and not target.is_symlink():
         target.rename(old)
-    stage.rename(target)
+    elif source.is_dir():
+        target.unlink(missing_ok=True)
+    source.replace(target)
     if old.exists():
         shutil.rmtree(old)

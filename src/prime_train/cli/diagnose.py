@@ -16,7 +16,7 @@ from prime_train.core.text.commands import worded
 from prime_train.core.text.redaction import redacted
 from prime_train.operations.diagnose import RunDiagnosis
 from prime_train.operations.diagnose import diagnose as diagnosed
-from prime_train.operations.log_ending import LogEnding, ending_of
+from prime_train.operations.run_logs.log_ending import LogEnding, ending_of
 from prime_train.operations.run_logs.log_tail import stored_log
 from prime_train.reports.run_status import status_of
 

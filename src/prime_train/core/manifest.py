@@ -25,7 +25,7 @@ from prime_train.core.keys import (
     manifest_key,
     parse_descendant_key,
 )
-from prime_train.core.text.auto_run import auto_run_files, is_git
+from prime_train.core.text.auto_run import auto_run, auto_run_files, is_git
 from prime_train.core.text.paths import violation_of_folder, violation_of_path
 
 FILES_MAX = 50_000
@@ -95,6 +95,48 @@ class ManifestFile(BaseModel):
         return self
 
 
+NEWER_FIELDS = ("unit", "place", "pointers", "fresh_below", "progress_header")
+"""Fields of a manifest that older versions of prime-train do not know."""
+POINTER_BYTES_MAX = 4096
+PROGRESS_HEADER_CHARS_MAX = 4096
+POINTER_SUFFIXES = ("", ".txt", ".json", ".yaml", ".yml")
+TREE, PLACE = -1, -2
+"""The parts of a pointer's text that stand for the absolute paths of the working tree, and of the folder that the checkpoint is in."""
+
+
+class Pointer(BaseModel):
+    """A file or link beside a checkpoint by which the trainer finds it when it resumes: `name`, in the same folder.
+
+    text: a small file whose content is `parts`: text, or the checkpoint's number with so many digits at least, or `TREE` or
+    `PLACE`. link: a symbolic
+    link to the checkpoint, or to its file `of`. copy: a file with the content of its file `of`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, BeforeValidator(_safe_folder)]
+    kind: Literal["text", "link", "copy"]
+    parts: tuple[Annotated[str, Field(max_length=POINTER_BYTES_MAX)] | Annotated[int, Field(ge=PLACE, le=12)], ...] = Field(
+        default=(), max_length=50
+    )
+    of: Annotated[str, BeforeValidator(lambda path: path and _safe(path))] = ""
+
+    @model_validator(mode="after")
+    def _is_no_program(self) -> Self:
+        """A machine chooses the name, and it may be written into a folder of the operator: it must be no program, nor set up one."""
+        suffix = PurePosixPath(self.name).suffix
+        if auto_run(self.name) is not None or (suffix not in POINTER_SUFFIXES and suffix != PurePosixPath(self.of).suffix):
+            raise ValueError(f"{self.name[:200]!r} has not the name of a pointer")
+        if (self.kind == "text") != any(isinstance(part, int) and part >= 0 for part in self.parts):
+            raise ValueError(f"the pointer {self.name[:200]!r} does not name the checkpoint")
+        return self
+
+    def text(self, number: int, *, tree: str, place: str) -> str:
+        """Return the content of the file for the checkpoint with this number, in the working tree `tree` and the folder `place`."""
+        paths = {TREE: tree, PLACE: place}
+        return "".join(part if isinstance(part, str) else paths.get(part) or f"{number:0{part}d}" for part in self.parts)
+
+
 class Manifest(BaseModel):
     """The commit record of step `step`, written by attempt `attempt`, or by the launch of a descendant (attempt 0). `folder` is the name
     that the trainer gave the checkpoint."""
@@ -123,6 +165,16 @@ class Manifest(BaseModel):
     """The identity of the attempt that wrote it."""
     blobs_of: str = Field(default="", pattern=f"^({RUN_ID_PATTERN})?$")
     """The run that holds the blobs, if it is another one. Only a launch writes this, so that no machine can refer to another run."""
+    unit: Literal["folder", "files"] = "folder"
+    """folder: the files are in a folder called `folder`. files: they are beside others in the folder of checkpoints, and `folder` is the
+    name of the first one."""
+    place: Annotated[str, BeforeValidator(lambda path: path and _safe(path))] = ""
+    """The folder of checkpoints that it was in, relative to the working tree, where the config names it with wildcards."""
+    pointers: tuple[Pointer, ...] = Field(default=(), max_length=20)
+    fresh_below: int | None = Field(default=None, ge=0, le=STEP_MAX)
+    """The step below which the first progress of a training lies that begins anew; None: unknown."""
+    progress_header: str = Field(default="", max_length=PROGRESS_HEADER_CHARS_MAX)
+    """The header of the table in which the trainer reports its progress."""
 
     @model_validator(mode="after")
     def _blobs_are_its_own_or_those_of_an_ancestor(self) -> Self:
@@ -143,9 +195,25 @@ class Manifest(BaseModel):
             raise ValueError("a chunk digest is listed with two sizes")
         return self
 
+    @model_validator(mode="after")
+    def _pointers_are_beside_it(self) -> Self:
+        names = {file.path.split("/")[0] for file in self.files} if self.unit == "files" else {self.folder}
+        if len({pointer.name for pointer in self.pointers}) < len(self.pointers) or names & {pointer.name for pointer in self.pointers}:
+            raise ValueError("a pointer has the name of another one, or of the checkpoint")
+        paths = {file.path for file in self.files}
+        lost = next((one.of for one in self.pointers if (one.of or one.kind == "copy") and one.of not in paths), None)
+        if lost is not None:
+            raise ValueError(f"a pointer refers to {lost[:200]!r}, which is no file of the checkpoint")
+        return self
+
     @property
     def key(self) -> str:
         return manifest_key(self.run, self.step, self.attempt)
+
+    def to_json(self) -> bytes:
+        """Return the manifest as it is stored. Fields that older versions of prime-train do not know are left out where they are unset."""
+        newer = {name for name in NEWER_FIELDS if getattr(self, name) == type(self).model_fields[name].default}
+        return self.model_dump_json(exclude_none=True, exclude=newer).encode()
 
     @property
     def size(self) -> int:

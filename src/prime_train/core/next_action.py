@@ -23,8 +23,10 @@ COMPARED_CHARS_MAX = 300
 SHOWN_CHARS_MAX = 200
 
 _OUT_OF_MEMORY = frozenset({Cause.GPU_OOM, Cause.HOST_OOM, Cause.INFERENCE_OOM})
-_OWN_WORDS = frozenset({Cause.TRAINER_ERROR, Cause.CUDA_ERROR, Cause.BAD_CHECKPOINT, Cause.IMPORT_ERROR, *_OUT_OF_MEMORY})
-"""Causes whose detail is the trainer's own last error, which says the same if the same happens again."""
+_OWN_WORDS = frozenset(
+    {Cause.SETUP_FAILED, Cause.TRAINER_ERROR, Cause.CUDA_ERROR, Cause.BAD_CHECKPOINT, Cause.IMPORT_ERROR, *_OUT_OF_MEMORY}
+)
+"""Causes whose detail is the last error of what the run itself executes, which says the same if the same happens again."""
 _OF_A_CHECKPOINT = frozenset({Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT})
 """Causes that speak against the restored checkpoint if they end an attempt before its first new step."""
 
@@ -59,7 +61,8 @@ class Ending:
     def may_be_compared(self) -> bool:
         """Return whether its words and its step say what happened: not if it died before its first new step after a restore, because
         then the checkpoint is in question, and an older one is tried first."""
-        return self.cause in _OWN_WORDS and bool(self.detail) and (self.has_trained or not self.restored_step)
+        began = self.has_trained or not self.restored_step or self.cause is Cause.SETUP_FAILED
+        return self.cause in _OWN_WORDS and bool(self.detail) and began
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,13 @@ def _same_before(ending: Ending, earlier: Sequence[Attempt]) -> Attempt | None:
     if not ending.may_be_compared:
         return None
     words = alike(ending.detail)
-    return next((one for one in reversed(earlier) if _is_same(ending, words, one)), None)
+    # A set-up may fail for a passing reason that comes again days later, so only two in a row are the same.
+    counted = earlier[-1:] if ending.cause is Cause.SETUP_FAILED else earlier
+    return next((one for one in reversed(counted) if _is_same(ending, words, one)), None)
 
 
 def _is_same(ending: Ending, words: str, attempt: Attempt) -> bool:
-    if attempt.cause is not ending.cause or attempt.last_step != ending.step:
+    if attempt.cause is not ending.cause or (attempt.last_step != ending.step and ending.cause is not Cause.SETUP_FAILED):
         return False
     return _ended(attempt).may_be_compared and alike(attempt.detail) == words
 
@@ -121,7 +126,7 @@ def _ended(attempt: Attempt) -> Ending:
 
 
 def _quoted(ending: Ending, before: Attempt) -> str:
-    at = f"at step {ending.step:,}" if ending.step else "before its first step"
+    at = f"at step {ending.step:,}" if ending.step and ending.cause is not Cause.SETUP_FAILED else "before its first step"
     now, then = ending.detail[:SHOWN_CHARS_MAX], before.detail[:SHOWN_CHARS_MAX]
     return f"it ended twice {at} by the same error: attempt {before.number} said '{then}', and now '{now}'"
 

@@ -30,13 +30,14 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from prime_train.core import prime_rl
 from prime_train.core.after.steps import violation_of_env, violation_of_steps
 from prime_train.core.causes import Cause
+from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
 from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
 from prime_train.core.offers import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.results.requirements import parse_requirement
-from prime_train.core.spec_choices import RESUME_ARGUMENTS, Compress, Migrate, OnDivergence, Spot
+from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
@@ -157,27 +158,32 @@ class ProgressSpec(Part):
     """How the trainer's step is read from its output or from a file."""
 
     kind: Literal["jsonl", "csv", "regex"] = "jsonl"
-    """jsonl: one JSON object a line; csv: a header, then rows; regex: a pattern with a group named `step`."""
+    """jsonl: one JSON object a line; csv: a header, then rows; regex: a pattern with a group named `step` or `epoch`."""
     file: InsidePath | None = None
-    """File the trainer writes; without it, the trainer's own output is read."""
+    """File the trainer writes; without it, the trainer's own output is read. With wildcards, as in logs/version_*/metrics.csv, all such
+    files are read."""
     pattern: Regex | None = None
-    """For kind regex: a pattern with the group `step` and, optionally, `loss`, `reward`, `grad_norm` and `learning_rate`."""
+    """For kind regex: a pattern with the group `step` and, optionally, `loss`, `reward`, `grad_norm` and `learning_rate`. With `epoch`
+    instead, epochs are counted; with `epoch`, `batch` and `batches`, the step is epoch * batches + batch."""
     step: str = "step"
-    """Name of the step in JSON or CSV."""
+    """Name of the step, or of the epoch, in JSON or CSV."""
     loss: str = "loss"
     reward: str = "reward"
     grad_norm: str = "grad_norm"
     """Name of the norm of the gradients: if it is no finite number, a loss of 0 is none either."""
     learning_rate: str = "learning_rate"
     """Name of the learning rate, by which a schedule that begins anew after a resume is found."""
+    first: int = Field(default=1, ge=0, le=1)
+    """The number of the first step, or epoch, as the trainer reports it. 0: the number n says that n + 1 are completed, so the last of 20
+    is 19."""
 
     @model_validator(mode="after")
     def _pattern_goes_with_regex(self) -> Self:
         if (self.kind == "regex") != (self.pattern is not None):
             present = "kind" if self.pattern is None else "pattern"
             raise ValueError(f"{present}: kind regex needs pattern, and pattern needs kind regex")
-        if self.pattern is not None and "step" not in re.compile(self.pattern).groupindex:
-            raise ValueError(r"pattern needs a group named step, such as step=(?P<step>\d+)")
+        if self.pattern is not None and not {STEP, EPOCH} & re.compile(self.pattern).groupindex.keys():
+            raise ValueError(r"pattern needs a group named step, such as step=(?P<step>\d+), or epoch")
         return self
 
 
@@ -189,7 +195,7 @@ def _placeholders(text: str) -> set[str]:
             continue
         if conversion or not _FORM.fullmatch(form or ""):
             raise ValueError(f"the format of {{{name}}} may only be a width, such as {{{name}:06d}}")
-        if form and name != "step":
+        if form and name not in (STEP, EPOCH):
             raise ValueError(f"{{{name}}} does not accept a format")
         found.add(name)
     return found
@@ -249,11 +255,13 @@ class TrainerSpec(Part):
     prime_rl: PrimeRlSpec | None = None
     workers: int = Field(default=1, ge=1, le=64, description=f"Kinds that start them: {', '.join(_STARTS_WORKERS)}.")
     """Processes on the node, for kinds of trainers that start them."""
-    resume: str = RESUME_ARGUMENTS
-    """Appended to `command` when a checkpoint was restored; `{step}` and `{checkpoint}` are replaced by its step and its folder. Kinds of
-    trainers that know how theirs resumes have another default."""
+    resume: str = ""
+    """Appended to `command` when a checkpoint was restored; `{checkpoint}` is replaced by the path of its folder or file, `{step}` and
+    `{epoch}` by its number. By default nothing, for scripts that find their checkpoint by themselves; a script with the option
+    --resume-step gets `--resume-step {step}`, and kinds of trainers that know how theirs resumes have a default of their own."""
     steps: int | None = Field(default=None, ge=1)
-    """The last step. If it is set, a run succeeds by reaching it, and exit code 0 alone is not enough."""
+    """The last step; the number of epochs, if progress counts epochs. If it is set, a run succeeds by reaching it, and exit code 0 alone is
+    not enough."""
     code: CodeSpec = CodeSpec()
     progress: ProgressSpec = ProgressSpec()
     stop_s: Seconds = 120
@@ -293,7 +301,7 @@ class TrainerSpec(Part):
     def _known_placeholders(self) -> Self:
         for field, text, known in (
             ("command", self.command, {"checkpoints"}),
-            ("resume", self.resume, {"step", "checkpoint"}),
+            ("resume", self.resume, {STEP, EPOCH, "checkpoint"}),
         ):
             try:
                 unknown = _placeholders(text) - known
@@ -479,13 +487,22 @@ class CheckpointSpec(Part):
     """Where the trainer saves, when a checkpoint is complete, and which ones are kept."""
 
     folder: InsidePath = "checkpoints"
+    """Folder inside the working tree. With wildcards, as in runs/exp*/weights, the newest one that this attempt saves into counts."""
     pattern: str = "step_{step}"
-    """Name of one checkpoint inside `folder`; `{step}` is its number."""
+    """Name of one checkpoint inside `folder`, a folder or a file; `{step}` or `{epoch}` is its number, padded with zeros or not, and `*`
+    anything. Without a number, as in ckpt.pt, it is overwritten at each save, and each version is kept under the step reached by then."""
+    also: tuple[str, ...] = Field(default=(), max_length=20)
+    """Names of further files with the same number that belong to a checkpoint, such as optim_{step}_rank*.pt."""
+    first: int | None = Field(default=None, ge=0, le=1)
+    """The number of the first checkpoint's step or epoch. By default 1 for steps, so that names say how many are completed, and
+    `trainer.progress.first` for epochs."""
     sentinel: InsidePath | None = None
     """File inside the checkpoint that the trainer writes last. Without it, a checkpoint is complete `settled_s` after its last change."""
     files: tuple[InsidePath, ...] = ()
     """Files that must be inside a complete checkpoint."""
     settled_s: Seconds = 30
+    """Seconds without a change after which a checkpoint without `sentinel` is complete. On Linux a file is complete sooner: once no process
+    of the trainer has it open for writing."""
     in_place: bool = False
     """Whether the trainer overwrites files of an older checkpoint; they are then copied before the upload, not linked."""
     every_steps: int | None = Field(default=None, ge=1)
@@ -506,12 +523,23 @@ class CheckpointSpec(Part):
     """Most disk space in GiB for local checkpoints; beyond it the oldest committed ones are deleted."""
 
     @model_validator(mode="after")
-    def _pattern_has_step(self) -> Self:
-        if _placeholders(self.pattern) != {"step"} or "/" in self.pattern:
-            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} must be one name with {{step}} in it, such as step_{{step}}")
-        violation = violation_of_folder(self.pattern.format(step=0))
-        if violation is not None:
-            raise ValueError(f"pattern {self.pattern[:SHOWN_CHARS]!r} {violation}; use a name such as step_{{step}}")
+    def _patterns_are_names(self) -> Self:
+        for key, pattern in (("pattern", self.pattern), *(("also", one) for one in self.also)):
+            unknown = _placeholders(pattern) - {STEP, EPOCH}
+            if unknown or "/" in pattern:
+                message = "must be one name, with {step} or {epoch} in it unless it is overwritten at each save, such as step_{step}"
+                raise ValueError(f"{key} {pattern[:SHOWN_CHARS]!r} {message}")
+            violation = violation_of_folder(pattern.format(step=0, epoch=0))
+            if violation is not None:
+                raise ValueError(f"{key} {pattern[:SHOWN_CHARS]!r} {violation}; use a name such as step_{{step}}")
+            if not counting_field(self.pattern) and counting_field(pattern):
+                raise ValueError(f"also {pattern[:SHOWN_CHARS]!r} has a number, and pattern {self.pattern[:SHOWN_CHARS]!r} has none")
+        return self
+
+    @model_validator(mode="after")
+    def _first_is_of_a_number(self) -> Self:
+        if self.first is not None and not counting_field(self.pattern):
+            raise ValueError(f"first: the names of pattern {self.pattern[:SHOWN_CHARS]!r} have no number; delete this key")
         return self
 
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 RESUME_ARGUMENTS = "--resume-step {step}"
-"""What a script is told at a resume, unless its config or the kind of its trainer says otherwise."""
+"""What a script with this option is told at a resume, unless its config or the kind of its trainer says otherwise."""
 
 
 class Spot(StrEnum):

@@ -11,12 +11,18 @@ from enum import StrEnum
 
 from prime_train.core.after.steps import is_done_despite, is_trained
 from prime_train.core.causes import Action, Cause
-from prime_train.core.early_steps import early_limit_s
 from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
 from prime_train.core.wire import Heartbeat, Phase
+
+FLOOR_FACTOR = 3
+"""An early step may take this many times `health.stall_s` at least."""
+STEP_FACTOR = 10
+"""An early step may take this many times what was measured of a few steps, or estimated."""
+FIRST_FACTOR = 2
+"""An early step may take this many times what it took from the first heartbeat to the first step."""
 
 
 class PodStatus(StrEnum):
@@ -209,7 +215,7 @@ def step_limit_s(health: HealthSpec, step_slow_s: float | None, *, saving: bool,
 def current_step_limit_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> int:
     """Return the step deadline in seconds that holds for the attempt's next step."""
     slow_s = max(heartbeat.step_slow_s or 0.0, run.step_slow_s or 0.0)
-    return step_limit_s(run.spec.health, slow_s, saving=is_saving(heartbeat), early_s=early_limit_s(run, attempt, heartbeat))
+    return step_limit_s(run.spec.health, slow_s, saving=is_saving(heartbeat), early_s=_early_limit_s(run, attempt, heartbeat))
 
 
 def is_saving(heartbeat: Heartbeat) -> bool:
@@ -356,3 +362,32 @@ def _overdue(run: Run, attempt: Attempt, heartbeat: Heartbeat, evidence: Evidenc
     if silent_s <= run.spec.health.overdue_s:
         return Unknown("heartbeats have been received again for only a moment", breaker=True)
     return Silent(silent_s, past_limit=silent_s > run.spec.health.silence_s)
+
+
+def _early_limit_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> int:
+    """Return the step deadline in seconds as long as the run's own step times are not known, never above `health.first_step_s` or below
+    `stall_s`.
+
+    A trainer may hang after its first step. That step, the probe and the estimate say what a step is likely to take; a generous multiple of
+    the longest of these is enough for what makes early steps slow, such as compilation and a first evaluation.
+    """
+    health = run.spec.health
+    first_s = _to_first_step_s(attempt)
+    if first_s is None:
+        return health.first_step_s
+    longest_s = max(FLOOR_FACTOR * health.stall_s, FIRST_FACTOR * first_s, int(STEP_FACTOR * _likely_step_s(run, attempt, heartbeat)))
+    return max(health.stall_s, min(longest_s, health.first_step_s))
+
+
+def _to_first_step_s(attempt: Attempt) -> int | None:
+    if attempt.first_heartbeat_s is None or attempt.first_step_s is None:
+        return None
+    return max(0, attempt.first_step_s - attempt.first_heartbeat_s)
+
+
+def _likely_step_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> float:
+    """Return the likely seconds of a step, the longest of what is known; 0: nothing is known."""
+    measured = [(one.timed_s, one.timed_steps) for one in run.attempts] + [(heartbeat.timed_s or 0.0, heartbeat.timed_steps)]
+    kind = (attempt.offer.gpu, attempt.offer.gpu_count)
+    estimated = [one.high_s for one in run.forecast.steps if one.kind == kind]
+    return max([0.0, *estimated, *(seconds / steps for seconds, steps in measured if steps)])

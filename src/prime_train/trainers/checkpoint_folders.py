@@ -1,11 +1,9 @@
-"""Checkpoint folders: their names, and when one is complete.
+"""When a checkpoint is complete.
 
 No file is opened here. A sentinel file proves that a checkpoint is complete only if no file was written after it, because a folder that is
 overwritten in place still holds the sentinel of the previous save. PyTorch's distributed checkpoints have one of their own, `.metadata`.
 """
 
-import re
-import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -21,39 +19,12 @@ _DCP_MARKER = ".metadata"
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file of a checkpoint: `path` relative to the checkpoint's folder with / as separator, `size` in bytes, `mtime_s` in seconds with
-    fractions."""
+    """A file of a checkpoint: `path` relative to the checkpoint's folder, or to that of all checkpoints if it is no folder, with / as
+    separator, `size` in bytes, `mtime_s` in seconds with fractions."""
 
     path: str
     size: int
     mtime_s: float
-
-
-def folder_of(checkpoints: CheckpointSpec, step: int) -> str:
-    """Return the folder name of a step's checkpoint."""
-    return checkpoints.pattern.format(step=step)
-
-
-def step_of(checkpoints: CheckpointSpec, name: str) -> int | None:
-    """Return the step whose folder name is exactly `name`, or None.
-
-    `step_10.bak`, `old-step_10` and, unless the pattern pads with zeros, `step_010` match no step.
-    """
-    found = re.fullmatch(_name_pattern(checkpoints.pattern), name)
-    if found is None:
-        return None
-    step = int(found.group("step"))
-    return step if folder_of(checkpoints, step) == name else None
-
-
-def _name_pattern(pattern: str) -> str:
-    """Return a regular expression for all folder names of the pattern, in which the step may occur more than once."""
-    expression = ""
-    for literal, field, _, _ in string.Formatter().parse(pattern):
-        expression += re.escape(literal)
-        if field is not None:
-            expression += "(?P=step)" if "(?P<step>" in expression else "(?P<step>[0-9]{1,12})"
-    return expression
 
 
 def is_complete(checkpoints: CheckpointSpec, files: Sequence[FileInfo], now_s: int) -> bool:

@@ -1,9 +1,10 @@
-"""Trainer `command`: any command line that saves checkpoints into a folder."""
+"""Trainer `command`: any command line that saves checkpoints into a folder, as folders or files."""
 
 import shlex
 from collections.abc import Sequence
 
 from prime_train.core.advice import Call, Operation
+from prime_train.core.checkpoint_names import CheckpointNames, counts_epochs
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.commands import command
 from prime_train.trainers import checkpoint_folders
@@ -20,8 +21,8 @@ class CommandTrainer(Trainer):
         line = spec.trainer.command.format(checkpoints=shlex.quote(checkpoints)).strip()
         if resume_step is None:
             return line
-        folder = shlex.quote(resume_folder or checkpoints)
-        return f"{line} {spec.trainer.resume.format(step=resume_step, checkpoint=folder)}".strip()
+        path, number = shlex.quote(resume_folder or checkpoints), CheckpointNames.of(spec).number(resume_step)
+        return f"{line} {spec.trainer.resume.format(step=number, epoch=number, checkpoint=path)}".strip()
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
         ours = {"PRIME_TRAIN_RUN": run_id, "PRIME_TRAIN_ATTEMPT": str(attempt)}
@@ -30,13 +31,13 @@ class CommandTrainer(Trainer):
         return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | _wandb(spec, attempt, run_id, link) | spec.environment | ours
 
     def reader(self, spec: RunSpec) -> LineReader:
-        return reader_for(spec.trainer.progress)
+        return reader_for(spec.trainer.progress, epochs=counts_epochs(spec))
 
     def step_of(self, spec: RunSpec, name: str) -> int | None:
-        return checkpoint_folders.step_of(spec.checkpoints, name)
+        return CheckpointNames.of(spec).step_of(name)
 
     def folder_of(self, spec: RunSpec, step: int) -> str:
-        return checkpoint_folders.folder_of(spec.checkpoints, step)
+        return CheckpointNames.of(spec).name(step)
 
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         return checkpoint_folders.is_complete(spec.checkpoints, files, now_s)

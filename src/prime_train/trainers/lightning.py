@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS
+from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS, saved_in
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
@@ -52,7 +52,7 @@ class LightningTrainer(ScriptTrainer):
         return LightningReader(spec.trainer.progress.loss) if is_csv else super().reader(spec)
 
     def gathering(self, spec: RunSpec) -> Gathering:
-        return Gathering(spec.checkpoints.folder, _checkpoints, lambda path: path.parts[0].endswith(".ckpt"))
+        return Gathering(saved_in(spec), _checkpoints, lambda path: path.parts[0].endswith(".ckpt"))
 
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         paths = {file.path for file in files}

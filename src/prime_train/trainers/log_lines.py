@@ -8,6 +8,19 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 _RANK = re.compile(r"^\s*(?:\[(?:default|rank|trainer|worker)_?\d+\]:?\s?)+")
 
 
+_BAR = re.compile(r"\|\s{0,9}[0-9.,kMG]{1,20}/[0-9.,kMG]{1,20} \[[^\[\]]{0,300}\](?=\S)")
+
+
+def unglued(line: str) -> list[str]:
+    """Return the pieces of a line that several streams have written: what is printed while a progress bar stands in the line follows the
+    bar without a line break."""
+    pieces, at = [], 0
+    for bar in _BAR.finditer(line[-LINE_CHARS_MAX:]) if "[" in line else ():
+        pieces.append(line[-LINE_CHARS_MAX:][at : bar.end()])
+        at = bar.end()
+    return [*pieces, line[-LINE_CHARS_MAX:][at:]] if pieces else [line]
+
+
 def clean(line: str) -> str:
     """Return the line as a terminal would finally show it: without colours, a rank prefix such as `[rank0]:`, overwritten text or a byte
     order mark.

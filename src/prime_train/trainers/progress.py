@@ -42,15 +42,15 @@ class LineReader(Protocol):
         """Return the progress that this line reports, or None."""
 
 
-def reader_for(spec: ProgressSpec) -> LineReader:
-    """Return a new reader of the kind that `spec` names."""
+def reader_for(spec: ProgressSpec, *, epochs: bool = False) -> LineReader:
+    """Return a new reader of the kind that `spec` names. `epochs`: the steps of the run are epochs, so batches within one do not count."""
     match spec.kind:
         case "jsonl":
             return JsonReader(spec)
         case "csv":
             return CsvReader(spec)
         case "regex":
-            return RegexReader(spec)
+            return RegexReader(spec, epochs=epochs)
 
 
 class JsonReader:
@@ -107,8 +107,8 @@ class CsvReader:
 class RegexReader:
     """Reader that uses the last of the examined matches in a line, because a progress bar overwrites itself many times in one line."""
 
-    def __init__(self, spec: ProgressSpec) -> None:
-        self._pattern = spec.pattern
+    def __init__(self, spec: ProgressSpec, *, epochs: bool = False) -> None:
+        self._pattern, self._first, self._epochs = spec.pattern, spec.first, epochs
 
     def read(self, line: str) -> Progress | None:
         last = None
@@ -117,7 +117,9 @@ class RegexReader:
         if last is None:
             return None
         groups = {name: value.replace(",", "") for name, value in last.groupdict().items() if value is not None}
-        return _progress(groups, ProgressSpec())
+        if "step" not in groups and "epoch" in groups:
+            groups = _counted(groups, epochs=self._epochs, first=self._first)
+        return _progress(groups, ProgressSpec(first=self._first))
 
 
 def _progress(values: object, names: ProgressSpec) -> Progress | None:
@@ -131,12 +133,29 @@ def _progress(values: object, names: ProgressSpec) -> Progress | None:
     loss, reward = true_loss(values.get(names.loss), norm), values.get(names.reward)
     lost = names_not_finite({"loss": loss, "reward": reward}) | names_not_finite(values, known)
     rate = number_of(values.get(names.learning_rate))
-    return Progress(step, number_of(loss), number_of(reward), others_of(values, known), lost, grad_norm=number_of(norm), learning_rate=rate)
+    return Progress(
+        step - names.first + 1,
+        number_of(loss),
+        number_of(reward),
+        others_of(values, known),
+        lost,
+        grad_norm=number_of(norm),
+        learning_rate=rate,
+    )
 
 
 def true_loss(loss: object, grad_norm: object) -> object:
     """Return the loss as it was reported; NaN for a 0 that stands in for one, as the norm of the gradients tells."""
     return math.nan if number_of(loss) == 0 and is_not_finite(grad_norm) else loss
+
+
+def _counted(groups: Mapping[str, str], *, epochs: bool, first: int) -> dict[str, str]:
+    """Return the groups with the step: the epoch, or the batch counted on over all epochs if it and their number are known."""
+    numbers = [step_of(groups.get(name)) for name in ("epoch", "batch", "batches")]
+    if epochs or any(number is None for number in numbers):
+        return {name: value for name, value in groups.items() if name not in ("batch", "batches")} | {"step": groups["epoch"]}
+    epoch, batch, batches = (number or 0 for number in numbers)
+    return {name: value for name, value in groups.items() if name != "batch"} | {"step": str(max(0, epoch - first) * batches + batch)}
 
 
 def others_of(values: Mapping[str, object], known: Collection[str] = ()) -> dict[str, float]:

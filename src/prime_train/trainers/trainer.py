@@ -24,7 +24,7 @@ class Trainer(Protocol):
         """Return the command line for /bin/sh, with every inserted value quoted for the shell.
 
         `checkpoints` is the absolute checkpoint folder. Resume arguments are appended if `resume_step` is set; `resume_folder` is the
-        absolute folder of that checkpoint.
+        absolute path of that checkpoint: its folder, or its first file.
         """
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
@@ -38,10 +38,10 @@ class Trainer(Protocol):
         """Return a new reader of progress lines. Use one for each stream of lines, because a reader may remember a header."""
 
     def step_of(self, spec: RunSpec, name: str) -> int | None:
-        """Return the step of the checkpoint folder called `name`, or None for any other name, however similar."""
+        """Return the step of the checkpoint called `name`, or None for any other name, however similar, and for a name without a number."""
 
     def folder_of(self, spec: RunSpec, step: int) -> str:
-        """Return the name of the checkpoint folder of `step`."""
+        """Return the usual name of the checkpoint of `step`; the one on the disk may be padded with zeros."""
 
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         """Return whether a checkpoint folder with these files is complete, as far as names, sizes and times show. `now_s` is the time in

@@ -80,7 +80,7 @@ def test_without_a_folder_or_with_strange_names_nothing_waits(tmp_path: Path, bu
     for name in ("step_10.bak", "old-step_10", "step_x", "tmp"):
         write(work(tmp_path) / "checkpoints" / name, contents(10))
     (work(tmp_path) / "checkpoints" / "step_11").write_text("a file")
-    (work(tmp_path) / "checkpoints" / "step_12").symlink_to("tmp")
+    (work(tmp_path) / "checkpoints" / "step_12").symlink_to("/usr")
     assert made.scan(NOW_S) == []
     assert not made.saving(NOW_S)
 
@@ -459,7 +459,7 @@ def test_a_save_in_place_that_was_not_declared_never_becomes_a_manifest(tmp_path
         assert key.endswith(digest_of(content.data)), "what lies under a hash has a different content"
 
 
-def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_is_refused(
+def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_elsewhere_is_refused(
     tmp_path: Path, bucket: FolderBucket, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = write(tmp_path / "cache", {"base.bin": b"weights of the base model"})
@@ -469,11 +469,12 @@ def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_is_refused(
     manifest = ship(uploader(bucket, tmp_path))
     assert download(bucket, manifest)["base.bin"] == b"weights of the base model"
     later = save(work(tmp_path), 20)
-    (later / "cache").symlink_to(base)
+    (later / "cache").symlink_to(tmp_path.parent)
     made = uploader(bucket, tmp_path, known=point_of(manifest))
     assert made.scan(NOW_S) == []
     assert not made.saving(NOW_S)
     assert "link to a folder" in caplog.text
+    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("step_20", True)]
     assert made.disregard_present() == (20,)
 
 

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
+from prime_agent.checkpoints.units import Units
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.trainers import trainer_for
 from tests.builders import spec
 
@@ -32,8 +34,7 @@ def left(folder: Path) -> list[str]:
 def clean(folder: Path, *, committed: int, keep: int = 1, kib_max: float | None = None, share_max: float = 1.0) -> list[int]:
     gib_max = None if kib_max is None else kib_max * KIB_IN_GIB
     return free_disk_space(
-        folder=folder,
-        step_of=step_of,
+        units=Units(CheckpointNames("step_{step}", folder=folder.name), folder.parent),
         committed_step=committed,
         keep_newest=keep,
         max_disk_gib=gib_max,
@@ -84,9 +85,9 @@ def test_what_is_no_checkpoint_is_left_alone(folder: Path) -> None:
     lay(folder, 1, 2)
     (folder / "best").mkdir()
     (folder / "step_0").symlink_to("best")
-    (folder / "step_5").write_text("a file")
+    (folder / "notes_5").write_text("a file")
     assert clean(folder, committed=9, kib_max=1) == [1]
-    assert left(folder) == ["best", "step_0", "step_2", "step_5"]
+    assert left(folder) == ["best", "notes_5", "step_0", "step_2"]
 
 
 def test_no_folder_is_no_work(folder: Path) -> None:

@@ -53,7 +53,7 @@ JSONL = {"progress": {"file": "progress.jsonl"}}
 OWN = "--out {checkpoints}"
 KINDS: Mapping[str, Kind] = {
     "command": Kind(
-        {"command": f"python3 train.py {OWN}", **JSONL},
+        {"command": f"python3 train.py {OWN}", "resume": "--resume-step {step}", **JSONL},
         {"sentinel": "COMPLETE"},
     ),
     "torchrun": Kind(

@@ -42,7 +42,7 @@ def test_a_command_is_launched_without_a_config_and_what_is_assumed_is_reported(
     assert spec.trainer.command == "python tune_it.py --lr 1e-3 --set 'a b' -- -e"
     assert (spec.name, spec.budget.usd, spec.checkpoints.folder) == ("tune-it", 5, "checkpoints")
     assert done.stdout.startswith("tune-it-")
-    for words in ("assumed because there is no config", "tune-it, from the script", "checkpoints/step_N", "--resume-step N appended"):
+    for words in ("assumed because there is no config", "tune-it, from the script", "checkpoints/step_N", "the option --resume-step"):
         assert words in done.stderr
 
 
@@ -51,7 +51,7 @@ def test_what_is_reported_is_not_assumed(shell: Inside) -> None:
     done = shell.run("run", *words)
     assert done.stderr.splitlines()[1:] == [
         "  code         the current folder is copied to the machine",
-        "  restart      the command with --resume-step N appended, after a checkpoint was restored",
+        "  restart      the same command, which finds the restored checkpoint by itself or has the option --resume-step",
     ]
     spec = newest(shell).spec
     assert (spec.name, spec.trainer.steps, spec.checkpoints.folder) == ("mine", 10, "out")

@@ -63,6 +63,40 @@ def test_an_attempt_that_died_before_its_first_new_step_leaves_an_older_checkpoi
     assert after(replace(unloadable, step=0, restored_step=0)) is Action.STOP
 
 
+NO_SUCH = "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found for torhc==2.9"
+MADE = "`make` ended with code 2: /root/prime-train/a-1-e{}/work: 0x7f3{} at 12:01:5{}"
+
+
+def failed_setup(number: int, detail: str, **changes: Any) -> Attempt:
+    return ended(number, cause=Cause.SETUP_FAILED, detail=detail, last_step=0, **changes)
+
+
+def test_a_setup_that_fails_the_same_way_on_two_machines_stops_with_both_quoted() -> None:
+    again = next_action(TRAINER, Ending(Cause.SETUP_FAILED, NO_SUCH), [failed_setup(1, NO_SUCH)])
+    assert again.action is Action.STOP
+    assert again.why.count("No matching distribution found for torhc") == 2
+    assert after(Ending(Cause.SETUP_FAILED, MADE.format(2, 2, 2)), failed_setup(1, MADE.format(1, 1, 1))) is Action.STOP
+
+
+def test_a_setup_of_a_run_that_has_checkpoints_is_compared_too() -> None:
+    ending = Ending(Cause.SETUP_FAILED, NO_SUCH, step=30, restored_step=30)
+    assert after(ending, failed_setup(2, NO_SUCH, resumed_step=30)) is Action.STOP
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        (),
+        (failed_setup(1, MADE.format(1, 1, 1)),),
+        (failed_setup(1, NO_SUCH), ended(2, cause=Cause.SILENT, detail="")),
+    ],
+    ids=["once", "in another way", "with another failure since"],
+)
+def test_a_setup_that_has_not_failed_twice_in_a_row_the_same_way_gets_another_machine(earlier: tuple[Attempt, ...]) -> None:
+    assert after(Ending(Cause.SETUP_FAILED, NO_SUCH), *earlier) is not Action.STOP
+    assert after(Ending(Cause.SETUP_FAILED, ""), failed_setup(1, "")) is not Action.STOP
+
+
 @pytest.mark.parametrize("cause", [Cause.HOST_OOM, Cause.GPU_OOM])
 def test_out_of_memory_is_resumed_only_after_new_durable_steps(cause: Cause) -> None:
     assert after(Ending(cause, "out of memory", step=25, has_gained=True)) is Action.SAME_MACHINE

@@ -90,6 +90,7 @@ class LocalPods:
         self._walls = walls
         self._boot_s = boot_s
         self._registry = Registry(root.absolute(), dict(stock or {}))
+        self._ended: dict[str, Pod] = {}  # pods that have ended by themselves, as long as this process runs
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
@@ -132,16 +133,20 @@ class LocalPods:
         return pods
 
     def get(self, pod_id: str) -> Pod | None:
-        """Return the pod, or None if all its processes have ended and its disk is deleted. Raises TemporaryError if it is dead and could
-        not be cleared yet."""
+        """Return the pod, or None if all its processes have ended and its disk is deleted. A pod that has ended by itself is returned as
+        GONE, with the time. Raises TemporaryError if it is dead and could not be cleared yet."""
         if not is_pod_id(pod_id):
             return None
         record = self._registry.read(pod_id)
         if record is not None and self._registry.lives(pod_id):
             return self._pod(pod_id, record)
-        if self._registry.folder(pod_id).exists():
+        folder = self._registry.folder(pod_id)
+        if folder.exists():
+            ended_s = read_json(folder / "ended.json").get("at_s")
+            if record is not None and isinstance(ended_s, int):
+                self._ended[pod_id] = replace(self._pod(pod_id, record), status=PodStatus.GONE, ended_s=ended_s)
             self._clear(pod_id)
-        return None
+        return self._ended.get(pod_id)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
         """Start the agent. An agent that has ended by itself is not started again. Raises PermanentError if it cannot be started."""

@@ -11,6 +11,7 @@ control plane:
     start.json   {"command"}: how the agent is started                            init.log     errors of this process
     agent.json   {"pid"} of the agent, which is started only once                 agent.error  why the agent could not be started
     agent.exit   {"code"}: the agent's exit code; negative is a signal            disk/        the pod's disk, the agent's folder
+    ended.json   {"at_s"}: when the machine has ended by itself, in seconds since 1970, because its agent said that the money is spent
     home/        the home folder of the pod's processes
 
 LOCK is the descriptor of `alive.lock`, already locked by the parent, so that the lock is held without a gap. On Linux, processes of the pod
@@ -24,11 +25,14 @@ import os
 import select
 import signal
 import sys
+import time
 from pathlib import Path
 
 CHECK_S = 60.0
 READ_BYTES_MAX = 65_536
 REAPED_A_TURN_MAX = 10_000
+SPENT = 4
+"""The exit code with which an agent says that the money is spent and nobody hears it: `prime_agent.effects.Leave`."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -61,6 +65,7 @@ class _Machine:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._agent: int | None = None
+        self._spent = False
         os.chdir(folder / "disk")
         # Opened for reading and writing, so that the fifo does not reach end of file when a writer closes it.
         self._control = os.open(folder / "control", os.O_RDWR | os.O_NONBLOCK)
@@ -71,7 +76,8 @@ class _Machine:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self, ready_write: int) -> None:
-        """Serve start requests until killed or, if the pod's folder has been deleted, until every process on the pod has ended."""
+        """Serve start requests until killed or, if the pod's folder has been deleted or the money is spent, until every process on the pod
+        has ended."""
         self._write("init.json", {"pid": os.getpid()})
         os.write(ready_write, b"1")
         os.close(ready_write)
@@ -83,6 +89,9 @@ class _Machine:
                 if source == self._control and b"start\n" in data:
                     self._start()
             alone = self._reap()
+            if self._spent and alone:
+                self._write("ended.json", {"at_s": int(time.time())})
+                return
             if not self._folder.exists():
                 if alone:
                     return
@@ -124,7 +133,9 @@ class _Machine:
             if pid == 0:
                 return False
             if pid == self._agent:
-                self._write("agent.exit", {"code": os.waitstatus_to_exitcode(status)})
+                code = os.waitstatus_to_exitcode(status)
+                self._write("agent.exit", {"code": code})
+                self._spent = code == SPENT
         return False
 
     def _write(self, name: str, content: dict[str, object]) -> None:

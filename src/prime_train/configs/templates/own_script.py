@@ -8,7 +8,6 @@ from pathlib import Path
 
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec_choices import RESUME_ARGUMENTS
 from prime_train.core.trainer_conventions.command_settings import is_script
 
 NAME_CHARS_MAX = 32
@@ -53,12 +52,13 @@ class Template:
 
 _STEP_DIRECTORIES = """\
   folder: checkpoints       # where the script saves, relative to the working tree
-  pattern: step_{step}      # one folder per checkpoint; {step} is its step number
+  pattern: step_{step}      # the name of a checkpoint, a folder or a file: docs/checkpoints.md has a table
 """
 _OWN_FORMAT = (
     'The script reports its step by printing a line of JSON, such as {"step": 10, "loss": 2.1}. If it appends such lines to a file '
     "instead, add: progress: {file: progress.jsonl}",
-    "It must resume from the checkpoint that `resume` passes: {checkpoint} is its folder, {step} its step.",
+    "It must resume from the checkpoint that is restored in its folder. If it does not find it by itself, add the arguments of a resume, "
+    "such as: resume: --resume {checkpoint}. {checkpoint} is its folder or file, {step} its number.",
 )
 _AREAL_SETUP = """\
 setup:
@@ -82,8 +82,8 @@ verification:
   - {path: "data/arc2concept-aug-1000/*/*.npy", at_least: 10, size_min: 100}
 """
 TEMPLATES: dict[str, Template] = {
-    "command": Template("python train.py", _OWN_FORMAT, resume=RESUME_ARGUMENTS, saves="the script", checkpoints=_STEP_DIRECTORIES),
-    "torchrun": Template("train.py", _OWN_FORMAT, resume=RESUME_ARGUMENTS, saves="the script", checkpoints=_STEP_DIRECTORIES),
+    "command": Template("python train.py", _OWN_FORMAT, saves="the script", checkpoints=_STEP_DIRECTORIES),
+    "torchrun": Template("train.py", _OWN_FORMAT, saves="the script", checkpoints=_STEP_DIRECTORIES),
     "hf": Template(
         "train.py --output_dir {checkpoints} --max_steps {steps} --save_steps {every} --save_total_limit 3",
         (

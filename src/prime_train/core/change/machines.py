@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from prime_train.core import decide as d
 from prime_train.core import ledger
+from prime_train.core.access.signing import CLOCK_SKEW_S_MAX
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.change.common import happened, mirrored, saved, turned
 from prime_train.core.run import (
@@ -85,7 +86,7 @@ def _gone(run: Run, attempt: Attempt, reports: tuple[Pod, ...], now_s: int) -> A
         if pod is None:
             return replace(attempt, ended_s=attempt.launched_s)
         attempt = _with_pod(attempt, pod)
-    return replace(attempt, ended_s=_ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), now_s))
+    return replace(attempt, ended_s=_ended_s(pod, _least_s(attempt), now_s))
 
 
 def _with_pod(attempt: Attempt, pod: Pod) -> Attempt:
@@ -94,8 +95,14 @@ def _with_pod(attempt: Attempt, pod: Pod) -> Attempt:
     return replace(attempt, pod_id=pod.pod_id, created_s=pod.created_s or None, offer=offer)
 
 
+def _least_s(attempt: Attempt) -> int:
+    """Return before which second the attempt's machine has not ended. Its last heartbeat may have waited for a control plane that stood
+    still: it counts as received when it was read, and was sent up to `CLOCK_SKEW_S_MAX` before."""
+    return max(attempt.launched_s, (attempt.last_sign_s or 0) - CLOCK_SKEW_S_MAX)
+
+
 def _ended_s(pod: Pod | None, least_s: int, now_s: int) -> int:
-    """Return when the pod ended as the provider reports it, but not before `least_s`, its last sign of life, and not in the future. Return
+    """Return when the pod ended as the provider reports it, but not before `least_s`, and not in the future. Return
     `now_s` if the provider reports nothing."""
     reported_s = pod.ended_s if pod is not None and pod.ended_s is not None else now_s
     return min(now_s, max(reported_s, least_s))
@@ -107,7 +114,7 @@ def billed(run: Run, number: int, pod: Pod, usd: float, now_s: int) -> Change:
     def booked(attempt: Attempt) -> Attempt:
         is_known = attempt.pod_id is not None
         known, latest_s = (attempt, attempt.ended_s or now_s) if is_known else (_with_pod(attempt, pod), now_s)
-        return replace(known, billed_usd=usd, ended_s=_ended_s(pod, max(attempt.launched_s, attempt.last_sign_s or 0), latest_s))
+        return replace(known, billed_usd=usd, ended_s=_ended_s(pod, _least_s(attempt), latest_s))
 
     attempts = tuple(booked(a) if a.number == number else a for a in run.attempts)
     text = f"attempt {number} was billed at {dollars(usd)}"

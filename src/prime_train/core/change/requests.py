@@ -7,6 +7,7 @@ from prime_train.core.after.steps import kept_steps
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.change.common import happened, mirrored, saved
+from prime_train.core.checkpoint_names import first_number
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.run import (
     Change,
@@ -44,6 +45,7 @@ class Renewed:
             ("name", old.name, new.name),
             ("trainer.kind", old.trainer.kind, new.trainer.kind),
             ("checkpoints.pattern", old.checkpoints.pattern, new.checkpoints.pattern),
+            ("checkpoints.first", first_number(old), first_number(new)),
         )
         for field, before, after in kept:
             if before != after:

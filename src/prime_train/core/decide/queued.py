@@ -9,7 +9,6 @@ from prime_train.core.causes import POLICY, Cause
 from prime_train.core.decide.money import ended, in_wallet
 from prime_train.core.decide.next_check import BACKOFF_S_MAX, OUTAGE_BACKOFF_S_MAX, back_off_until_s
 from prime_train.core.decide.outcomes import unknown
-from prime_train.core.decide.repeated_setup import ALIKE, repeated_setup_failure
 from prime_train.core.decision import ChooseResume, Decision, Finish, Hold, Launch, Wait
 from prime_train.core.funds import LAUNCH_S, RESERVE_S, Funds
 from prime_train.core.offers import Offer
@@ -43,11 +42,6 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
         )
     if not_allowed:
         return Finish(RunState.FAILED, Cause.NOT_ALLOWED, f"no machine was rented: {not_allowed}")
-    repeated = repeated_setup_failure(run)
-    if repeated:
-        policy = POLICY[Cause.SETUP_FAILED]
-        why = f"{policy.title} in the same way on {ALIKE} machines: {repeated.rstrip('.')}. {policy.advice}"
-        return Finish(RunState.STOPPED, Cause.SETUP_FAILED, why)
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
     if now_s < run.not_before_s <= now_s + OUTAGE_BACKOFF_S_MAX:

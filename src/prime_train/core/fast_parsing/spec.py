@@ -169,7 +169,7 @@ def _trainer(trainer: Part) -> bool:
         if other.config_section
     ):
         return False
-    return _has_only(trainer.command, "checkpoints") and _has_only(trainer.resume, "step", "checkpoint")
+    return _has_only(trainer.command, "checkpoints") and _has_only(trainer.resume, "step", "epoch", "checkpoint")
 
 
 def _has_only(text: str, *known: str) -> bool:
@@ -191,6 +191,8 @@ def _image(image: Part) -> bool:
 
 def _checkpoints(checkpoints: Part) -> bool:
     pattern = checkpoints.pattern
+    if checkpoints.also or checkpoints.first is not None:
+        return False
     return "{step}" in pattern and "{{" not in pattern and _has_only(pattern, "step") and violation_of_folder(pattern) is None
 
 

@@ -35,7 +35,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "command": (("text", "", 0), ""),
         "prime_rl": (("null", ("part", "PrimeRlSpec")), None),
         "workers": (("integer", 1, None, 64), 1),
-        "resume": (("text", "", 0), "--resume-step {step}"),
+        "resume": (("text", "", 0), ""),
         "steps": (("null", ("integer", 1, None, None)), None),
         "code": (("part", "CodeSpec"), {}),
         "progress": (("part", "ProgressSpec"), {}),
@@ -64,6 +64,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "reward": (("text", "", 0), "reward"),
         "grad_norm": (("text", "", 0), "grad_norm"),
         "learning_rate": (("text", "", 0), "learning_rate"),
+        "first": (("integer", 0, None, 1), 1),
     },
     "ExitCodesSpec": {
         "exit_codes": (("other",), ()),
@@ -110,6 +111,8 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "CheckpointSpec": {
         "folder": (("inside",), "checkpoints"),
         "pattern": (("text", "", 0), "step_{step}"),
+        "also": (("other",), ()),
+        "first": (("null", ("integer", 0, None, 1)), None),
         "sentinel": (("null", ("inside",)), None),
         "files": (("list", ("inside",)), ()),
         "settled_s": (("seconds", 1, None, 2592000), 30),

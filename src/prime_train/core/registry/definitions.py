@@ -62,6 +62,8 @@ class TrainerKind:
     """Whether it tells the trainer the folder of checkpoints itself, so that `command` need not contain it."""
     layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)
     """A function that returns where the trainer saves; None: the config decides."""
+    gathered_in: "Callable[[RunSpec], str] | None" = field(default=None, repr=False)
+    """A function that returns the folder in which the agent gathers and restores checkpoints; None: `checkpoints.folder`."""
     settings: "Callable[[RunSpec], dict[str, str]] | None" = field(default=None, repr=False)
     """A function that returns settings that every launch appends to `command`, as KEY=VALUE; None: there are none that rules need to
     know."""

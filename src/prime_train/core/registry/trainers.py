@@ -25,6 +25,7 @@ TRAINERS: dict[str, TrainerKind] = {
         "runs `command`, a script that trains with Lightning's Trainer, in `workers` processes",
         starts_workers=True,
         layout=lightning.layout,
+        gathered_in=lightning.gathered_in,
         conflicts=lightning.conflicts,
     ),
     "torchtitan": TrainerKind(

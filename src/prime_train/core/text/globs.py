@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 ACROSS = "**"
 PATTERNS_MAX = 50
 _WILD = frozenset("*?")
-_STEP = re.compile(r"\{step(?::[^}]*)?\}")
+_NUMBER = re.compile(r"\{(?:step|epoch)(?::[^}]*)?\}")
 
 
 def parts_of(pattern: str) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def matches(pattern: str, path: str) -> bool:
 
 def violation_of_outputs(patterns: Sequence[str], *, folder: str, checkpoint: str) -> str | None:
     """Return what is wrong with the patterns of a run's outputs; None if nothing is. `folder` and `checkpoint`: the folder in which the run
-    saves checkpoints, and the pattern of their names, with `{step}`."""
+    saves checkpoints, and the pattern of their names, with `{step}` or `{epoch}`."""
     if len(patterns) > PATTERNS_MAX:
         return f"{len(patterns)} patterns are too many; at most {PATTERNS_MAX} are allowed"
     above = PurePosixPath(folder).parts
@@ -72,8 +72,8 @@ def violation_of_outputs(patterns: Sequence[str], *, folder: str, checkpoint: st
 
 
 def _is_checkpoint(part: str, checkpoint: str) -> bool:
-    before, _, after = _STEP.sub("\0", checkpoint, count=1).partition("\0")
-    return re.fullmatch(rf"{re.escape(before)}[0-9*?]+{re.escape(after)}", part) is not None
+    literals = _NUMBER.split(checkpoint)
+    return len(literals) > 1 and re.fullmatch("[0-9*?]+".join(map(re.escape, literals)), part) is not None
 
 
 def _open(reached: set[int], pattern: Sequence[str]) -> frozenset[int]:

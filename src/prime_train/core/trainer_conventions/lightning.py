@@ -1,5 +1,7 @@
 """Conventions of Lightning's Trainer: where its CSV logger writes, and how a script is told to resume."""
 
+import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from prime_train.core.registry.definitions import Layout
@@ -12,6 +14,26 @@ CHECKPOINT = "checkpoint.ckpt"
 step."""
 LOGS = "lightning_logs"
 """The folder of the CSV logger, in which each launch on a machine has a folder of its own."""
+
+
+_LAUNCH = re.compile(r"version_(?:[0-9]+|\*)")
+
+
+def saved_in(spec: "RunSpec") -> str:
+    """Return the folder in which Lightning saves. In its default folder, that of the launch has the number 0, because the logs of earlier
+    launches are moved aside."""
+    parts = PurePosixPath(spec.checkpoints.folder).parts
+    return str(PurePosixPath(LOGS, "version_0", *parts[2:])) if _is_of_a_launch(parts) else spec.checkpoints.folder
+
+
+def gathered_in(spec: "RunSpec") -> str:
+    """Return the folder in which the agent gathers and restores checkpoints: where Lightning saves, but for its default folder, which is
+    one of each launch and would be moved aside with its logs."""
+    return f"{LOGS}/checkpoints" if _is_of_a_launch(PurePosixPath(spec.checkpoints.folder).parts) else spec.checkpoints.folder
+
+
+def _is_of_a_launch(parts: tuple[str, ...]) -> bool:
+    return len(parts) > 1 and parts[0] == LOGS and _LAUNCH.fullmatch(parts[1]) is not None
 
 
 def layout(spec: "RunSpec") -> Layout:

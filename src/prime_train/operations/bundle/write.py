@@ -129,7 +129,7 @@ def _members(folder: Path, found: Found, weights: Manifest | None, converted: Co
         with (folder / path).open("rb") as file:
             yield _Member(path, os.fstat(file.fileno()).st_size, file)
     if weights is not None:
-        check_folder(weights, found.pattern)
+        check_folder(weights, found.names)
         yield from _weights(found.bucket, weights, report)
         yield from (_Member(one.path, one.weights.size, Streamed(one.weights.content())) for one in converted.files)
 

@@ -19,7 +19,7 @@ def export(found: Found, file: Path, step: int | None, progress: Progress) -> Ma
     manifest = of_step(found, step) if step is not None else newest(found)
     try:
         with progress(f"step {manifest.step}", manifest.size) as report:
-            write_archive(found.bucket, manifest, file, pattern=found.pattern, progress=report)
+            write_archive(found.bucket, manifest, file, names=found.names, progress=report)
     except CheckpointDamaged as error:
         fix = Advice(*verifying(found).parts, "; then select one with ", Option(Setting.STEP))
         raise UsageError(str(error), fix=fix, code=Exit.FINDINGS) from error

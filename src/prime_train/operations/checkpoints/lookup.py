@@ -14,6 +14,7 @@ from prime_train.checkpoints.catalog import Catalog, Reader
 from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
 from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
@@ -86,9 +87,10 @@ class Found:
         return Policy.of(self.rules) if self.rules is not None else None
 
     @property
-    def pattern(self) -> str | None:
-        """The pattern by which the run names checkpoint folders, or None if the spec cannot be read."""
-        return self.rules.pattern if self.rules is not None else None
+    def names(self) -> CheckpointNames | None:
+        """How the run names its checkpoints, or None if the spec cannot be read."""
+        spec = self.launched[0]
+        return CheckpointNames.of(spec) if spec is not None else None
 
     def why_kept(self, policy: Policy) -> Mapping[str, str]:
         """Return the reason for each checkpoint that is kept under `policy`, by manifest key."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.checkpoints.catalog import point_of
+from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.restore import OLDER_TRIED_MAX, CheckpointDamaged, RestoreFailed, check_folder, differs, discard
 from prime_train.checkpoints.restore import restore as restore_into
 from prime_train.core.advice import Advice, Option, Setting
@@ -49,7 +50,8 @@ def restore(
     progress: Progress,
     warn: Callable[[Damaged], object],
 ) -> Restored:
-    """Restore the newest complete checkpoint, the newest before `before_step` or that of `step`, as a folder in `folder`.
+    """Restore the newest complete checkpoint, the newest before `before_step` or that of `step`, as a folder or files in `folder`, and the
+    pointers beside it that are not there yet.
 
     `replace`: an existing folder of that name with other content may be deleted. `warn` is called with each damaged checkpoint, after which
     the next older one is tried, unless `step` names it. Raises UsageError if no checkpoint is left to try, or the folder cannot hold it.
@@ -88,16 +90,19 @@ def _candidates(found: Found, step: int | None, before_step: int | None) -> list
 def _restored(found: Found, manifest: Manifest, folder: Path, *, replace: bool, progress: Progress) -> Path:
     """Restore one checkpoint and return its folder. Raises CheckpointDamaged if an older checkpoint may work instead, and UsageError if an
     older one would fail as well, for example because the disk is full."""
-    check_folder(manifest, found.pattern)
+    check_folder(manifest, found.names)
     target = folder / manifest.folder
-    if not replace and target.exists() and differs(target, as_laid_down(manifest)):
+    if not replace and target.exists() and differs(folder, as_laid_down(manifest)):
         fix = Advice("restore into another folder, or ", Option(Setting.REPLACE))
         raise UsageError(f"{target} already exists, but is not this checkpoint", fix=fix)
     try:
         with progress(f"step {manifest.step}", manifest.size) as report:
-            return restore_into(found.bucket, found.run_id, point_of(manifest), folder, pattern=found.pattern, progress=report)
+            restored = restore_into(found.bucket, found.run_id, point_of(manifest), folder, names=found.names, progress=report)
+            number = found.names.number(manifest.step) if found.names is not None else manifest.step
+            write_pointers(manifest, folder, number=number, tree=folder.absolute(), replace=False)
+            return restored
     except CheckpointDamaged:
         discard(folder, point_of(manifest))
         raise
-    except RestoreFailed as error:
+    except (RestoreFailed, OSError) as error:
         raise UsageError(str(error), fix="free some space, or restore into another folder", code=Exit.EXTERNAL_REFUSED) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from prime_train.checkpoints.catalog import point_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
 from prime_train.control_plane.reconcile import read_manifests
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.run import RunState
 from prime_train.demo.train import CheckpointError, load_checkpoint, load_corpus
 from prime_train.operations.demo.stage import REFERENCE_S_MAX, Stage
@@ -59,7 +60,7 @@ def _final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
         return None
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
         try:
-            restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints", pattern="step_{step}")
+            restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints", names=CheckpointNames("step_{step}"))
             return load_checkpoint(Path(folder) / "checkpoints", step, len(load_corpus()[2])).digest()
         except (CheckpointError, RestoreFailed) as error:
             raise PermanentError(f"the last checkpoint in the bucket cannot be read: {error}") from error

@@ -9,7 +9,6 @@ from prime_train.configs.parsing.settings import Setting, config_text
 from prime_train.configs.templates.own_script import Own, name_of
 from prime_train.core.config_tree import Plain
 from prime_train.core.errors import UsageError
-from prime_train.core.spec_choices import RESUME_ARGUMENTS
 
 LABEL = "command line"
 """The label that findings show in place of the config's file name."""
@@ -18,8 +17,8 @@ _ASSUMED = (
     ("name", ("name",), "{name}, from the script or the folder"),
     ("code", ("trainer", "code"), "the current folder is copied to the machine"),
     ("success", ("trainer", "steps"), "exit code 0 of the command, after the last step if trainer.steps is set"),
-    ("checkpoints", ("checkpoints",), f"each in a folder {FOLDER}/step_N, which is complete when it has not changed for a while"),
-    ("restart", ("trainer", "resume"), "the command with --resume-step N appended, after a checkpoint was restored"),
+    ("checkpoints", ("checkpoints",), f"each a folder or a file {FOLDER}/step_N, which is complete when it has not changed for a while"),
+    ("restart", ("trainer", "resume"), "the same command, which finds the restored checkpoint by itself or has the option --resume-step"),
 )
 """The assumptions about a command: the topic, the config key that overrides the assumption, and the text."""
 _PLACEHOLDER = re.compile(r"(\{checkpoints\})")
@@ -46,7 +45,7 @@ def config_of(command: Sequence[str], usd: float, *, name: str | None = None, se
     if not line:
         raise UsageError("no command was given", fix="write the command as you would in a shell, such as python train.py")
     made = name_of(Own("command", line, steps=1, usd=usd, name=name or ""))
-    trainer: Plain = {"command": _escaped(line), "resume": RESUME_ARGUMENTS}
+    trainer: Plain = {"command": _escaped(line)}
     text = config_text({"name": made, "trainer": trainer, "checkpoints": {"folder": FOLDER, "pattern": PATTERN}, "budget": {"usd": usd}})
     given = [setting.path for setting in settings] + ([("name",)] if name else [])
     assumed = [

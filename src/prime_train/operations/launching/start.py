@@ -16,6 +16,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.pod_keys import ROLE
 from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import blob_prefix, descendant_key, spec_key
@@ -91,7 +92,7 @@ def hold(bucket: Bucket, theirs: Manifest, run_id: str) -> Manifest:
     the checkpoint has been deleted since it was looked up, and ExternalError if the bucket fails; a later clean-up finds what is then
     left."""
     manifest = theirs.for_descendant(run_id)
-    data = manifest.model_dump_json(exclude_none=True).encode()
+    data = manifest.to_json()
     record = descendant_key(manifest.holder, run_id, manifest.step)
     bucket.put(record, data)
     still = read_manifest(bucket, theirs.key)
@@ -160,8 +161,8 @@ def _problems(start: Start, spec: RunSpec) -> Iterator[tuple[str, str]]:
         other = theirs.trainer.kind
         yield f"it was saved by a trainer of kind {other}, and the config has kind {kind}", f"write trainer.kind: {other}"
     trainer = trainer_for(spec)
-    expected = trainer.folder_of(spec, manifest.step)
-    if manifest.folder != expected:
+    names, expected = CheckpointNames.of(spec), trainer.folder_of(spec, manifest.step)
+    if not names.names(manifest.folder, manifest.step):
         fix = f"write checkpoints.pattern: {theirs.checkpoints.pattern}" if theirs is not None else "set checkpoints.pattern as there"
         yield f"its folder is {manifest.folder}, and the trainer would look for {expected}", fix
     counts = _gpu_counts(spec)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.control_plane.wiring.home import Home
-from prime_train.core import log_times
 from prime_train.core.keys import AFTER_STREAM, STREAMS, evidence_key, stream_prefix
 from prime_train.core.run import Attempt, Run
+from prime_train.core.text import log_times
 from prime_train.operations.outputs.stored_content import end_of
 from prime_train.ports import Bucket
 

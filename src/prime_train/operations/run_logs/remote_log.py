@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.core.log_times import EVERY_S, SUFFIX
+from prime_train.core.text.log_times import EVERY_S, SUFFIX
 from prime_train.operations.run_logs.log_tail import LOGS, TAIL_BYTES_MAX
 from prime_train.ports import TemporaryError
 

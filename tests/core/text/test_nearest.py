@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.core.text.nearest import CLOSE, POSSIBLE, SURE, VERY_CLOSE, nearest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""Checkpoints that are files, several files with one number, links, or overwritten at each save."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prime_agent.checkpoints.uploader import Means, Uploader
+from prime_agent.trainer.reached_steps import ReachedSteps
+from prime_train.adapters.bucket import FolderBucket
+from prime_train.checkpoints.restore import CheckpointDamaged, restore
+from prime_train.core.checkpoint_names import CheckpointNames
+from tests.agent.checkpoints.saving import NOW_S, download, point_of, ship
+from tests.builders import RUN_ID, spec
+
+
+def uploader(bucket: FolderBucket, disk: Path, means: Means | None = None, **checkpoints: Any) -> Uploader:
+    made = spec(checkpoints={"folder": "out", "settled_s": 30} | checkpoints)
+    return Uploader(
+        bucket=bucket,
+        spec=made,
+        run_id=RUN_ID,
+        attempt=1,
+        work=disk / "tree",
+        stage=disk / "stage",
+        known=None,
+        clock=lambda: NOW_S,
+        monotonic_s=time.monotonic,
+        means=means,
+    )
+
+
+def put(disk: Path, name: str, content: bytes = b"weights") -> Path:
+    path = disk / "tree" / "out" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> FolderBucket:
+    (tmp_path / "bucket").mkdir()
+    return FolderBucket(tmp_path / "bucket")
+
+
+def test_a_padded_file_is_stored_and_restored_under_its_own_name(tmp_path: Path, bucket: FolderBucket) -> None:
+    put(tmp_path, "ckpt-000100.pt")
+    manifest = ship(uploader(bucket, tmp_path, pattern="ckpt-{step}.pt"))
+    assert (manifest.step, manifest.unit, manifest.folder, list(download(bucket, manifest))) == (
+        100,
+        "files",
+        "ckpt-000100.pt",
+        ["ckpt-000100.pt"],
+    )
+    into = tmp_path / "into"
+    path = restore(bucket, RUN_ID, point_of(manifest), into, names=CheckpointNames("ckpt-{step}.pt"))
+    assert path == into / "ckpt-000100.pt"
+    assert [one.name for one in into.iterdir()] == ["ckpt-000100.pt"]
+    assert path.read_bytes() == b"weights"
+
+
+def test_two_names_with_one_number_are_told_and_neither_is_taken(tmp_path: Path, bucket: FolderBucket) -> None:
+    put(tmp_path, "ckpt-100.pt")
+    put(tmp_path, "ckpt-000100.pt")
+    made = uploader(bucket, tmp_path, pattern="ckpt-{step}.pt")
+    assert made.scan(NOW_S) == []
+    assert [(one.name, "the same number" in one.reason) for one in made.refusals(NOW_S, above=0)] == [
+        ("ckpt-000100.pt", True),
+        ("ckpt-100.pt", True),
+    ]
+
+
+def test_a_group_waits_for_its_last_part_and_is_told_if_that_never_comes(tmp_path: Path, bucket: FolderBucket) -> None:
+    made = uploader(bucket, tmp_path, pattern="G_{step}.pth", also=["D_{step}.pth"])
+    put(tmp_path, "G_10.pth")
+    assert made.scan(NOW_S) == []
+    assert [(one.name, "no file D_{step}.pth" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("G_10.pth", True)]
+    put(tmp_path, "D_10.pth")
+    manifest = ship(made)
+    assert sorted(download(bucket, manifest)) == ["D_10.pth", "G_10.pth"]
+    assert made.units() == {"D_10.pth", "G_10.pth"}
+    assert made.refusals(NOW_S, above=10) == []
+
+
+def test_a_manifest_whose_files_are_no_parts_of_the_checkpoint_is_not_restored(tmp_path: Path, bucket: FolderBucket) -> None:
+    put(tmp_path, "ckpt-100.pt")
+    manifest = ship(uploader(bucket, tmp_path, pattern="ckpt-{step}.pt"))
+    odd = manifest.model_copy(update={"files": (*manifest.files, manifest.files[0].model_copy(update={"path": "train.py"}))})
+    bucket.put(manifest.key, odd.to_json())
+    with pytest.raises(CheckpointDamaged, match=r"train\.py"):
+        restore(bucket, RUN_ID, point_of(manifest), tmp_path / "into", names=CheckpointNames("ckpt-{step}.pt"))
+    assert not (tmp_path / "into" / "train.py").exists()
+
+
+def test_a_step_folder_that_is_a_link_to_another_disk_of_the_machine_is_taken(tmp_path: Path, bucket: FolderBucket) -> None:
+    elsewhere = tmp_path / "elsewhere" / "step_10"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "weights").write_bytes(b"weights")
+    (tmp_path / "tree" / "out").mkdir(parents=True)
+    (tmp_path / "tree" / "out" / "step_10").symlink_to(elsewhere)
+    assert download(bucket, ship(uploader(bucket, tmp_path))) == {"weights": b"weights"}
+
+
+def test_a_link_out_of_the_machines_folder_is_told(tmp_path: Path, bucket: FolderBucket) -> None:
+    (tmp_path / "tree" / "out").mkdir(parents=True)
+    (tmp_path / "tree" / "out" / "step_10").symlink_to("/usr")
+    made = uploader(bucket, tmp_path)
+    assert made.scan(NOW_S) == []
+    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("step_10", True)]
+
+
+def test_a_file_is_complete_once_nobody_writes_it_or_a_copy_of_it(tmp_path: Path, bucket: FolderBucket) -> None:
+    path, copy = put(tmp_path, "ckpt-10.pt"), put(tmp_path, "latest.pt", b"half")
+    written = {os.stat(one).st_ino: (os.stat(one).st_dev, os.stat(one).st_ino) for one in (path, copy)}  # noqa: PTH116
+    now_s = path.stat().st_mtime + 5
+    open_files = set(written.values())
+    means = Means(writers=lambda: frozenset(open_files), now_s=lambda: now_s)
+    made = uploader(bucket, tmp_path, means, pattern="ckpt-{step}.pt")
+    assert made.scan(int(now_s)) == []
+    open_files.discard(written[path.stat().st_ino])
+    assert made.scan(int(now_s)) == []
+    open_files.clear()
+    (local,) = made.scan(int(now_s))
+    assert local.is_closed
+
+
+def test_each_version_of_a_file_that_is_overwritten_is_kept_under_the_step_reached_by_then(tmp_path: Path, bucket: FolderBucket) -> None:
+    clock = {"now": 1000.0}
+    reached = ReachedSteps(lambda: clock["now"])
+    means = Means(writers=frozenset, reached=reached.at, now_s=lambda: clock["now"])
+    made = uploader(bucket, tmp_path, means, pattern="last.pt")
+    stored = {}
+    for step in (10, 20):
+        reached.add([step])
+        path = put(tmp_path, "last.pt", b"version %d" % step)
+        os.utime(path, (clock["now"], clock["now"]))
+        assert made.scan(int(clock["now"])) == []  # lines that were printed before may still be on their way
+        put(tmp_path, "last.pt", b"half of the ne")
+        clock["now"] += 100
+        (local,) = made.scan(int(clock["now"]))
+        manifest = made.upload(local, cancelled=lambda: False)
+        stored[manifest.step] = download(bucket, manifest)["last.pt"]
+    assert stored == {10: b"version 10", 20: b"version 20"}
+
+
+def test_an_overwritten_file_whose_step_is_not_known_is_told(tmp_path: Path, bucket: FolderBucket) -> None:
+    put(tmp_path, "last.pt")
+    made = uploader(bucket, tmp_path, pattern="last.pt")
+    assert made.scan(NOW_S) == []
+    assert "step is not known" in made.refusals(NOW_S, above=-1)[0].reason
+
+
+def test_of_folders_that_change_at_each_launch_the_one_with_the_newest_save_counts(tmp_path: Path, bucket: FolderBucket) -> None:
+    for run, content in (("exp", b"old"), ("exp2", b"new")):
+        path = tmp_path / "tree" / "runs" / run / "weights" / "ckpt-10.pt"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        os.utime(path, (1000 + len(run), 1000 + len(run)))
+    manifest = ship(uploader(bucket, tmp_path, folder="runs/exp*/weights", pattern="ckpt-{step}.pt"))
+    assert manifest.place == "runs/exp2/weights"
+    assert download(bucket, manifest) == {"ckpt-10.pt": b"new"}

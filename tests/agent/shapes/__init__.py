@@ -1,0 +1,1 @@
+"""Training scripts that save, report and resume in the twelve most usual ways."""
