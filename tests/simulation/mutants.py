@@ -430,6 +430,17 @@ BITTEN = {
     "a machine in an unknown state counts as gone": 0,
     "a provider whose list fails has no machine": 20,
     "the failing provider of an old machine holds up its run": 75,
+    "a run whose last checkpoint was never committed succeeds": 0,
+    "a trainer that finished is finished, whatever lies unsaved on its machine": 0,
+    "finished work is done over because its process crashed": 2,
+    "a crash after the last step counts as success, durable or not": 4,
+    "a checkpoint that cannot be loaded is restored again and again": 0,
+    "no checkpoint is ever blamed": 0,
+    "a checkpoint whose figures are not finite is resumed from": 14,
+    "the same error at the same step is tried again": 23,
+    "a run goes back without end": 0,
+    "the newest proven checkpoint is deleted": 35,
+    "the best checkpoint is deleted": 0,
 }
 """Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 
