@@ -136,7 +136,8 @@ def _config(folder: Path, plan: Plan) -> Path:
     text = config.read_text()
     if plan.trainer is Trainer.NEVER_COMPLETE:
         text = text.replace("sentinel: COMPLETE", f"sentinel: {NO_SENTINEL}")
-    config.write_text(text.replace("budget: {usd: 5,", f"budget: {{usd: {plan.budget_usd or 5}, upload_usd: {UPLOAD_USD},"))
+        text = text.replace("budget: {", f"budget: {{upload_usd: {UPLOAD_USD}, ")
+    config.write_text(text.replace("usd: 5,", f"usd: {plan.budget_usd or 5},"))
     return config
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tests.simulation.contract import ContractSimulation
+from tests.simulation.contract.simulation import ContractSimulation
 from tests.simulation.loop import START_S
 from tests.simulation.market import MarketSimulation
 from tests.simulation.moving import MovingSimulation

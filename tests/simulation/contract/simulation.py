@@ -24,11 +24,11 @@ from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE, Mark
 from prime_train.core.run import TERMINAL, Attempt, Run, RunState
 from prime_train.ports import RunRecord
 from tests.simulation.agent import VirtualAgent, Work
+from tests.simulation.contract.trainers import CRASHES, ContractAgent, Habit, Trainer, draw_trainer, with_habit
 from tests.simulation.faults import windows
 from tests.simulation.loop import START_S
 from tests.simulation.promises import FINISH_S, Keeper, Truth
 from tests.simulation.provider import Machine
-from tests.simulation.trainers import CRASHES, ContractAgent, Habit, Trainer, draw_trainer, with_habit
 from tests.simulation.world import Simulation
 
 OUTAGE_S = (300, 4000)

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.exhaustive import some_of
-from tests.simulation.contract import ContractSimulation
+from tests.simulation.contract.simulation import ContractSimulation
+from tests.simulation.contract.trainers import Habit
 from tests.simulation.simulate import play
-from tests.simulation.trainers import Habit
 
 SEEDS_A_TEST = 30
 WANTED = {"succeeded", "failed", "stopped", "bad_checkpoint", "not_finite", "upload_failed", "network_error", "unsaved"}
