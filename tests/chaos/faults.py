@@ -27,11 +27,42 @@ class Kind(StrEnum):
     UNMOUNT_BUCKET = "unmount the bucket"
     ROLL_BACK_STORE = "restore the store from an older copy"
     EXHAUST_CONNECTIONS = "hold a thousand idle connections"
+    SUSPEND_SERVE = "suspend the control plane for long"
+    SUSPEND_AGENT = "suspend the agent for long"
+    SUSPEND_TRAINER = "suspend the trainer for long"
+    ANSWER_IN_PLACE = "answer in the control plane's place"
+    FILL_DISK = "fill the disk of the control plane, the bucket and the machines"
+    ROT_BIT = "flip a bit in the bucket"
+    UPGRADE = "begin anew with rows of an older version"
 
 
 REPEATABLE = frozenset({Kind.KILL_MACHINE, Kind.KILL_AGENT, Kind.KILL_TRAINER, Kind.KILL_SERVE, Kind.STEP_CLOCK, Kind.SKEWED_SWEEP})
+ONCE_ALONE = {Kind.FILL_DISK: Kind.UNMOUNT_BUCKET, Kind.UNMOUNT_BUCKET: Kind.FILL_DISK}
+"""Faults that exclude another one: what is mounted cannot be renamed."""
 CLOCKS_ONLY = frozenset({Kind.STEP_CLOCK, Kind.SKEWED_WATCHER, Kind.SKEWED_SWEEP})
 """Faults that must cost a run nothing: no machine, and no second of its ledger."""
+LASTING = frozenset(
+    {Kind.FREEZE_SERVE, Kind.FREEZE_AGENT, Kind.UNMOUNT_BUCKET, Kind.EXHAUST_CONNECTIONS, Kind.ANSWER_IN_PLACE, Kind.FILL_DISK}
+)
+"""Faults that last for seconds."""
+HARMLESS = CLOCKS_ONLY | {Kind.ANSWER_IN_PLACE}
+"""Faults that must not cost a run its machine."""
+SUSPENSIONS = frozenset({Kind.SUSPEND_SERVE, Kind.SUSPEND_AGENT, Kind.SUSPEND_TRAINER})
+
+
+class Trainer(StrEnum):
+    """What the run's command does. All but PLAIN break the contract."""
+
+    PLAIN = "trains, saves and ends"
+    DELETES_FOLDER = "deletes its folder at the end"
+    CRASHES_AT_END = "crashes after its last step"
+    CRASHES_AT_STEP = "fails at the same step each time"
+    NEVER_COMPLETE = "never completes a checkpoint"
+
+
+TRAINERS = (*[Trainer.PLAIN] * 6, *Trainer)
+BUDGETS_USD = (None, None, None, None, None, 0.004, 0.008)
+"""Dollars of a run at about 0.0002 a second: those of a minute or less, or None for more than it can spend."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +84,24 @@ class Plan:
     seed: int
     faults: tuple[Fault, ...]
     two_processes: bool
-    trainer_deletes_folder: bool
+    trainer: Trainer
+    budget_usd: float | None = None
 
     @property
     def is_harmless(self) -> bool:
         """Return whether the run must not be affected at all."""
-        return all(fault.kind in CLOCKS_ONLY for fault in self.faults)
+        plain = self.trainer is Trainer.PLAIN and self.budget_usd is None
+        return plain and all(fault.kind in HARMLESS for fault in self.faults)
+
+    def has(self, *kinds: Kind) -> bool:
+        """Return whether one of these faults comes in it."""
+        return any(fault.kind in kinds for fault in self.faults)
 
     def __str__(self) -> str:
         planes = "webhook and watcher apart" if self.two_processes else "one control plane"
-        trainer = ", the trainer deletes its folder at the end" if self.trainer_deletes_folder else ""
-        return "\n".join([f"seed {self.seed}: {planes}{trainer}", *(f"  {fault}" for fault in self.faults)])
+        trainer = f", the trainer {self.trainer.value}" if self.trainer is not Trainer.PLAIN else ""
+        budget = f", a budget of ${self.budget_usd}" if self.budget_usd is not None else ""
+        return "\n".join([f"seed {self.seed}: {planes}{trainer}{budget}", *(f"  {fault}" for fault in self.faults)])
 
 
 def plan(seed: int) -> Plan:
@@ -73,14 +111,17 @@ def plan(seed: int) -> Plan:
     kinds = sorted(CLOCKS_ONLY if draw.random() < 0.25 else frozenset(Kind))
     chosen: list[Kind] = []
     for _ in range(draw.randint(1, FAULTS_MAX)):
-        chosen.append(draw.choice([kind for kind in kinds if kind in REPEATABLE or kind not in chosen]))
+        may_come = [kind for kind in kinds if kind in REPEATABLE or kind not in chosen]
+        chosen.append(draw.choice([kind for kind in may_come if ONCE_ALONE.get(kind) not in chosen]))
     faults = sorted((Fault(round(draw.uniform(0, LAST_S), 1), kind, _size(kind, draw)) for kind in chosen), key=lambda fault: fault.at_s)
-    return Plan(seed, tuple(faults), draw.random() < 0.4, draw.random() < 0.2)
+    return Plan(seed, tuple(faults), draw.random() < 0.4, draw.choice(TRAINERS), draw.choice(BUDGETS_USD))
 
 
 def _size(kind: Kind, draw: random.Random) -> float:
     if kind in CLOCKS_ONLY:
         return round(draw.choice([-1, 1]) * draw.choice([draw.uniform(30, 300), draw.uniform(300, HOUR_S), draw.uniform(HOUR_S, DAY_S)]))
-    if kind in (Kind.FREEZE_SERVE, Kind.FREEZE_AGENT, Kind.UNMOUNT_BUCKET, Kind.EXHAUST_CONNECTIONS):
+    if kind in SUSPENSIONS:
+        return round(draw.uniform(8, 60), 1)
+    if kind in LASTING:
         return round(draw.uniform(1, 5), 1)
     return 0.0

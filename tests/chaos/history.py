@@ -17,9 +17,13 @@ from pathlib import Path
 import psutil
 
 from prime_train.core.run import Run
-from tests.chaos.faults import Fault, Kind, Plan
+from tests.chaos.disks import flip_bit, full, small_disk
+from tests.chaos.faults import Fault, Kind, Plan, Trainer
+from tests.chaos.intermediary import ANSWERS
+from tests.chaos.older_rows import make_older
 from tests.chaos.promises import Ending, check
 from tests.e2e.plane import BIN, CONFIG, Kept, Plane, plane, write_config
+from tests.fakes.faulty_proxy import FaultyProxy
 from tests.waiting import HANG_S, await_true
 
 CLOCK = Path(__file__).parent / "clock"
@@ -35,10 +39,19 @@ HEALTH = (
 """Health limits longer than any fault lasts and than a busy machine takes, so that no attempt may be replaced because of a temporary
 fault.
 """
-DELETING = """\
-python -m prime_train.demo.train --steps 80 --save-every 10 --step-seconds 0.15 --out out --progress progress.jsonl \
---batch-size 16 "$@" && rm -rf out
+FAILS_AT = 47
+"""The step at which a trainer of that kind fails."""
+TRAIN = """\
+python -m prime_train.demo.train --steps 80 --save-every 10 --step-seconds 0.15 --out out --progress progress.jsonl --batch-size 16 "$@"\
 """
+SCRIPTS = {
+    Trainer.DELETES_FOLDER: f"{TRAIN} && rm -rf out\n",
+    Trainer.CRASHES_AT_END: f"{TRAIN} && kill -SEGV $$\n",
+    Trainer.CRASHES_AT_STEP: f"{TRAIN} --fail-at-step {FAILS_AT}\n",
+}
+NO_SENTINEL = "NEVER"
+UPLOAD_USD = 0.003
+"""Dollars for keeping a machine for its last upload: of about 20 seconds."""
 
 
 @dataclass
@@ -50,6 +63,8 @@ class History:
     clocks: Path
     run_id: str
     began_s: float
+    between: FaultyProxy | None = None
+    """What agents reach the control plane through; None: they reach it themselves."""
     watchers: list[Kept] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
 
@@ -85,12 +100,20 @@ def play(plan: Plan, folder: Path, reference: str) -> list[str]:
     (clocks / "serve").write_text("0")
     clock_of = json.dumps({"prime-train serve|prime-train watch --interval 1$": str(clocks / "serve")})
     settings = {"PYTHONPATH": str(CLOCK), "PT_CLOCKS": clock_of}
-    with plane(folder, watcher=plan.two_processes, settings=settings, prefix=DESCRIPTORS) as here:
+    with ExitStack() as record:
+        if plan.has(Kind.FILL_DISK):
+            record.enter_context(small_disk(folder / "home"))
+        between = record.enter_context(FaultyProxy("")) if plan.has(Kind.ANSWER_IN_PLACE) else None
+        if between is not None:
+            settings["PRIME_TRAIN_URL"] = between.url
+        here = record.enter_context(plane(folder, watcher=plan.two_processes, settings=settings, prefix=DESCRIPTORS))
+        if between is not None:
+            between.back = f"http://127.0.0.1:{_port(here)}"
         began_s = time.monotonic()
         run_id = here.launch(_config(folder, plan))
-        history = History(plan, here, clocks, run_id, began_s)
+        history = History(plan, here, clocks, run_id, began_s, between)
         try:
-            await_true("a first checkpoint is durable", lambda: _is_saved(here, run_id))
+            await_true("a first checkpoint is durable", lambda: _is_saved(here, run_id) or here.run(run_id).is_over)
             _strike_all(history)
             run = here.await_end(run_id)
             return check(Ending(plan, here, run, reference, time.monotonic() - began_s))
@@ -105,17 +128,26 @@ def _config(folder: Path, plan: Plan) -> Path:
     text = CONFIG.replace("--save-every 25", f"--save-every {SAVE_EVERY}").replace("every_steps: 25", f"every_steps: {SAVE_EVERY}")
     lines = [HEALTH if line.startswith("health:") else line for line in text.splitlines()]
     config = write_config(folder, "\n".join(lines) + "\n", step_s=STEP_S)
-    if plan.trainer_deletes_folder:
-        (folder / "tree" / "train.sh").write_text(DELETING)
+    if (script := SCRIPTS.get(plan.trainer)) is not None:
+        (folder / "tree" / "train.sh").write_text(script)
         begin, end = config.read_text().split("  command: >-\n", 1)
         rest = end.split("\n", 2)[2]
         config.write_text(f"{begin}  command: sh train.sh\n{rest}")
+    text = config.read_text()
+    if plan.trainer is Trainer.NEVER_COMPLETE:
+        text = text.replace("sentinel: COMPLETE", f"sentinel: {NO_SENTINEL}")
+        text = text.replace("budget: {", f"budget: {{upload_usd: {UPLOAD_USD}, ")
+    config.write_text(text.replace("usd: 5,", f"usd: {plan.budget_usd or 5},"))
     return config
 
 
 def _is_saved(here: Plane, run_id: str) -> bool:
+    """Return whether a first checkpoint is durable, or has begun, if none ever will be."""
     record = here.store.load(run_id)
-    return record is not None and record.lease.committed_step >= SAVE_EVERY
+    if record is None:
+        return False
+    heartbeat = record.lease.heartbeat
+    return record.lease.committed_step >= SAVE_EVERY or (heartbeat is not None and heartbeat.step > SAVE_EVERY and bool(heartbeat.unsaved))
 
 
 def _strike_all(history: History) -> None:
@@ -238,9 +270,41 @@ def _stopped(kept: list[Kept]) -> Iterator[None]:
         yield
 
 
+def _suspend_trainer(history: History, fault: Fault) -> None:
+    _frozen(history.process("--save-every"), fault.size)
+
+
+def _answer_in_place(history: History, fault: Fault) -> None:
+    assert history.between is not None
+    answer = random.Random(f"{history.plan.seed} {fault.at_s}").choice(ANSWERS)
+    history.between.fail(answer, times=10**6)
+    threading.Event().wait(fault.size)
+    history.between.heal()
+
+
+def _fill_disk(history: History, fault: Fault) -> None:
+    with full(history.here.home):
+        threading.Event().wait(fault.size)
+
+
+def _rot_bit(history: History, fault: Fault) -> None:
+    flip_bit(history.here.home / "bucket", random.Random(f"{history.plan.seed} {fault.at_s}"))
+
+
+def _upgrade(history: History, _: Fault) -> None:
+    """Let the control plane begin anew with what a version would have left that had fewer fields."""
+    with _stopped([*history.here.kept, *history.watchers]):
+        make_older(history.here.home / "control.sqlite")
+
+
+def _port(here: Plane) -> int:
+    command = here.kept[0].command
+    return int(command[list(command).index("--port") + 1])
+
+
 def _exhaust_connections(history: History, fault: Fault) -> None:
     """Open connections that send nothing. Refused or closed ones serve the same purpose."""
-    port = int(history.here.kept[0].command[history.here.kept[0].command.index("--port") + 1])
+    port = _port(history.here)
     with ExitStack() as record:
         for _ in range(CONNECTIONS):
             with suppress(OSError):
@@ -262,4 +326,11 @@ _STRIKES: Mapping[Kind, _Strike] = {
     Kind.UNMOUNT_BUCKET: _unmount_bucket,
     Kind.ROLL_BACK_STORE: _roll_back_store,
     Kind.EXHAUST_CONNECTIONS: _exhaust_connections,
+    Kind.SUSPEND_SERVE: _freeze_serve,
+    Kind.SUSPEND_AGENT: _freeze_agent,
+    Kind.SUSPEND_TRAINER: _suspend_trainer,
+    Kind.ANSWER_IN_PLACE: _answer_in_place,
+    Kind.FILL_DISK: _fill_disk,
+    Kind.ROT_BIT: _rot_bit,
+    Kind.UPGRADE: _upgrade,
 }

@@ -9,13 +9,24 @@ from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_prefix, parse_manifest_key
 from prime_train.core.ledger import totals
 from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX
 from prime_train.core.run import Run, RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
-from tests.chaos.faults import Plan
+from tests.chaos.faults import Kind, Plan, Trainer
 from tests.e2e.plane import STEPS, Plane
 
 SLACK_S = 5
 """Tolerance in seconds: the ledger has full seconds, rounded for each attempt."""
+GIVE_BACK_SLACK_S = 15
+"""Seconds until a machine that is given back has gone, on a busy machine."""
+AWAY = frozenset({Kind.FREEZE_SERVE, Kind.SUSPEND_SERVE, Kind.FILL_DISK, Kind.UNMOUNT_BUCKET})
+"""Faults during which no machine can be given back."""
+MAY_END_BY = {
+    Trainer.DELETES_FOLDER: (Cause.UPLOAD_FAILED,),
+    Trainer.NEVER_COMPLETE: (Cause.UPLOAD_FAILED,),
+    Trainer.CRASHES_AT_STEP: (Cause.TRAINER_ERROR,),
+}
+"""Causes by which a run of such a trainer may end, besides with success."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +42,38 @@ class Ending:
 
 def check(ending: Ending) -> list[str]:
     """Return a description of every broken promise, with what a person needs for the analysis in the last line; empty if all held."""
-    broken = [text for promise in (_ends_well, _loses_nothing, _pays_what_was_used, _is_left_alone) for text in promise(ending)]
+    broken = [text for promise in PROMISES for text in promise(ending)]
     return [*broken, ending.here.evidence()] if broken else []
 
 
 def _ends_well(ending: Ending) -> list[str]:
-    """A run that succeeded has its last checkpoint in the bucket, bit for bit that of a run without faults. Only a trainer that deletes its
-    own checkpoints may end otherwise, and then reports it."""
-    run = ending.run
+    """A run that succeeded has its last checkpoint in the bucket, bit for bit that of a run without faults. Only a trainer that breaks the
+    contract, or a budget, may end it otherwise, and then the run says so."""
+    run, trainer = ending.run, ending.plan.trainer
     if run.state is RunState.SUCCEEDED:
         found = _final_hash(ending)
         return [] if found == ending.reference else [f"succeeded, and its last checkpoint in the bucket is {found}"]
-    if ending.plan.trainer_deletes_folder and run.cause is Cause.UPLOAD_FAILED:
+    if ending.plan.budget_usd is not None and run.cause in (Cause.BUDGET_SPENT, Cause.UPLOAD_FAILED):
+        return []
+    if run.cause in MAY_END_BY.get(trainer, ()):
         return []
     return [f"ended as {run.state.value}: {run.why}"]
+
+
+def _stays_within_its_budget(ending: Ending) -> list[str]:
+    """No run costs more than its budget, but for the seconds in which no watcher could give its machine back, or that it took to go."""
+    run, plan = ending.run, ending.plan
+    spent_usd, limit_usd = totals(run, run.ended_s or 0).usd, run.spec.budget.usd
+    away_s = sum(fault.size for fault in plan.faults if fault.kind in AWAY)
+    over_usd = (away_s + GIVE_BACK_SLACK_S) * max((a.offer.usd_per_hour for a in run.attempts), default=0.0) / 3600
+    return [f"{spent_usd:.5f} of {limit_usd} dollars are spent"] if spent_usd > limit_usd + over_usd else []
+
+
+def _ends_soon(ending: Ending) -> list[str]:
+    """No run is begun again and again: each machine was lost to a fault, brought new steps, or counts towards a limit."""
+    run, faults = ending.run, len(ending.plan.faults)
+    limit = faults + 1 + run.spec.budget.restarts_without_progress + CHECKPOINTS_TRIED_MAX
+    return [f"{len(run.attempts)} machines for {faults} faults"] if len(run.attempts) > limit else []
 
 
 def _final_hash(ending: Ending) -> str:
@@ -68,11 +97,11 @@ def _weights(ending: Ending, manifest: Manifest) -> str:
 
 def _loses_nothing(ending: Ending) -> list[str]:
     """No attempt begins before a step that an earlier one had been told was durable, and no two attempts have the same identity."""
-    attempts = ending.run.attempts
+    attempts, may_go_back = ending.run.attempts, ending.plan.has(Kind.ROT_BIT)
     broken = [
         f"attempt {later.number} resumed from step {later.resumed_step}, and step {earlier.durable_step} was durable"
         for earlier, later in itertools.pairwise(attempts)
-        if later.resumed_step < earlier.durable_step
+        if later.resumed_step < earlier.durable_step and not may_go_back
     ]
     if len({getattr(attempt, "identity", attempt.number) for attempt in attempts}) < len(attempts):
         broken.append("two attempts have the same identity")
@@ -97,3 +126,6 @@ def _is_left_alone(ending: Ending) -> list[str]:
     """Wrong clocks alone cost a run nothing: it keeps its only machine."""
     causes = [attempt.cause for attempt in ending.run.attempts]
     return [f"clocks alone cost it {causes}"] if ending.plan.is_harmless and len(causes) != 1 else []
+
+
+PROMISES = (_ends_well, _loses_nothing, _pays_what_was_used, _is_left_alone, _stays_within_its_budget, _ends_soon)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import islice
@@ -29,10 +30,13 @@ def reference(folder: Path) -> str:
     return str(json.loads((folder / "final.json").read_text())["sha256"])
 
 
-def _played(seed: int, weights: str, parent: Path) -> tuple[int, list[str]]:
+def played(seed: int, weights: str, parent: Path) -> tuple[int, list[str]]:
     folder = parent / f"seed-{seed}"
-    folder.mkdir()
-    broken = play(plan(seed), folder, weights)
+    folder.mkdir(exist_ok=True)
+    try:
+        broken = play(plan(seed), folder, weights)
+    except Exception:  # of whatever kind: the other histories are played all the same, and this one counts as broken
+        broken = [f"it could not be played to its end:\n{traceback.format_exc()}"]
     shutil.rmtree(folder, ignore_errors=True)
     return seed, broken
 
@@ -42,10 +46,10 @@ def _all(seeds: Sequence[int], jobs: int, minutes: float, parent: Path) -> Itera
     weights, end_s = reference(parent / "untroubled"), time.monotonic() + minutes * 60
     work = ((seed, weights, parent) for seed in seeds if time.monotonic() < end_s)
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(_played, *job) for job in islice(work, jobs)}
+        waiting = {pool.submit(played, *job) for job in islice(work, jobs)}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            waiting |= {pool.submit(_played, *job) for job in islice(work, len(done))}
+            waiting |= {pool.submit(played, *job) for job in islice(work, len(done))}
             yield from (one.result() for one in done)
 
 

@@ -39,7 +39,10 @@ class Strikes:
 
     def _serve(self, sock: socket.socket) -> None:
         with sock.makefile("rb") as lines:
-            order = json.loads(lines.readline(ORDER_BYTES_MAX))
+            line = lines.readline(ORDER_BYTES_MAX)
+        if not line.endswith(b"\n"):
+            return  # whoever began to report was killed before it had said which point it is at
+        order = json.loads(line)
         try:
             self._struck(order["name"])
             self._takes[order["victim"]](order["pod"])

@@ -8,10 +8,13 @@ computed from the time.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from prime_train.core.budget import training_s
+from prime_train.checkpoints.catalog import Blob, Catalog
+from prime_train.core.budget import agent_limits_s, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.core.keys import blob_prefix, mark_prefix
 from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
-from prime_train.core.retention import Kept, Policy, expired
+from prime_train.core.resuming.trust import marked
+from prime_train.core.retention import Policy, expired
 from prime_train.core.run import Run
 from prime_train.core.wire import Commit, Heartbeat, JobExit, Order, Outcome, Phase
 from prime_train.ports import Answer, RunRecord
@@ -172,6 +175,10 @@ class VirtualAgent:
         self.base = self._uploaded = self._acked = run.resume.step if run.resume else 0
         if run.spec.budget.hours is not None:
             self._train_s_max = max(0, int(run.spec.budget.hours * 3600) - training_s(run, int(loop.now_s)))
+        save_in_s, spent_in_s = agent_limits_s(run, int(loop.now_s))
+        if save_in_s is not None and spent_in_s is not None:
+            loop.after(save_in_s, lambda: self._flush(Cause.BUDGET_SPENT))
+            loop.after(spent_in_s, self._give_up_flush)
         self._t.restored(self.run_id, self.attempt, run.resume)
         self.sending_since_s = loop.now_s
         self._heartbeat_s = run.spec.health.heartbeat_s
@@ -290,10 +297,13 @@ class VirtualAgent:
     def _upload(self, step: int, then: Callable[[], None] | None) -> None:
         if self._upload_began_s is None:
             self._upload_began_s = self._t.loop.now_s
-        manifest, blobs = checkpoint(self.run_id, self.attempt, step, self._t.loop.now_s, self.identity)
+        manifest, blobs = self._checkpoint(step)
         parts = [*blobs.items(), (manifest.key, manifest.model_dump_json().encode())]
         self._uploading = True
         self._ship(step, parts, manifest, then)
+
+    def _checkpoint(self, step: int) -> tuple[Manifest, dict[str, bytes]]:
+        return checkpoint(self.run_id, self.attempt, step, self._t.loop.now_s, self.identity)
 
     def _ship(self, step: int, parts: list[tuple[str, bytes]], manifest: Manifest, then: Callable[[], None] | None) -> None:
         """Upload the next part after its time; the manifest is the last one."""
@@ -338,10 +348,14 @@ class VirtualAgent:
 
     def _prune(self) -> None:
         bucket, pinned = self._t.bucket, [self._resume.key] if self._resume else []
-        there = [Kept(m.step, m.attempt, m.key, bucket.is_complete(m.key)) for m in bucket.manifests(self.run_id)]
-        gone = expired(there, Policy(self.work.keep), committed_step=self._acked, pinned=pinned)
-        for kept in gone:
-            bucket.remove(kept.key)
+        newest_first = tuple(sorted(bucket.manifests(self.run_id), key=lambda m: (m.step, m.attempt), reverse=True))
+        there = {stat.key: Blob(stat.size, stat.written_s) for stat in bucket.stats(blob_prefix(self.run_id))}
+        marks = marked(self.run_id, [stat.key for stat in bucket.stats(mark_prefix(self.run_id))])
+        policy = Policy(self.work.keep)
+        kept = Catalog(self.run_id, newest_first, there, frozenset(), marks=marks).kept(policy)
+        gone = expired(kept, policy, committed_step=self._acked, pinned=pinned)
+        for one in gone:
+            bucket.remove(one.key)
         if gone:
             blobs, now_s = bucket.blobs_written_s(self.run_id), int(self._t.loop.now_s)
             for key in unreferenced(blobs, bucket.manifests(self.run_id), now_s=now_s, grace_s=BLOB_GRACE_S):
@@ -388,7 +402,14 @@ class VirtualAgent:
         else:
             self._leave(ended)
 
+    def _give_up_flush(self) -> None:
+        """Leave, done or not: the dollars are spent."""
+        if self.alive and self._exit is None:
+            self._leave(JobExit(cause=Cause.BUDGET_SPENT))
+
     def _leave(self, ended: JobExit) -> None:
+        if self._exit is not None:
+            return
         self._exit = ended
         self.phase = Phase.EXITED
         self._say()

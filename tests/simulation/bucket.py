@@ -25,6 +25,8 @@ class VirtualBucket:
         """Called when a call of the port fails."""
         self.deleted: Callable[[str], None] = _nothing
         """Called for each key that the control plane is about to delete."""
+        self.removing: Callable[[str], None] = _nothing
+        """Called for each key that anyone is about to delete."""
 
     # -------------------------------------------------------------------------------------------------------------- the port
 
@@ -51,7 +53,9 @@ class VirtualBucket:
         raise NotImplementedError("the control plane downloads no files")
 
     def stat(self, key: str) -> Stat | None:
-        raise NotImplementedError("the control plane lists instead")
+        self._call("bucket.stat")
+        found = self._folder(key).get(key)
+        return Stat(key, len(found[0]), found[1]) if found is not None else None
 
     def list(self, prefix: str) -> Iterator[Stat]:
         self._call("bucket.list")
@@ -77,6 +81,7 @@ class VirtualBucket:
         self._folder(key)[key] = (data, int(self._loop.now_s))
 
     def remove(self, key: str) -> None:
+        self.removing(key)
         self._folder(key).pop(key, None)
 
     def stats(self, prefix: str) -> Sequence[Stat]:

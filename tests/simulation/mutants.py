@@ -29,6 +29,13 @@ ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING = (
     f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining")
 )
 DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
+CHOICE, TRUST = (f"core/resuming/{name}.py" for name in ("choice", "trust"))
+RETENTION, NEXT_ACTION, OUTCOMES, UPLOADING = (
+    "core/retention.py",
+    "core/next_action.py",
+    "core/decide/outcomes.py",
+    "core/decide/uploading.py",
+)
 VERDICT, CLOCK = "core/verdict.py", "clock.py"
 STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
 
@@ -42,19 +49,19 @@ class Edit:
 
 @dataclass(frozen=True)
 class Mutant:
-    """`market`: only the simulation with several providers can detect it."""
+    """`world`: only this one of `simulate.WORLDS` can detect it; empty: the usual one can."""
 
     name: str
     edits: tuple[Edit, ...]
-    market: bool = False
+    world: str = ""
 
     def stale(self) -> list[str]:
         """Return the texts to replace that are not in the source exactly once."""
         return [edit.old for edit in self.edits if (PACKAGE / edit.file).read_text().count(edit.old) != 1]
 
 
-def _mutant(name: str, *edits: tuple[str, str, str], market: bool = False) -> Mutant:
-    return Mutant(name, tuple(Edit(*edit) for edit in edits), market)
+def _mutant(name: str, *edits: tuple[str, str, str], world: str = "") -> Mutant:
+    return Mutant(name, tuple(Edit(*edit) for edit in edits), world)
 
 
 MUTANTS = (
@@ -84,7 +91,7 @@ MUTANTS = (
     ),
     _mutant(
         "what is resumed is chosen among all attempts",
-        (EXECUTE, "read_manifests(context.bucket, run.run_id, attempt=run.attempt)", "read_manifests(world.bucket, run.run_id)"),
+        (CHOICE, "    return (m for m in whole if m.step <= limits.get((m.attempt, m.identity), -1))\n", "    return iter(whole)\n"),
         ("core/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
     ),
     _mutant("what is resumed is not chosen anew after a fence", (FENCES, "        resume_chosen=False,\n", "")),
@@ -121,7 +128,7 @@ MUTANTS = (
     _mutant("attempts without progress are not counted", (FENCES, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
     _mutant(
         "the budget is not looked at",
-        (MONEY, ".usd >= run.spec.budget.usd:\n", ".usd >= 1000 * run.spec.budget.usd:\n"),
+        (MONEY, ".usd >= budget.end_usd(run):", ".usd >= 1000 * budget.end_usd(run):"),
         (MONEY, ".usd >= budget.save_usd(run):", ".usd >= 1000 * run.spec.budget.usd:"),
     ),
     _mutant(
@@ -265,12 +272,12 @@ MUTANTS = (
     _mutant(
         "the failing provider of an old machine holds up its run",
         (OBSERVE, "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):", "if name in snapshot.unlisted:"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "an old machine stays until the provider of the current one answers",
         (ORPHANS, "return housekeeping(run, pods.others, now_s) if pods.others is not None else None", "return None"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "a provider whose list fails is asked about each old machine",
@@ -279,37 +286,121 @@ MUTANTS = (
     _mutant(
         "a provider whose list fails has no machine",
         (OBSERVE, "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):", "if False:"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "the lists of some providers pass for those of all",
         (BY_PROVIDER, "        if failed:\n            raise PartlyListed", "        if False:\n            raise PartlyListed"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "a launch counts as settled while its provider cannot be listed",
         (ORPHANS, "    if attempt.offer.provider in pods.unlisted:\n        return False\n", ""),
-        market=True,
+        world="market",
     ),
     _mutant(
         "a machine may cost more than it was offered for",
         (ACTIVE_STATES, "    if pod_id is None or most_usd is None or usd_per_hour <= most_usd:\n", "    if True:\n"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "nobody looks at machines of ended runs that wake up",
         (SWEEPS, "            suspects.append(record.run.run_id)\n", "            pass\n"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "a machine in an unknown state counts as gone",
         (VERDICT, "if p.status is not PodStatus.GONE and p.pod_id", "if p.status not in (PodStatus.GONE, PodStatus.UNKNOWN) and p.pod_id"),
-        market=True,
+        world="market",
     ),
     _mutant(
         "a failed look at one provider ends the look at all",
         (BY_PROVIDER, "                failed[name] = error\n", "                raise\n"),
-        market=True,
+        world="market",
+    ),
+    _mutant(
+        "a run whose last checkpoint was never committed succeeds",
+        (VERDICT, "    if durable < heartbeat.exit.saved_step:\n", "    if False:\n"),
+        world="contract",
+    ),
+    _mutant(
+        "a trainer that finished is finished, whatever lies unsaved on its machine",
+        (VERDICT, "or heartbeat.outputs_pending or heartbeat.unsaved:", "or heartbeat.outputs_pending:"),
+        (VERDICT, "return 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= lease.committed_step", "return True"),
+        world="contract",
+    ),
+    _mutant(
+        "finished work is done over because its process crashed",
+        (VERDICT, "if done and ended.code is not None and", "if False and"),
+        world="contract",
+    ),
+    _mutant(
+        "a crash after the last step counts as success, durable or not",
+        (VERDICT, "is_done_despite(ended.cause, steps, min(step, durable))", "is_done_despite(ended.cause, steps, step)"),
+        world="contract",
+    ),
+    _mutant(
+        "a checkpoint that cannot be loaded is restored again and again",
+        (CHOICE, '        if one is not None:\n            return f"attempt', '        if False:\n            return f"attempt'),
+        world="contract",
+    ),
+    _mutant(
+        "no checkpoint is ever blamed",
+        (VERDICT, "        is_checkpoint = failed_to_resume(run, lease, ended.cause)\n", "        is_checkpoint = False\n"),
+        (FENCES, "    is_checkpoint = failed_to_resume(run, lease, decision.cause)\n", "    is_checkpoint = False\n"),
+        world="contract",
+    ),
+    _mutant(
+        "checkpoints are tried without end",
+        (CHOICE, "if run.resume_failures >= CHECKPOINTS_TRIED_MAX:", "if False:"),
+        world="contract",
+    ),
+    _mutant(
+        "a checkpoint whose figures are not finite is resumed from",
+        (CHOICE, "if manifest is not None and manifest.finite is False:", "if False:"),
+        (CHOICE, "if self._run.finite_limit is not None and", "if False and"),
+        world="contract",
+    ),
+    _mutant(
+        "a rollback goes to a checkpoint that nobody has resumed from",
+        (CHOICE, "        good = [p for p in good if (p.step, p.attempt) in known] or good\n", ""),
+        world="contract",
+    ),
+    _mutant(
+        "a run goes back without end",
+        (OUTCOMES, "if run.rollbacks < health.rollback_times:", "if True:"),
+        world="contract",
+    ),
+    _mutant(
+        "the same error at the same step is tried again",
+        (NEXT_ACTION, "    same = _same_before(ending, earlier)\n", "    same = None\n"),
+        world="contract",
+    ),
+    _mutant(
+        "memory that never sufficed is tried again",
+        (NEXT_ACTION, "if ending.cause in _OUT_OF_MEMORY and ending.has_gained:", "if ending.cause in _OUT_OF_MEMORY:"),
+        (FENCES, "    if not gained and is_counted and not is_checkpoint:\n", "    if not gained and is_counted and action is None:\n"),
+        world="contract",
+    ),
+    _mutant(
+        "a service that never answers is asked for ever",
+        (NEXT_ACTION, "_outages(ending, earlier) >= OUTAGES_MAX:", "_outages(ending, earlier) >= 10**6:"),
+        world="contract",
+    ),
+    _mutant(
+        "doubtful checkpoints push out good ones",
+        (RETENTION, "    return [c for c in newest_first if not c.is_doubtful]\n", "    return newest_first\n"),
+        world="contract",
+    ),
+    _mutant(
+        "the newest proven checkpoint is deleted",
+        (RETENTION, "[c for c in good if c.proven][:1]", "[]"),
+        world="contract",
+    ),
+    _mutant(
+        "the best checkpoint is deleted",
+        (RETENTION, "[c for c in newest_first if c.step == best_step][:1]", "[]"),
+        world="contract",
     ),
 )
 
@@ -339,6 +430,17 @@ BITTEN = {
     "a machine in an unknown state counts as gone": 0,
     "a provider whose list fails has no machine": 20,
     "the failing provider of an old machine holds up its run": 75,
+    "a run whose last checkpoint was never committed succeeds": 0,
+    "a trainer that finished is finished, whatever lies unsaved on its machine": 0,
+    "finished work is done over because its process crashed": 2,
+    "a crash after the last step counts as success, durable or not": 4,
+    "a checkpoint that cannot be loaded is restored again and again": 0,
+    "no checkpoint is ever blamed": 0,
+    "a checkpoint whose figures are not finite is resumed from": 14,
+    "the same error at the same step is tried again": 23,
+    "a run goes back without end": 0,
+    "the newest proven checkpoint is deleted": 35,
+    "the best checkpoint is deleted": 0,
 }
 """Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 
@@ -361,10 +463,10 @@ def planted(mutant: Mutant) -> Iterator[dict[str, str]]:
         yield {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def simulate(environment: dict[str, str], seeds: tuple[int, int], *, market: bool = False) -> str:
-    """Return the simulation's report on the first seed that breaks a promise, or nothing. `market`: with several providers."""
+def simulate(environment: dict[str, str], seeds: tuple[int, int], *, world: str = "") -> str:
+    """Return the simulation's report on the first seed that breaks a promise, or nothing. `world`: see `simulate.WORLDS`."""
     command = [sys.executable, "-m", "tests.simulation", "--seeds", f"{seeds[0]}:{seeds[1]}", "--failures-max", "1"]
-    command += ["--market"] if market else []
+    command += [f"--{world}"] if world else []
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
     found = re.search(r"^seed \d+: .*$", done.stdout, re.MULTILINE)
     if done.returncode == 0:
@@ -397,7 +499,7 @@ def main() -> int:
             continue
         with planted(mutant) as environment:
             unit = "" if options.no_units else next(iter(failing(environment, first=True, without=known)), "")
-            seed = simulate(environment, (0, options.seeds), market=mutant.market)
+            seed = simulate(environment, (0, options.seeds), world=mutant.world)
         alive += not (unit or seed)
         print(f"{mutant.name}\n    unit test:  {unit or 'none'}\n    simulation: {seed[:200] or 'none'}", flush=True)
     print(f"{alive} mutants live")

@@ -29,7 +29,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.budget import training_s
+from prime_train.core.budget import RESERVED_SHARE, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.keys import parse_pod_name, pod_name
 from prime_train.core.manifest import ResumePoint
@@ -78,7 +78,9 @@ ASKS_AT_ONCE_MAX = 6
 ASK_AGAIN_S_MIN = 20
 ALERT_GAP_S = 25
 ALERTS_AN_ATTEMPT_MAX = 40
-BUDGET_SHARE_MIN = 0.94
+BUDGET_SHARE_MIN = 1 - RESERVED_SHARE - 0.01
+"""Share of the dollars from which on a run may be ended for its budget: the rest is reserved for the last save and for giving the machine
+back, or is a machine's that the provider had not reported as gone yet."""
 
 LIVENESS = (Cause.SILENT, Cause.STALLED, Cause.START_TIMEOUT, Cause.BOOT_TIMEOUT, Cause.LAUNCH_LOST)
 LOSSES = (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
@@ -454,10 +456,10 @@ class Keeper:
         if sweeping is None:
             self._broken(5, "only a watcher fences", new.run_id, f"attempt {attempt.number} was fenced by nobody")
         reported = old.lease.heartbeat is not None and (old.lease.heartbeat.exit is not None or old.lease.heartbeat.sick is not None)
-        ordered = old.run.state is RunState.DRAINING
+        ordered, keeps = old.run.state is RunState.DRAINING, old.run.state is RunState.UPLOADING
         if attempt.cause in LIVENESS or (attempt.cause in LOSSES and not reported and not ordered):
             self._doubted(truth, old, attempt, sweeping)
-        elif reported and attempt.cause is not None and not ordered:
+        elif reported and attempt.cause is not None and not ordered and not (keeps and attempt.cause is Cause.UPLOAD_FAILED):
             self._reported(truth, attempt)
         self._count(truth, attempt)
 

@@ -3,7 +3,8 @@
 python -m tests.simulation --seed N [--verbose]
 python -m tests.simulation --seeds A:B [--jobs 2]
 
-With --market, the machines come from several providers that lie; with --moves, prices change, and runs move to cheaper machines.
+With --market, the machines come from several providers that lie; with --moves, prices change, and runs move to cheaper machines; with
+--contract, trainers break the contract: saves that never become complete, checkpoints that cannot be loaded, crashes of every kind.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from tests.simulation.contract.simulation import ContractSimulation
 from tests.simulation.loop import START_S
 from tests.simulation.market import MarketSimulation
 from tests.simulation.moving import MovingSimulation
@@ -39,9 +41,13 @@ class Outcome:
     failure: str = ""
 
 
-def play(seed: int, *, market: bool = False, moves: bool = False, verbose: bool = False) -> Outcome:
-    """Play one seed from its beginning to its end. `market`: with several providers that lie; `moves`: with prices that change."""
-    simulation = (MarketSimulation if market else MovingSimulation if moves else Simulation)(seed, print if verbose else None)
+WORLDS: dict[str, type[Simulation]] = {"market": MarketSimulation, "moves": MovingSimulation, "contract": ContractSimulation}
+"""The simulations with something more than the usual faults, by the option that plays them."""
+
+
+def play(seed: int, *, world: str = "", verbose: bool = False) -> Outcome:
+    """Play one seed from its beginning to its end, in one of `WORLDS`; empty: with the usual faults."""
+    simulation = WORLDS.get(world, Simulation)(seed, print if verbose else None)
     failure = ""
     try:
         simulation.play()
@@ -64,18 +70,18 @@ def report(simulation: Simulation, broken: Broken) -> str:
     history = simulation.store.history(broken.run_id)[-HISTORY_MAX:] if broken.run_id else []
     lines = [f"  {line.at_s - START_S:7d}  e{line.attempt:<2d} {line.kind}: {line.text}" for line in history]
     head = f"seed {simulation.seed}: {broken.run_id} at second {at_s:.0f}: {broken}"
-    kind = " --market" if isinstance(simulation, MarketSimulation) else " --moves" if isinstance(simulation, MovingSimulation) else ""
+    kind = "".join(f" --{name}" for name, world in WORLDS.items() if type(simulation) is world)
     options = f"--seed {simulation.seed} --verbose{kind}"
     return "\n".join([head, *lines, f"replay: .venv/bin/python -m tests.simulation {options}"])
 
 
-def play_all(seeds: Iterable[int], jobs: int = 1, *, market: bool = False, moves: bool = False) -> Iterator[Outcome]:
+def play_all(seeds: Iterable[int], jobs: int = 1, *, world: str = "") -> Iterator[Outcome]:
     """Play every seed, in no particular order if there are several jobs."""
     if jobs <= 1:
-        yield from (play(seed, market=market, moves=moves) for seed in seeds)
+        yield from (play(seed, world=world) for seed in seeds)
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap_unordered(partial(play, market=market, moves=moves), seeds, chunksize=CHUNK)
+        yield from pool.imap_unordered(partial(play, world=world), seeds, chunksize=CHUNK)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -85,23 +91,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", default="0:1000", help="A:B, B not included")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--failures-max", type=int, default=5)
-    parser.add_argument("--market", action="store_true")
-    parser.add_argument("--moves", action="store_true")
+    for name in WORLDS:
+        parser.add_argument(f"--{name}", dest="world", action="store_const", const=name, default="")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args(arguments)
     logging.getLogger("prime_train").setLevel(logging.ERROR)
     if options.seed is not None:
-        outcome = play(options.seed, market=options.market, moves=options.moves, verbose=options.verbose)
+        outcome = play(options.seed, world=options.world, verbose=options.verbose)
         print(outcome.failure or f"seed {outcome.seed}: all promises held over {outcome.virtual_s / 3600:.1f} h, {outcome.events} events")
         return 1 if outcome.failure else 0
     first, last = (int(part) for part in options.seeds.split(":"))
-    return _play_range(range(first, last), options.jobs, options.failures_max, market=options.market, moves=options.moves)
+    return _play_range(range(first, last), options.jobs, options.failures_max, world=options.world)
 
 
-def _play_range(seeds: range, jobs: int, failures_max: int, *, market: bool, moves: bool) -> int:
+def _play_range(seeds: range, jobs: int, failures_max: int, *, world: str) -> int:
     started_s = time.monotonic()
     failed, played, virtual_s, events, attempts = 0, 0, 0.0, 0, 0
-    for outcome in play_all(seeds, jobs, market=market, moves=moves):
+    for outcome in play_all(seeds, jobs, world=world):
         played, virtual_s, events = played + 1, virtual_s + outcome.virtual_s, events + outcome.events
         attempts += outcome.attempts
         if outcome.failure:

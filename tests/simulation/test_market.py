@@ -11,7 +11,7 @@ WANTED = {"succeeded", "preempted", "boot_lost", "boot_timeout", "launch_lost", 
 
 @pytest.mark.parametrize("first", some_of(range(0, 20 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=20))
 def test_every_promise_holds_whatever_providers_say(first: int) -> None:
-    outcomes = [play(seed, market=True) for seed in range(first, first + SEEDS_A_TEST)]
+    outcomes = [play(seed, world="market") for seed in range(first, first + SEEDS_A_TEST)]
     failures = [outcome.failure for outcome in outcomes if outcome.failure]
     assert not failures, f"{len(failures)} of {SEEDS_A_TEST} seeds\n" + "\n\n".join(failures[:3])
     seen: set[str] = set().union(*(outcome.seen for outcome in outcomes))
@@ -19,4 +19,4 @@ def test_every_promise_holds_whatever_providers_say(first: int) -> None:
 
 
 def test_a_seed_of_the_market_plays_the_same_each_time() -> None:
-    assert play(7, market=True) == play(7, market=True)
+    assert play(7, world="market") == play(7, world="market")

@@ -24,5 +24,5 @@ def test_those_that_are_tried_each_time_are_in_the_table() -> None:
 def test_a_planted_error_breaks_a_promise(mutant: Mutant) -> None:
     first = BITTEN[mutant.name]
     with planted(mutant) as environment:
-        message = simulate(environment, (first, first + SEEDS), market=mutant.market)
+        message = simulate(environment, (first, first + SEEDS), world=mutant.world)
     assert ": promise " in message, f"all promises held, although {mutant.name}"

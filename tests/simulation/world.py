@@ -324,10 +324,13 @@ class Stage:
     def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
         acting, self._acting = self._acting, None  # what the agent does at once is no effect of the watcher that put it there
         try:
-            agent = machine.tenant = VirtualAgent(self._ties, machine, self._works[machine.run_id], ticket.identity)
+            agent = machine.tenant = self._new_agent(machine, ticket.identity)
         finally:
             self._acting = acting
         self.keeper.runs[machine.run_id].agents[machine.attempt] = agent
+
+    def _new_agent(self, machine: Machine, identity: str) -> VirtualAgent:
+        return VirtualAgent(self._ties, machine, self._works[machine.run_id], identity)
 
     def _ailing(self, run_id: str, attempt: int, cause: Cause | None, kind: str) -> None:
         self._say(f"{run_id} e{attempt} falls ill: {kind} {cause.value if cause else ''}")
@@ -349,7 +352,9 @@ class Stage:
 
 
 class Simulation(Stage):
-    """One seed with all of its parts."""
+    """One seed with all of its parts. `finish_s`: seconds after the last fault within which every run has to be over."""
+
+    finish_s = FINISH_S
 
     def __init__(self, seed: int, note: Callable[[str], None] | None = None) -> None:
         rng = random.Random(seed)
@@ -360,7 +365,7 @@ class Simulation(Stage):
 
     def play(self) -> None:
         """Play the seed to its end. Raises Broken."""
-        last_s = self.faults.quiet_s + FINISH_S
+        last_s = self.faults.quiet_s + self.finish_s
         try:
             self.loop.run(lambda: self.loop.now_s >= last_s or (self.loop.now_s >= self._all_there_s and self.keeper.is_done()))
         except Endless as error:

@@ -86,9 +86,17 @@ def agent_limits_s(run: Run, now_s: int) -> tuple[int | None, int | None]:
 
 
 def _seconds_until(run: Run, dollars: float, now_s: int) -> int | None:
-    """Return the seconds until the run has cost these dollars at the price of what it pays for now; None if that costs nothing."""
-    burn = ledger.burn_usd_per_s(run)
-    return max(1, int((dollars - ledger.spent(run, now_s).usd) / burn)) if burn > 0 else None
+    """Return the seconds until the run has cost these dollars at the price of its newest machine; None if that costs nothing. Others are
+    on their way back: what a lost create call has left is paid for a while, and does not shorten the whole attempt."""
+    burn, own = ledger.burn_usd_per_s(run), 0.0
+    if run.current_attempt is not None and run.current_attempt.ended_s is None:
+        own = run.current_attempt.offer.usd_per_hour / 3600
+    if burn <= 0:
+        return None
+    left_usd = dollars - ledger.spent(run, now_s).usd
+    after_usd = left_usd - burn * GIVE_BACK_S
+    seconds = left_usd / burn if after_usd <= 0 or own <= 0 else GIVE_BACK_S + after_usd / own
+    return max(1, int(seconds))
 
 
 def used_up(run: Run, now_s: int) -> tuple[Limit, ...]:
