@@ -82,7 +82,7 @@ def test_all_is_downloaded_and_what_is_there_is_not_fetched_again(shell: Shell, 
     for number, step in ((1, 100), (2, 150)):
         assert found.pop(f"_run/attempt-{number}/trainer.log") == f"trained to step {step}\n".encode()
         assert found.pop(f"_run/attempt-{number}/metrics.csv").startswith(b"step,time_s,loss,reward,lr\n")
-    assert found == FIRST | SECOND
+    assert found == FIRST | SECOND | {"results/a.attempt-1.txt": FIRST["results/a.txt"]}, "the newest lacks lines of the first attempt"
     again = json.loads(shell.ok("outputs", RUN_ID, "get", "got", "--json", url))
     assert {file["path"] for file in again["files"] if file["is_new"]} == {file["path"] for file in row["files"] if file["path"][0] == "_"}
 

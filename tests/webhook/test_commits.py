@@ -66,6 +66,18 @@ def test_a_commit_whose_manifest_is_not_in_the_bucket_is_refused(spoil: Callable
     assert (response.status, committed_step(store)) == (422, 5)
 
 
+@pytest.mark.parametrize("error", [None, TemporaryError("HTTP 503"), PermanentError("access denied")])
+def test_a_replaced_attempt_is_fenced_whatever_the_bucket_holds_or_answers(error: Exception | None) -> None:
+    store, there = MemoryStore(), bucket()
+    nothing(there)
+    if error is not None:
+        there.faults.fail["bucket"] = error
+
+    response = handle(control_plane(store, there), ask("commit", commit(10, attempt=ATTEMPT - 1), attempt=ATTEMPT - 1))
+
+    assert (response.status, json.loads(response.body)["outcome"], committed_step(store)) == (409, "fenced", 5)
+
+
 @pytest.mark.parametrize("error", [TemporaryError("HTTP 503"), PermanentError("access denied")])
 def test_a_commit_that_cannot_be_checked_is_to_be_tried_again(error: Exception) -> None:
     store, there = MemoryStore(), bucket()

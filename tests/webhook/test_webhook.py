@@ -77,7 +77,10 @@ def test_each_request_gets_its_answer_and_a_refused_one_changes_nothing(case: Ca
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.status not in (200, 409)], ids=lambda case: case.name)
 def test_a_refusal_says_what_is_wrong_and_what_time_it_is(case: Case) -> None:
-    refusal = Refusal.model_validate_json(handle(webhook(MemoryStore()), case.request).body)
+    store = MemoryStore()
+    stored(store)
+
+    refusal = Refusal.model_validate_json(handle(webhook(store), case.request).body)
 
     assert refusal.error
     assert refusal.now_s == NOW_S

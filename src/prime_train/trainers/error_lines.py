@@ -66,6 +66,9 @@ _LAUNCHER_CODE = (
 )
 """What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
 
+_OF_A_SERVER = r"\bInference failed with exit code "
+"""What prime-rl's launcher prints of the inference server's end. That is no worker of the trainer: its rules say what follows."""
+
 _SUMMARY_ROW = re.compile(r"\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): ")
 _TORCHRUN_CODE = re.compile(r"\s*exitcode\s*: (-?\d+)\b")
 _TORCHRUN_RANK = re.compile(r"\s*rank\s*: (\d+)\b")
@@ -128,7 +131,8 @@ def is_summary(text: str) -> bool:
 
 
 def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
-    """Return the exit code of the worker that a launcher saw fail first, and its rank, None if unknown; None if no launcher says so."""
+    """Return the exit code of the worker that a launcher saw fail first, and its rank, None if unknown; None if no launcher says so, or
+    if what failed first is a server beside the workers."""
     for at, text in enumerate(texts):
         if _TORCHRUN_ROOT.match(text):
             ranks = [int(found[1]) for line in texts[at : at + 8] if (found := _TORCHRUN_RANK.match(line))]
@@ -137,6 +141,8 @@ def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
                 return codes[0], ranks[0] if ranks else None
     for text in texts:
         if found := compiled(_LAUNCHER_CODE).search(text):
+            if found_in(_OF_A_SERVER, text):
+                return None
             code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
             if abs(code) < 256:
                 return code, None

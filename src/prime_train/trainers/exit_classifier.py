@@ -134,9 +134,11 @@ def _read(lines: Sequence[str]) -> list[_Line]:
 
 
 def _by_rule(rule: LogRule, line: _Line, ended: str) -> Named:
-    """Return what the rule says of the line; a line of a launcher's summary is put in words."""
-    is_row = rule.strength is not EvidenceStrength.USER and is_summary(line.text)
-    return Named(rule.cause, ended if is_row else line.text.strip() or line.labelled, rule.action)
+    """Return what the rule says of the line; a line of a launcher's summary is put in words. The label of a line is shown where it is what
+    the rule fits."""
+    if rule.strength is not EvidenceStrength.USER and is_summary(line.text):
+        return Named(rule.cause, ended, rule.action)
+    return Named(rule.cause, (rule.fits(line.text) and line.text.strip()) or line.labelled, rule.action)
 
 
 def _unknown_exception(tail: Sequence[_Line], matched: Sequence[_Line]) -> str | None:

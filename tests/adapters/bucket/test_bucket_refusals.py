@@ -112,6 +112,18 @@ def test_a_question_whose_answer_has_no_body_is_reported_too(line: tuple[FaultyP
         bucket.stat("k")
 
 
+@pytest.mark.parametrize("status", [409, 412])
+@pytest.mark.parametrize("ask", [name for name in ASKS if name != "put_if"])
+def test_a_conflict_where_nothing_was_conditional_is_a_failure_of_the_bucket(
+    line: tuple[FaultyProxy, S3Bucket], ask: str, status: int
+) -> None:
+    proxy, bucket = line
+    proxy.forget()
+    proxy.fail(Response(status, b"odd"), times=ALWAYS)
+    with pytest.raises(ExternalError):
+        ASKS[ask](bucket)
+
+
 def test_an_upload_in_parts_is_reported_by_what_went_wrong_or_by_the_right_that_it_lacks(
     line: tuple[FaultyProxy, S3Bucket], tmp_path: Path
 ) -> None:

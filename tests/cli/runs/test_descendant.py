@@ -9,8 +9,9 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.catalog import Reader
-from prime_train.core.keys import blob_key, descendants_prefix, manifest_key
+from prime_train.core.keys import blob_key, descendants_prefix, manifest_key, mark_key
 from prime_train.core.manifest import Chunk, Manifest, ManifestFile
+from prime_train.core.resuming.trust import Mark
 from tests.builders import digest
 from tests.cli.documented import check
 from tests.cli.runs.test_run import ended
@@ -83,6 +84,9 @@ def test_a_descendant_ends_with_the_bytes_of_its_source_and_the_content_lives_as
     assert "DAMAGED" not in shell.ok("checkpoints", descendant, "verify", "--all")
     assert content(bucket, descendant, 10)
     before = blobs(bucket, source)
+    kept = "keep    step 10, from which the run was started: newest proven\n"
+    assert kept in shell.ok("checkpoints", descendant, "prune", "--keep", "1", "--dry-run")
+    bucket.put(mark_key(descendant, 20, 1, Mark.PROVEN), b"")  # as if an attempt had resumed from it
     shell.ok("checkpoints", descendant, "prune", "--keep", "1", "--yes")
     assert list(bucket.list(descendants_prefix(source))) == []
     assert "to delete: 0 checkpoints" in shell.ok("checkpoints", source, "prune", "--keep", "1", "--yes")

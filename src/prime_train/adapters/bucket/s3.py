@@ -78,11 +78,11 @@ class S3Bucket:
                 return False
             self.put(key, data)
             return True
-        try:
-            with self._translated_errors("put", key):
+        with self._translated_errors("put", key):
+            try:
                 obstore.put(self._store, key, data, use_multipart=False, mode="create" if tag is None else {"e_tag": tag})
-        except LostRace:
-            return False
+            except _LOST_RACE:
+                return False
         return True
 
     def put_file(self, key: str, path: Path) -> None:
@@ -178,8 +178,6 @@ class S3Bucket:
         """Convert the library's exceptions to errors of `ports` that name the operation."""
         try:
             yield
-        except _LOST_RACE as error:
-            raise LostRace(key) from error
         except FileNotFoundError as error:
             if "NoSuchBucket" not in str(error):
                 raise Missing(key) from error
@@ -195,10 +193,6 @@ class S3Bucket:
 
 class Missing(Exception):
     """The object does not exist."""
-
-
-class LostRace(Exception):
-    """The object does not match the write's condition."""
 
 
 def _write(draft: Path, answer: "GetResult") -> None:

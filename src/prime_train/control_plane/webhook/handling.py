@@ -26,7 +26,7 @@ from prime_train.core.offers import in_force
 from prime_train.core.resuming.divergence import after_rollback
 from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
-from prime_train.core.wire import Bootstrap, Nonce, Order, Outcome, PodKeys
+from prime_train.core.wire import Bootstrap, Commit, Nonce, Order, Outcome, PodKeys
 from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
 
 if TYPE_CHECKING:
@@ -98,16 +98,26 @@ def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: An
 
 
 def _commit(webhook: WebhookContext, call: CommitCall, now_s: int) -> Response:
-    """Commit a manifest that is in the bucket."""
+    """Commit a manifest that is in the bucket. A replaced attempt is answered `fenced` whatever the bucket holds or answers."""
+    refusal = _unchecked(webhook, call.commit, now_s)
+    if refusal is None:
+        return answer(webhook, call, webhook.store.commit(call.commit, now_s), now_s)
+    if not _is_current(webhook.store.load(call.commit.run), call.commit):
+        return reply(Outcome.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
+    return refusal
+
+
+def _unchecked(webhook: WebhookContext, commit: Commit, now_s: int) -> Response | None:
+    """Return the refusal of a commit whose manifest is not in the bucket, or cannot be read now; None if it is there."""
     try:
-        webhook.commits.check(call.commit)
+        webhook.commits.check(commit)
     except UnfitManifest as error:
         return refuse(422, str(error), now_s)
     except ExternalError as error:
-        log.warning("a commit of run %s could not be checked: %s", call.commit.run, error)
+        log.warning("a commit of run %s could not be checked: %s", commit.run, error)
         why = "the bucket cannot be read now, so it is unknown whether the manifest is there; retry later"
         return refuse(503, why, now_s, (("retry-after", str(RETRY_S)),))
-    return answer(webhook, call, webhook.store.commit(call.commit, now_s), now_s)
+    return None
 
 
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
@@ -189,7 +199,7 @@ def _operators(webhook: WebhookContext) -> PodKeys | None:
         return None
 
 
-def _is_current(record: RunRecord | None, call: BootstrapCall | KeysCall) -> TypeGuard[RunRecord]:
+def _is_current(record: RunRecord | None, call: BootstrapCall | KeysCall | Commit) -> TypeGuard[RunRecord]:
     return record is not None and record.lease.open and (record.lease.attempt, record.lease.identity) == (call.attempt, call.identity)
 
 
