@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from prime_train.cli.key import DEFAULT, ShowFirst
 from prime_train.cli.verbs import VERBS, app
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import PermanentError, TemporaryError, UsageError
@@ -24,6 +25,7 @@ LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {
     "agent/prime_agent/main.py": {"--disk", "--ticket"},  # the agent's own
     "agent/prime_agent/phases/image_environment.py": {"--python", "--quiet"},  # uv, pip
+    "agent/prime_agent/phases/own_python.py": {"--python", "--quiet", "--version"},  # uv, pip
     "src/prime_train/adapters/aws_deploy/package.py": {"--quiet"},  # pip
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
     "src/prime_train/configs/templates/own_script.py": {"--config", "--out", "--output"},  # trainers
@@ -58,6 +60,11 @@ _COMMAND = re.compile(r"prime-train ([a-z][a-z-]*)")
 VERB_ROWS = [one for verbs in VERBS.values() for verb in verbs for one in (verb, *verb.verbs)]
 COMMANDS = {tuple(verb.name.split()): verb.command for verb in VERB_ROWS} | {(): typer.main.get_command(app)}
 FLAGS = {path: {name for param in one.params for name in (*param.opts, *param.secondary_opts)} for path, one in COMMANDS.items()}
+
+
+def flags_of(path: tuple[str, ...]) -> set[str]:
+    """Return the flags that may follow the words; of a group that runs one of its commands if none is named, those of that command, too."""
+    return FLAGS[path] | (FLAGS[(*path, DEFAULT)] if isinstance(COMMANDS[path], ShowFirst) else set())
 
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
@@ -123,7 +130,7 @@ def test_every_command_that_advice_names_exists(operation: Operation) -> None:
     path = tuple(word for word in words if not word.startswith("-"))
     assert program == "prime-train"
     assert path in COMMANDS
-    assert {word for word in words if word.startswith("-")} <= FLAGS[path]
+    assert {word for word in words if word.startswith("-")} <= flags_of(path)
 
 
 @pytest.mark.parametrize("setting", Setting)

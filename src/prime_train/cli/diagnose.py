@@ -30,13 +30,13 @@ def diagnose(
     kind: Annotated[str, typer.Option("--kind", help="With --log: kind of the trainer.")] = "command",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Explain what happened to a run, and why; or what the end of any trainer's log means.
+    """Explain what happened to a run, or what a log's end means.
 
     The explanation is based on the run's attempts, heartbeats, provider, metrics, evidence and W&B. It says whether the run is healthy,
     interrupted, without reward or silent, or whether only W&B lags behind.
 
-    With --log, no run and no control plane are needed: the answer is the cause, what the tool would do (stop at once, the same machine,
-    another machine, or after a back-off), and the line that says so.
+    With --log, the log of any trainer will do, and no run and no control plane are needed: the answer is the cause, what the tool would do
+    (stop at once, the same machine, another machine, or after a back-off), and the line that says so.
     """
     if (log is None) == (not run):
         raise UsageError("give either a run, or the log of a trainer with --log FILE")

@@ -16,7 +16,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb("run", "prime_train.cli.run:run", "Launch a training run.", "prime_train.cli.run:WithCommand"),
         Verb("status", "prime_train.cli.status:status", "Show state, step, spend and restarts."),
         Verb("logs", "prime_train.cli.logs:logs", "Show a run's history and log."),
-        Verb("diagnose", "prime_train.cli.diagnose:diagnose", "Explain what happened to a run, and why."),
+        Verb("diagnose", "prime_train.cli.diagnose:diagnose", "Explain what happened to a run, or what a log's end means."),
         Verb("page", "prime_train.cli.page:page", "Write a run's page as a single HTML file."),
         Verb("profile", "prime_train.cli.profile:profile", "Show what the time of a step is spent on."),
         Verb("compare", "prime_train.cli.compare:compare", "Compare a run's results with those of another run."),
@@ -156,7 +156,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "dashboard",
             "prime_train.cli.dashboard:dashboard",
-            "Print a link to the pages of the control plane, or revoke links.",
+            "Print or revoke links to the control plane's pages.",
             verbs=(
                 Verb("dashboard link", "prime_train.cli.dashboard.link:link_", "Print a link to the pages of the control plane."),
                 Verb("dashboard revoke", "prime_train.cli.dashboard.revoke:revoke", "Revoke a link to the pages, or all links."),
@@ -165,7 +165,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "key",
             "prime_train.cli.key:key",
-            "Show how to reach this control plane; make, list and revoke launch keys.",
+            "Show this control plane's keys; make or revoke launch keys.",
             verbs=(
                 Verb("key show", "prime_train.cli.key.show:show_", "Show how to reach this control plane from elsewhere."),
                 Verb("key create", "prime_train.cli.key.create:create", "Make a key that may only launch."),

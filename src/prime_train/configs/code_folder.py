@@ -9,7 +9,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from prime_train.core.advice import Option, Setting
 from prime_train.core.finding import Finding
+from prime_train.core.text.commands import flag
 from prime_train.core.text.safe import neutralized
 
 SHOWN_CHARS = 200
@@ -33,7 +35,7 @@ def outside_finding(real: Path, file: str, *, line: int = 1, column: int = 1) ->
     where = " and ".join(dict.fromkeys(map(str, _roots(file)))) or "any repository"
     named = neutralized(str(real)[:SHOWN_CHARS])
     message = f"trainer.code.folder is {named}, which lies outside of {where}: a config alone may not pack it"
-    fix = f"name a folder inside, or allow it yourself when you launch: --allow-folder {named}"
+    fix = f"name a folder inside, or allow it yourself when you launch: {flag(Option(Setting.ALLOW_FOLDER, named))}"
     return Finding("PT030", message, file, line, column, fix=fix)
 
 

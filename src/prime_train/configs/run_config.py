@@ -83,6 +83,11 @@ def _of_requirements(config: Config) -> list[Finding]:
         path = _found([tree for tree in trees if not leads_out(tree / name, tree)], name)
         if path is not None:
             found += requirement_findings(path)
+        elif _found(trees, name) is not None:
+            place = place_of(root, ("image", "requirements", at))
+            message = f"{name} is a link that leads out of the working tree, and is not followed"
+            fix = "put the file itself into the working tree"
+            found.append(Finding("PT025", message, config.file, place.line, place.column, fix=fix, value=name))
         elif code.repo is None:
             place = place_of(root, ("image", "requirements", at))
             message = f"there is no file {name} in the working tree, from which the image's requirements are read"

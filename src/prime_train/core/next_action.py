@@ -1,4 +1,4 @@
-"""What follows from the end of a trainer: one decision, for the watcher and for `diagnose --log`.
+"""What follows from the end of a trainer: one decision, for the watcher and for a log that is diagnosed alone.
 
 The cause alone does not decide. Out of memory is final for a batch that never fitted, and worth another start for a leak that shows after
 hours; an exception that code raises is final at the first start, may be passing after a thousand steps, and is final again when the same

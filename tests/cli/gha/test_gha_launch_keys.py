@@ -47,6 +47,8 @@ def plane(tmp_path: Path, github: FakeGithubOidc) -> Iterator[Plane]:
     home = tmp_path / "plane"
     home.mkdir()
     shell = Shell(home)
+    shell.home.mkdir(exist_ok=True)
+    (shell.home / "policy.yaml").write_text("providers: [local]\n")
     with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_GITHUB_OIDC_ISSUER=github.url):
         yield Plane(shell)
 

@@ -22,7 +22,7 @@ dashboard = typer.Typer(add_completion=False, cls=LinkFirst, subcommand_metavar=
 
 @dashboard.callback()
 def options() -> None:
-    """Print a link to the pages of the control plane, or revoke links.
+    """Print or revoke links to the control plane's pages.
 
     Without a command, a link is printed: to the list of runs, or to the page of RUN.
     """

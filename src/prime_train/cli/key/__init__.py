@@ -22,7 +22,7 @@ key = typer.Typer(add_completion=False, cls=ShowFirst, rich_markup_mode=None)
 
 @key.callback()
 def options() -> None:
-    """Show how to reach this control plane; make, list and revoke launch keys.
+    """Show this control plane's keys; make or revoke launch keys.
 
     A launch key permits launching runs from one repository, reading their state and stopping them, and nothing else. Without a command,
     what another machine needs is shown.

@@ -16,9 +16,11 @@ from prime_train.control_plane.admission.responses import RETRY_S, refuse
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.access.launch_key import SESSION_S, LaunchRight, is_actor, launch_token, right_of, row_for_job, session_name
+from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.change import requested
 from prime_train.core.keys import code_key, is_run_id
 from prime_train.core.run import DesiredState, Run
+from prime_train.core.text.commands import command
 from prime_train.core.wire import LaunchKeyGiven
 from prime_train.ports import PermanentError, Store, TemporaryError
 
@@ -36,7 +38,7 @@ def launch_call(webhook: WebhookContext, call: LaunchCall, now_s: int, carried_o
     ExternalError if the store does not answer."""
     right = right_of(webhook.store.watch().launch_keys, call.key, now_s)
     if isinstance(right, str):
-        return refuse(403, f"{right}; ask the operator for another one: prime-train key create --launch", now_s)
+        return refuse(403, f"{right}; ask the operator for another one: {command(Call(Operation.CREATE_LAUNCH_KEY))}", now_s)
     if call.name in UNLIMITED:
         return carried_out(webhook, call.name, call.body, now_s)
     try:
@@ -79,7 +81,8 @@ def github_call(webhook: WebhookContext, call: GithubCall, now_s: int) -> Respon
     row, actor = row_for_job(webhook.store.watch().launch_keys, claims, now_s), str(claims.get("actor", ""))
     if row is None or not is_actor(actor):
         where = f"{claims.get('repository')}, environment {claims.get('environment') or '(none)'}, {claims.get('ref')}"
-        return refuse(403, f"no launch key trusts this job ({where:.200}): prime-train key create --launch --github-oidc", now_s)
+        making = command(Call(Operation.CREATE_LAUNCH_KEY, options=(Option(Setting.GITHUB_OIDC),)))
+        return refuse(403, f"no launch key trusts this job ({where:.200}): {making}", now_s)
     given = LaunchKeyGiven(launch_key=launch_token(webhook.masters[0], session_name(row, actor, now_s + SESSION_S)))
     return Response(200, given.model_dump_json().encode(), headers=(("cache-control", "no-store"),))
 
@@ -105,7 +108,7 @@ def _launched(webhook: WebhookContext, right: LaunchRight, sent: Run, now_s: int
     if not is_run_id(sent.run_id) or not sent.run_id.startswith(f"{spec.name}-"):
         raise _Refused(f"run_id: {sent.run_id[:60]!r} is not an id of {spec.name}")
     if sent.origin is None:
-        raise _Refused("a launch key launches from GitHub only: use prime-train gha launch, or the action launch")
+        raise _Refused(f"a launch key launches from GitHub only: use {command(Call(Operation.LAUNCH_FROM_GITHUB))}, or the action launch")
     if sent.lineage is not None:
         raise _Refused("a launch key cannot start a run from another run's checkpoint; the operator can")
     if right.usd_max is not None and not spec.budget.usd <= right.usd_max:

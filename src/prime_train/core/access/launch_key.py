@@ -1,7 +1,7 @@
 """Keys that permit launching runs from one repository, reading and stopping them, and nothing else.
 
 A key is derived from the master key and its own name, so the store holds nothing that opens anything: only a row for each key, with what it
-permits, which `prime-train key revoke` deletes. A row may also trust GitHub instead of having a key: whoever brings a token that GitHub has
+permits, which revoking the key deletes. A row may also trust GitHub instead of having a key: whoever brings a token that GitHub has
 signed for such a job gets a key for an hour, whose name holds the row, its end and who it is for.
 """
 

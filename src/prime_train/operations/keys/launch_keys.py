@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.access.launch_key import KEYS_MAX, LaunchKey, is_actor, is_repository, launch_token
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 
@@ -39,11 +40,15 @@ def create_launch_key(
 ) -> MadeKey:
     """Store a new launch key and return it. Raises UsageError for values that no key can have, or if there are too many keys."""
     if not is_repository(repository):
-        raise UsageError(f"{repository!r} is not a repository", fix="write --repository owner/name", code=Exit.USAGE)
+        raise UsageError(
+            f"{repository!r} is not a repository", fix=Advice("write ", Option(Setting.REPOSITORY, "owner/name")), code=Exit.USAGE
+        )
     if actor and not is_actor(actor):
         raise UsageError(f"{actor!r} is not the name of a person on GitHub", code=Exit.USAGE)
     if not is_github and (environment or ref):
-        raise UsageError("only GitHub can vouch for an environment or a ref", fix="add --github-oidc", code=Exit.USAGE)
+        raise UsageError(
+            "only GitHub can vouch for an environment or a ref", fix=Advice("add ", Option(Setting.GITHUB_OIDC)), code=Exit.USAGE
+        )
     if max(len(environment), len(ref)) > TEXT_CHARS_MAX:
         raise UsageError(f"an environment or a ref has at most {TEXT_CHARS_MAX} characters", code=Exit.USAGE)
     name = secrets.token_hex(4)
@@ -51,7 +56,7 @@ def create_launch_key(
 
     def added(rows: Mapping[str, LaunchKey]) -> dict[str, LaunchKey]:
         if len(rows) >= KEYS_MAX:
-            raise UsageError(f"there are {len(rows)} launch keys already", fix="revoke some: prime-train key list")
+            raise UsageError(f"there are {len(rows)} launch keys already", fix=Advice("revoke some: ", Call(Operation.LIST_KEYS)))
         return {**rows, name: row}
 
     _change(home, added)
@@ -68,7 +73,7 @@ def revoke_launch_key(home: Home, name: str) -> None:
 
     def without(rows: Mapping[str, LaunchKey]) -> dict[str, LaunchKey]:
         if name not in rows:
-            raise UsageError(f"there is no launch key {name[:50]!r}", fix="prime-train key list shows them")
+            raise UsageError(f"there is no launch key {name[:50]!r}", fix=Advice(Call(Operation.LIST_KEYS), " shows them"))
         return {other: row for other, row in rows.items() if other != name}
 
     _change(home, without)

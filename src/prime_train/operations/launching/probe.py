@@ -10,7 +10,7 @@ from prime_train.core.advice import Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.market.step_times import STEPS_MIN
 from prime_train.core.run import Probe
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.core.spec_choices import Migrate
 from prime_train.operations.memory import check_range
 
@@ -58,11 +58,18 @@ def probe_spec(spec: RunSpec, limits: ProbeLimits) -> RunSpec:
         "name": spec.name[: NAME_CHARS_MAX - len(SUFFIX)].rstrip("-") + SUFFIX,
         "budget": budget,
         "hardware": spec.hardware.model_copy(update={"migrate": Migrate.NEVER}),
-        # Of what its trainer saves nothing is needed, but for a probe that loses its machine.
-        "checkpoints": spec.checkpoints.model_copy(update={"keep": 1, "keep_every_steps": None, "keep_best": 0}),
+        "checkpoints": _checkpoints(spec.checkpoints),
         "outputs": (),
         "success": None,
         "after": (),
         "require": (),
     }
     return spec.model_copy(update=changes)
+
+
+def _checkpoints(checkpoints: CheckpointSpec) -> CheckpointSpec:
+    """Return what a probe keeps: of what its trainer saves nothing is needed, but for a probe that loses its machine. A config that says
+    nothing of checkpoints goes on saying nothing, because anything else is a promise that some are saved."""
+    if checkpoints == CheckpointSpec():
+        return checkpoints
+    return checkpoints.model_copy(update={"keep": 1, "keep_every_steps": None, "keep_best": 0})

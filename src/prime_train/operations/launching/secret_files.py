@@ -7,11 +7,12 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from prime_train.adapters.code_archive import CodeSnapshot, is_dotenv, tracked_files
+from prime_train.core.advice import Option, Setting
 from prime_train.core.finding import SECRET, Finding, Severity
+from prime_train.core.text.commands import flag
 from prime_train.core.text.safe import neutralized
 
 FINDINGS_MAX = 20
-FLAG = "--allow-secret-file"
 
 
 def looked_through(snapshot: CodeSnapshot, allowed: Sequence[str]) -> CodeSnapshot:
@@ -28,8 +29,12 @@ def looked_through(snapshot: CodeSnapshot, allowed: Sequence[str]) -> CodeSnapsh
 
 def _left_out(snapshot: CodeSnapshot, name: str) -> Finding:
     message = f"{neutralized(name)} holds variables and is not tracked by git, so it is not uploaded"
-    fix = f"name its variables under environment or secrets, or let it through: {FLAG} {neutralized(name)}"
+    fix = f"name its variables under environment or secrets, or let it through: {_flag(name)}"
     return Finding("PT030", message, str(snapshot.folder / name), severity=Severity.WARNING, fix=fix)
+
+
+def _flag(name: str) -> str:
+    return flag(Option(Setting.ALLOW_SECRET_FILE, neutralized(name)))
 
 
 def _secrets(snapshot: CodeSnapshot, let_through: frozenset[str]) -> list[Finding]:
@@ -43,8 +48,7 @@ def _secrets(snapshot: CodeSnapshot, let_through: frozenset[str]) -> list[Findin
             f"{neutralized(one.path)} would be uploaded, and line {one.line} looks like a secret: {neutralized(one.kind)}",
             str(snapshot.folder / one.path),
             one.line,
-            fix=f"remove the secret, replacing it where it is valid; or add the file to .gitignore; or let it through: "
-            f"{FLAG} {neutralized(one.path)}",
+            fix=f"remove the secret, replacing it where it is valid; or add the file to .gitignore; or let it through: {_flag(one.path)}",
         )
         for one in islice(found, FINDINGS_MAX)
     ]
