@@ -91,7 +91,7 @@ BROKEN = (
         "command: python train.py --config base.yaml --out {checkpoint}",
         (("", "--out {checkpoints}", "--out {checkpoint}"),),
     ),
-    Broken("pattern-nostep", "command", "PT013", "pattern: step_N", (("", "step_{step}\n", "step_N\n"),)),
+    Broken("pattern-unknown", "command", "PT013", "pattern: step_{n}", (("", "step_{step}\n", "step_{n}\n"),)),
     Broken(
         "regex-bad",
         "torchrun",

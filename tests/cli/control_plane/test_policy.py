@@ -25,7 +25,7 @@ def test_where_machines_are_rented_a_config_may_not_choose_the_control_planes_ow
     done = shell.run(verb[0], config, *verb[1:], **PRIME)
     assert done.returncode == 1, done.stdout + done.stderr
     shown = done.stdout + done.stderr
-    assert "small.yaml:8:22: error PT027: hardware.provider: local runs the command on the control plane's own machine" in shown
+    assert "small.yaml:9:22: error PT027: hardware.provider: local runs the command on the control plane's own machine" in shown
     assert f"by this line in {shell.home / 'policy.yaml'}: {LINE}" in shown
     assert "no runs yet" in shell.ok("status")
 

@@ -13,6 +13,8 @@ from prime_train.core.wire import Commit, Heartbeat, Nonce
 
 ERRORS_MAX = 5
 SHOWN_CHARS_MAX = 24
+MISTAKE_CHARS_MAX = 160
+"""Characters of one mistake that are told: that of a wrong name lists all names, of which there may be a hundred."""
 
 
 class InvalidBody(Exception):
@@ -87,7 +89,7 @@ def _error_text(row: ErrorDetails) -> str:
     where = ".".join(_short(str(part)) for part in row["loc"]) or "body"
     value = row["input"]
     shown = row["type"] not in _UNSHOWN and isinstance(value, str | int | float | None)
-    return f"{where}: {row['msg']}" + (f", not {_short(repr(value))}" if shown else "")
+    return f"{where}: {row['msg'][:MISTAKE_CHARS_MAX]}" + (f", not {_short(repr(value))}" if shown else "")
 
 
 def _short(text: str) -> str:
