@@ -134,7 +134,7 @@ def test_a_laptop_with_a_wrong_clock_works_with_a_control_plane_elsewhere(
     shell: Shell, clocks: Clocks, tmp_path: Path, ahead_s: int
 ) -> None:
     clocks.set("laptop", ahead_s)
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
         reported = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         folder = tmp_path / "laptop"
         folder.mkdir()

@@ -64,7 +64,8 @@ def plane(tmp_path: Path) -> Iterator[dict[str, str]]:
     folder = tmp_path / "plane"
     folder.mkdir()
     shell = Shell(folder)
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
+    named = {"PRIME_TRAIN_PROVIDER": "local", "PRIME_TRAIN_POLICY": "{providers: [local, ssh, kubernetes]}"}
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", **named):
         yield dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
 
 

@@ -87,14 +87,14 @@ def code_in(folder: Path) -> Path:
 
 
 @contextmanager
-def deployed(folder: Path, driver: Driver | None = None) -> Iterator[Deployed]:
-    """Deploy. `driver`: describes the machines' GPUs; None: they have none."""
+def deployed(folder: Path, driver: Driver | None = None, *, policy: str = "") -> Iterator[Deployed]:
+    """Deploy. `driver`: describes the machines' GPUs; None: they have none. `policy`: the operator's, as YAML."""
     with aws(folder / "aws") as cloud, FakePrime(folder / "prime", running=True) as fake:
         fake.rows = ROWS
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
         env = {**plain, **cloud.env, "PRIME_TRAIN_HOME": str(folder / "home")}
         code, secrets = code_in(folder), _secrets(folder, fake, driver)
-        given = [word for name in secrets for word in ("--secret", name)]
+        given = [word for name in secrets for word in ("--secret", name)] + (["--set", f"Policy={policy}"] if policy else [])
         first = output({**env, **secrets}, "deploy", "--stack", STACK, "--yes", "--code", str(code), *given)
         address = cloud.address_of(_outputs(folder)["FunctionUrl"])
         output(env, "deploy", "--stack", STACK, "--yes", "--code", str(code), "--public-url", address)

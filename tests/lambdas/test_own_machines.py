@@ -28,7 +28,7 @@ TO_AWS = ("--to", "aws", "--stack", STACK)
 @pytest.fixture(name="own")
 def _own(tmp_path: Path) -> Iterator[Deployed]:
     """Return a deployment of the test's own: functions that have read the secret read it again after minutes only."""
-    with deployed(tmp_path / "aws") as it:
+    with deployed(tmp_path / "aws", policy="{providers: [prime, ssh, kubernetes]}") as it:
         yield it
 
 

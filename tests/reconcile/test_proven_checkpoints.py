@@ -129,6 +129,16 @@ def test_a_run_none_of_whose_checkpoints_can_be_loaded_stops_and_quotes_each_err
     assert "step 20 of attempt 1 in attempt 3: bad magic number 20" in w.run().why
 
 
+def test_an_only_checkpoint_is_tried_once_more_before_the_run_is_given_up() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    committed(w, 30)
+    crashes(w, 37)
+    next_attempt_dies(w, Cause.KILLED, "killed by SIGKILL")
+    assert (w.run().state, resumes_from(w)) == (S.BOOTING, (30, 1))
+    next_attempt_dies(w, Cause.KILLED, "killed by SIGKILL")
+    assert (w.run().state, w.run().attempt) == (S.STOPPED, 3)
+
+
 def test_only_the_newest_checkpoints_are_tried_however_many_there_are() -> None:
     w = Outside({"budget": {"usd": 1000.0}}).trains(step=95)
     committed(w, *range(10, 100, 10))

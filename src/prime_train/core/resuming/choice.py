@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.manifest import STEP_MAX, Manifest, ResumePoint, checkpoint_title, choose_resume, missing_blobs
 from prime_train.core.resuming.shapes import Shape, difference, shape_of
-from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, Distrusted, Place, proven_places
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, TRIED_ALONE_MAX, Distrusted, Place, proven_places
 from prime_train.core.run import Run
 from prime_train.core.text.commands import command
 
@@ -79,6 +79,8 @@ def choose(
         good = [p for p in good if (p.step, p.attempt) in known] or good
         return _rolled_back(good[0] if good else None, newest)
     loadable = [p for p in points if not faults.is_distrusted(p)]
+    if not loadable and run.resume_failures < TRIED_ALONE_MAX:
+        return Choice(newest, newest, f"once more, because no other is left: {reason}")
     if not loadable:
         return Choice(newest, newest, unresumable=_all_failed(run))
     point = (good or loadable)[0]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CHECKPOINTS_TRIED_MAX = 4
 """Number of checkpoints that are tried, each in an attempt of its own, until the run is stopped because none can be resumed from."""
+TRIED_ALONE_MAX = 2
+"""Number of attempts that may fail to resume in a row before the run is stopped because no other checkpoint is left: a trainer may also
+have been killed by something else, and a run is not given up for one such end."""
 DISTRUSTED_MAX = 64
 WHY_CHARS_MAX = 300
 
