@@ -193,7 +193,8 @@ def test_a_machine_killed_at_any_byte_of_an_upload_leaves_the_truth(ground: Fiel
 @pytest.mark.exhaustive
 def test_a_machine_killed_within_a_large_file_sends_only_the_rest(ground: Field, tmp_path: Path) -> None:
     chance = random.Random(5)
-    steps = {10: tree(chance, large=True)[10], 20: {"small.bin": b"x", "COMPLETE": b"20"}}
+    first = tree(chance, large=True)[10]
+    steps = {10: first, 20: {**first, "COMPLETE": b"20"}}
     for number, kill_at in enumerate([3 * 2**20, LARGE_BYTES // 2, LARGE_BYTES]):
         killed_in_an_upload(ground, steps, tmp_path / str(number), kill_at, fresh=bool(number % 2))
 
