@@ -25,7 +25,7 @@ from prime_train.operations.imports.skypilot import read_skypilot
 
 DOCUMENTS_MAX = 100
 FIX_SLURM = (
-    "write a config with `prime-train init`: --gpus-per-node is hardware.count, --time is budget.hours, the commands after the #SBATCH "
+    "write a config: --gpus-per-node is hardware.count, --time is budget.hours, the commands after the #SBATCH "
     "lines are setup and trainer.command, without srun"
 )
 _SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
