@@ -39,16 +39,18 @@ def look(made: Surroundings, shipping: Uploader, *, above: int = 0) -> Seen:
     return made.look(shipping.units(), shipping.refusals(NOW_S, above=above), above=above, deep=True, at_once=True)
 
 
+OUTSIDE = Path(__file__).parent
+"""A folder that is not the machine's: links that stay on the machine are followed."""
+
+
 def linked(work: Path, step: int) -> None:
     folder = save(work, step)
-    (work / "disk").mkdir(exist_ok=True)
-    folder.rename(work / "disk" / folder.name)
-    folder.symlink_to(work / "disk" / folder.name)
+    folder.rename(folder.with_name(f"moved-{step}"))
+    folder.symlink_to(OUTSIDE)
 
 
 def with_linked_folder(work: Path, step: int) -> None:
-    (work / "other").mkdir(exist_ok=True)
-    (save(work, step) / "tokenizer").symlink_to(work / "other")
+    (save(work, step) / "tokenizer").symlink_to(OUTSIDE)
 
 
 def without_sentinel(work: Path, step: int) -> None:
@@ -72,8 +74,8 @@ def single_file(work: Path, step: int) -> None:
 
 
 WAYS: dict[str, tuple[Callable[[Path, int], None], str]] = {
-    "a step's folder is a link": (linked, "step_20 is a link, and no folder"),
-    "a link to a folder inside": (with_linked_folder, "step_20/tokenizer is a link to a folder"),
+    "a step's folder is a link": (linked, "step_20 is a link to a folder outside the machine's folder"),
+    "a link to a folder inside": (with_linked_folder, "step_20/tokenizer is a link to a folder outside"),
     "no sentinel": (without_sentinel, "step_20 has no COMPLETE (checkpoints.sentinel)"),
     "invalid safetensors": (damaged, "step_20 is not uploaded: model.safetensors: is truncated in its header"),
     "another folder": (elsewhere, "no file was written in checkpoints/; 2 in elsewhere/ look like checkpoints, the newest is step_20"),
