@@ -83,8 +83,8 @@ def test_a_laptop_is_refused_by_the_policy_of_the_control_plane_elsewhere(shell:
         folder.mkdir()
         laptop = Shell(folder)
         for words in (("validate",), ("run",)):
-            done = laptop.run(words[0], laptop.config(LOCAL), **there, CI="")
+            done = laptop.run(words[0], laptop.config(LOCAL), **there)
             assert (done.returncode, "which a run that is launched from elsewhere may not choose" in done.stdout + done.stderr) == (1, True)
 
         policy(shell, "providers: [local]\n")
-        assert laptop.run("run", laptop.config(LOCAL), **there, CI="").returncode == 0, "the policy is read anew at each launch"
+        assert laptop.run("run", laptop.config(LOCAL), **there).returncode == 0, "the policy is read anew at each launch"
