@@ -16,7 +16,7 @@ from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
-from prime_train.core.keys import blob_prefix, parse_pod_name, run_prefix, spec_key
+from prime_train.core.keys import blob_prefix, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
 from prime_train.core.manifest import ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
@@ -176,13 +176,13 @@ def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
     the newest one before it: a machine that may be rented must not wait for a checkpoint that may never have been."""
     run = record.run
     try:
-        proven = write_marks(context.bucket, run)
         manifests = read_manifests(context.bucket, run.run_id)
         sizes = {stat.key: stat.size for stat in context.bucket.list(blob_prefix(run.run_id))} if manifests else {}
         newest = newest_of(run, manifests, sizes)
         lost = _lost_step(context.bucket, record, newest) if run.step_asked is None else None
-        if lost is not None and next(iter(context.bucket.list(run_prefix(run.run_id))), None) is None:
+        if lost is not None and _is_emptied(context.bucket, run):  # decided before anything is written there
             return context.store.save(_waits(record, _other_bucket(run, lost), now_s))
+        proven = write_marks(context.bucket, run)
     except ExternalError as error:
         return _bucket_fails(context, record, error, now_s)
     choice = choose(run, manifests, sizes, proven=proven, lost=lost)
@@ -200,6 +200,12 @@ def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> 
         return None
     manifest = read_manifest(bucket, point.key)
     return None if manifest is not None and point.digest in ("", manifest.digest) else point.step
+
+
+def _is_emptied(bucket: Bucket, run: Run) -> bool:
+    """Return whether the bucket holds nothing of the run, but for what the control plane itself may have written since."""
+    own = (spec_key(run.run_id), mark_prefix(run.run_id), results_key(run.run_id))
+    return all(stat.key.startswith(own) for stat in bucket.list(run_prefix(run.run_id)))
 
 
 def _other_bucket(run: Run, lost: int) -> d.Notify:

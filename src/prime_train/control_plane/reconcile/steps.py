@@ -8,10 +8,12 @@ from prime_train.control_plane.reconcile.execute import carry_out
 from prime_train.control_plane.reconcile.moves import look_for_move
 from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
 from prime_train.core import decide as d
+from prime_train.core.errors import UsageError
 from prime_train.core.funds import Funds
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import ACTIVE_STATES, Run, RunState
 from prime_train.core.verdict import Verdict, judge, with_tracker_report
+from prime_train.ports import ExternalError
 
 STEPS_A_RUN_MAX = 12
 
@@ -39,13 +41,33 @@ def reconcile(
         verdict = judge(record.run, evidence, now_s)
     lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
     funds = _paying(record.run, snapshot.funds)
-    # Read only where a machine may be rented next, so that a policy that cannot be used stops no run that trains.
-    not_allowed = context.not_allowed(record.run) if record.run.state is RunState.QUEUED else ""
-    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=funds, move=move, not_allowed=not_allowed)
+    not_allowed, policy_unread = _judged(context, record.run)
+    decision = d.decide(
+        record.run,
+        verdict,
+        evidence.pods,
+        now_s,
+        lacking=lacking,
+        funds=funds,
+        move=move,
+        not_allowed=not_allowed,
+        policy_unread=policy_unread,
+    )
     saved = carry_out(context, record, decision, now_s, wallets=snapshot.funds)
     if saved and not isinstance(decision, d.Wait):
         context.watched(run_id, type(decision).__name__, describe(decision))
     return Step(decision, saved)
+
+
+def _judged(context: Context, run: Run) -> tuple[str, str]:
+    """Return what the run asks beyond the operator's policy, and why the policy cannot be read; each empty if nothing. It is read only
+    where a machine may be rented next."""
+    if run.state is not RunState.QUEUED:
+        return "", ""
+    try:
+        return context.not_allowed(run), ""
+    except (UsageError, ExternalError) as error:
+        return "", str(error)
 
 
 def _is_seen(context: Context, run: Run) -> bool:

@@ -5,6 +5,7 @@ A row is a line. The step of a row is the value of the first of `STEP_NAMES` tha
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
@@ -93,9 +94,12 @@ def _objects(text: str) -> Steps | None:
 
 
 def _whole(value: object) -> int:
-    """Return the step as a number. Raises ValueError if it is none."""
-    number = float(value) if isinstance(value, str | int | float) else None
-    if number is None or number != int(number):
+    """Return the step as a number. Raises ValueError if it is none, such as an infinite one, or one that no float holds."""
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or number != int(number):
         raise ValueError("a step is a whole number")
     return int(number)
 
