@@ -8,6 +8,7 @@ import pytest
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane import store_calls
 from prime_train.control_plane.webhook import Request, Response, WebhookContext, handle
+from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.core.change import requested
 from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin, Run, RunState
@@ -18,6 +19,7 @@ from tests.webhook.calls import MASTER, NOW_S, SECRETS, bucket
 
 MINE, THEIRS = "acme/rl", "acme/secret"
 NAME = "0123abcd"
+NEW = launch_id("tiny", "ab12", "acme/rl")
 ROW = LaunchKey(MINE, NOW_S - 1000, actor="ann", usd_max=10.0)
 ORIGIN = Origin(MINE, "0" * 40, "configs/tiny.yaml", "ab12", actor="ann")
 METHODS = sorted({*store_calls.STORE_METHODS, store_calls.OPENING, "code_url", "revoke", "keys"})
@@ -73,7 +75,7 @@ def answered(name: str, response: Response) -> Any:
 
 
 def new(**changes: Any) -> Run:
-    made = replace(b.run(RunState.QUEUED, run_id="tiny-new11"), origin=ORIGIN, code_sha256="ab" * 32)
+    made = replace(b.run(RunState.QUEUED, run_id=NEW), origin=ORIGIN, code_sha256="ab" * 32)
     return replace(made, **changes)
 
 
@@ -84,7 +86,7 @@ def test_a_run_is_launched_for_the_keys_repository_and_person_whatever_the_clien
 
     assert answered("create", plane.call("create", sent)) is True
 
-    run = plane.run("tiny-new11")
+    run = plane.run(NEW)
     assert run.origin is not None
     assert (run.origin.repository, run.origin.actor, run.origin.commit) == (MINE, "ann", ORIGIN.commit)
     assert (run.created_s, run.next_check_s, run.desired, run.best_step, run.excluded) == (NOW_S, NOW_S, DesiredState.RUN, 0, ())
@@ -161,10 +163,10 @@ def test_no_other_call_is_permitted_and_none_shows_a_key() -> None:
 
 def test_code_is_uploaded_to_a_new_run_only() -> None:
     plane = Plane()
-    assert plane.call("code_url", "tiny-new11").body == b'"https://bucket.example/runs/tiny-new11/code.tar.gz?signed"'
+    assert plane.call("code_url", NEW).body == f'"https://bucket.example/runs/{NEW}/code.tar.gz?signed"'.encode()
     for run_id in ("tiny-mine1", "tiny-their", "../x", ""):
         assert plane.call("code_url", run_id).status == 403
-    assert plane.signed == ["runs/tiny-new11/code.tar.gz"]
+    assert plane.signed == [f"runs/{NEW}/code.tar.gz"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_a_key_for_an_hour_ends_with_the_hour_and_with_its_row() -> None:
     plane = Plane(replace(ROW, is_github=True, actor=""))
     assert plane.call("list_runs", key=f"{NAME}.{NOW_S + 10}.bob").status == 200
     assert plane.call("create", new(), key=f"{NAME}.{NOW_S + 10}.bob").status == 200
-    assert plane.run("tiny-new11").origin == replace(ORIGIN, actor="bob")
+    assert plane.run(NEW).origin == replace(ORIGIN, actor="bob")
     for until_s in (NOW_S, NOW_S - 1, NOW_S + 3601, 10**11):
         assert plane.call("list_runs", key=f"{NAME}.{until_s}.bob").status == 403
     plane.allow(None)
@@ -208,3 +210,19 @@ def test_a_key_for_an_hour_ends_with_the_hour_and_with_its_row() -> None:
 def test_a_forged_key_is_refused_before_the_store_is_asked(key: str, secret: str) -> None:
     plane = Plane()
     assert plane.call("list_runs", key=key, secret=secret).status == 401
+
+
+def test_the_code_of_another_repositorys_coming_run_cannot_be_replaced() -> None:
+    plane = Plane()
+    coming = launch_id("tiny", "ab12", THEIRS)
+    assert coming[:-OWNER_CHARS] == NEW[:-OWNER_CHARS]
+    for response in (plane.call("code_url", coming), plane.call("create", new(run_id=coming))):
+        assert (response.status, f"is not an id of a run of {MINE}" in response.body.decode()) == (403, True)
+    assert plane.signed == []
+    assert plane.store.load(coming) is None
+
+
+def test_an_id_belongs_to_its_repository_however_that_is_written() -> None:
+    assert is_id_of(launch_id("tiny", "ab12", "Acme/RL"), MINE)
+    assert not is_id_of(launch_id("tiny", "ab12", THEIRS), MINE)
+    assert not any(is_id_of(text, MINE) for text in ("", "tiny", NEW[:-1], NEW + "a", NEW.upper()))
