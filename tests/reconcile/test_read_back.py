@@ -81,10 +81,12 @@ def test_a_bucket_that_does_not_answer_stops_no_sweep() -> None:
 
 def described(w: Outside, number: int) -> Manifest:
     """Commit a checkpoint of which a machine says that it has this many small chunks."""
-    contents = [b"%d" % at for at in range(number)]
-    chunks = tuple(Chunk(digest=digest_of(data), size=len(data), stored=len(data)) for data in contents)
-    files = (ManifestFile(path="weights", size=sum(map(len, contents)), chunks=chunks),)
-    manifest = Manifest(run=b.RUN_ID, attempt=1, identity=w.identity(1), step=11, created_s=w.now_s, folder="step_11", files=files)
+    files = []
+    for at in range(number):
+        data = b"%d" % at
+        chunk = Chunk(digest=digest_of(data), size=len(data), stored=len(data))
+        files.append(ManifestFile(path=f"part-{at}", size=len(data), chunks=(chunk,)))
+    manifest = Manifest(run=b.RUN_ID, attempt=1, identity=w.identity(1), step=11, created_s=w.now_s, folder="step_11", files=tuple(files))
     w.bucket.objects[manifest.key] = manifest.to_json()
     w.store.commit(b.commit(11, attempt=1, key=manifest.key), w.now_s)
     return manifest
@@ -97,7 +99,7 @@ def test_a_checkpoint_whose_chunks_are_all_missing_is_left_after_the_first_one()
     read = w.bucket.read
     w.bucket.read = lambda key: asked.append(key) or read(key)  # type: ignore[method-assign,func-returns-value]  # counts the calls
     (text,) = sweeps(w, 3)
-    assert "weights is missing of step 11" in text
+    assert "part-0 is missing of step 11" in text
     assert len(set(asked)) == 1
     (state,) = w.world.read_back.values()
     assert state.next_s > w.now_s + part.EVERY_S, "it is not looked at again at once"
