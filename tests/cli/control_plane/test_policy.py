@@ -6,6 +6,8 @@ import pytest
 
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
 from tests import builders as b
 from tests.cli.shell import CONFIG, Shell
 
@@ -112,3 +114,17 @@ def test_a_watcher_without_the_keys_runs_no_strangers_command_on_this_machine(sh
     (run,) = store.list_runs()
     assert [attempt.offer.provider for attempt in run.attempts if attempt.pod_id] == []
     assert not list((shell.home / "pods").glob("local-*"))
+
+
+def test_while_the_policy_elsewhere_cannot_be_read_nothing_is_launched_or_rented_from_here(shell: Shell, tmp_path: Path) -> None:
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+        there = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        policy(shell, "provider: [prime]\n")
+        folder = tmp_path / "laptop"
+        folder.mkdir()
+        laptop = Shell(folder)
+        refused = laptop.run("run", laptop.config(), **there)
+        assert (refused.returncode, "cannot read its policy, so nothing is launched" in refused.stderr) == (4, True), refused.stderr
+        guest = Home.of({"PRIME_TRAIN_HOME": str(folder / "home"), **there})
+        with pytest.raises(UsageError, match="cannot read its policy"):
+            guest.not_allowed(b.run())

@@ -16,7 +16,7 @@ from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
-from prime_train.core.keys import blob_prefix, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
+from prime_train.core.keys import blob_prefix, code_key, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
 from prime_train.core.manifest import ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
@@ -203,8 +203,14 @@ def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> 
 
 
 def _is_emptied(bucket: Bucket, run: Run) -> bool:
-    """Return whether the bucket holds nothing of the run, but for what the control plane itself may have written since."""
-    own = (spec_key(run.run_id), mark_prefix(run.run_id), results_key(run.run_id))
+    """Return whether the bucket holds nothing of the run, but for what the control plane itself, or a resume with other code, may have
+    written since."""
+    own = (
+        spec_key(run.run_id),
+        mark_prefix(run.run_id),
+        results_key(run.run_id),
+        *(code_key(run.run_id, n + 1) for n in range(run.revision)),
+    )
     return all(stat.key.startswith(own) for stat in bucket.list(run_prefix(run.run_id)))
 
 
