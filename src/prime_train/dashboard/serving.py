@@ -23,7 +23,7 @@ class OpenHome(Home):
     def bucket(self) -> Bucket:
         return self._bucket
 
-    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False) -> Context:
+    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False) -> Context:
         return self._context
 
     @cached_property
