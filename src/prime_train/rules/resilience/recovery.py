@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from prime_train.core.checkpoint_names import counting_field
+from prime_train.core.config_tree import Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.trainer_conventions.own_scripts import finds_by_itself, is_given_step, is_told_to_resume, resume_arguments
 from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags
 from prime_train.rules.rule import Rule, Subject, Violation
 
@@ -30,6 +33,8 @@ _SAVES = re.compile(
     r"(?:save|ckpt|checkpoint|snapshot|recover|eval)[\w.-]{0,24}(?:every|interval|freq|steps|epochs|strategy)", re.IGNORECASE
 )
 """Pattern of a setting for how often a trainer saves."""
+_RESUME_BY_THEMSELVES = re.compile(r"\bverl\.trainer\.|\btorchtitan\b")
+"""Programs that look for their newest checkpoint at each start, also under a kind that does not know them."""
 _BUILDS = re.compile(
     r"(?:^|[\s/.])(?:build|prepare|make|create|generate|preprocess|tokenize)(?:_[a-z0-9]+)*_(?:data|datasets?|corpus)(?:_\w+)?(?:\.py|\.sh)?(?=\s|$)"
 )
@@ -154,6 +159,42 @@ def _unsaid(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "command"), f"only files in {where} are uploaded, and no setting shows that the trainer saves there")
 
 
+def _not_resumed(subject: Subject) -> Iterator[Violation]:
+    """Yield a violation if the run saves checkpoints, and nothing shows that a start on another machine goes on from them."""
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None or TRAINERS[spec.trainer.kind].layout is not None or subject.format == "areal":
+        return
+    saves = config.at("checkpoints") is not None or "{checkpoints}" in spec.trainer.command
+    if saves and not spec.trainer.resume and not _is_resumed_otherwise(subject):
+        message = "checkpoints are saved, but nothing says how the script resumes from one: the next machine would train from step 0 again"
+        yield Violation(("trainer", "command"), message, _how_to_resume(subject))
+
+
+def _is_resumed_otherwise(subject: Subject) -> bool:
+    """Return whether the script needs no resume arguments: the config says so by an empty `resume`, by a pointer to the newest checkpoint
+    that is restored with it, or in the command; or its text shows it."""
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None:
+        return False
+    command = spec.trainer.command[:COMMAND_CHARS_MAX]
+    node = config.at("trainer", "resume")
+    has_pointer = counting_field(spec.checkpoints.pattern) and not all(map(counting_field, spec.checkpoints.also))
+    return (
+        (isinstance(node, Scalar) and node.value == "")
+        or bool(has_pointer)
+        or _RESUME_BY_THEMSELVES.search(command) is not None
+        or is_told_to_resume(command)
+        or any(is_given_step(command, text) or finds_by_itself(text) for text in subject.scripts)
+    )
+
+
+def _how_to_resume(subject: Subject) -> str:
+    found = next(filter(None, map(resume_arguments, subject.scripts)), "")
+    by_format = "--resume_from_checkpoint {checkpoint}" if subject.format == "hf" else "--resume {checkpoint}"
+    given = f"write trainer: {{resume: '{found or by_format}'}}{'' if found else ', or what the script calls it'}"
+    return f"{given}; if it finds its newest checkpoint by itself, write trainer: {{resume: ''}}"
+
+
 def _on_spot(spec: "RunSpec") -> bool:
     """Return whether the run rents spot machines. A user's own machine is not preempted, and without a GPU or a provider none is rented."""
     return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and not is_own_machine(allowed_providers(spec.hardware))
@@ -261,6 +302,17 @@ RULES = (
         "add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put {checkpoints} into its command",
         TOPIC,
         _unsaid,
+        "spec",
+    ),
+    Rule(
+        "RE511",
+        Severity.WARNING,
+        "checkpoints from which nothing resumes",
+        "A checkpoint is restored on the next machine, but a script that is not told so, and does not look for it, starts over: the same "
+        "steps are paid for again, until the budget is spent.",
+        "write trainer: {resume: '--resume {checkpoint}'}, or what the script calls it",
+        TOPIC,
+        _not_resumed,
         "spec",
     ),
 )
