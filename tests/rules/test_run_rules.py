@@ -161,6 +161,7 @@ class Case:
     files: tuple[tuple[str, str], ...] = ()
 
 
+TORCHRUN = "  kind: torchrun\n  workers: 2\n  command: train.py --out {checkpoints}"
 SELF_RESUMING = """\
 latest = os.path.join(args.out, "latest.pt")
 if os.path.exists(latest):
@@ -195,7 +196,7 @@ MISTAKES = (
     Case("run.yaml", "RE511", " --resume auto", "", "python train.py"),
     Case("run.yaml", "RE511", "--resume auto", "--resume false", "python train.py"),
     Case("run.yaml", "RE511", " --resume auto", " --no_resume --dataloader_num_workers 2 --load_in_4bit", "python train.py"),
-    Case("run.yaml", "RE511", "--resume auto\n  steps: 1000", "\n  kind: torchrun\n  workers: 2\n  steps: 1000", "train.py"),
+    Case("run.yaml", "RE511", "  command: python train.py --out {checkpoints} --resume auto", TORCHRUN, "train.py"),
     Case(
         "run.yaml",
         "RE511",
