@@ -51,12 +51,6 @@ def test_flags_of_the_trainer_are_checked_like_its_settings(tmp_path: Path, flag
     assert code not in codes(found(tmp_path, "python train.py --output_dir {checkpoints} --save_strategy steps --save_steps 50"))
 
 
-@pytest.mark.parametrize("flag", ["--save_steps 100", "--save-steps=100", "--ckpt_every 100"])
-def test_an_interval_on_the_command_line_is_known(tmp_path: Path, flag: str) -> None:
-    assert "RE501" not in codes(found(tmp_path, f"python train.py --out {{checkpoints}} {flag}"))
-    assert "RE501" in codes(found(tmp_path, "python train.py --out {checkpoints} --save_steps auto"))
-
-
 def test_a_settings_file_of_llama_factory_is_checked_with_its_run(tmp_path: Path) -> None:
     assert codes(found(tmp_path, "llamafactory-cli train lf.yaml")) >= {"TR422", "ME206"}
 

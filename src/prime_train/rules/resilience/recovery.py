@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from prime_train.core.checkpoint_names import counting_field
-from prime_train.core.config_tree import Scalar
+from prime_train.core.checkpoint_names import counting_field, counts_epochs
+from prime_train.core.config_tree import Path, Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.trainer_conventions.own_scripts import finds_by_itself, is_given_step, is_told_to_resume, resume_arguments
-from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags
+from prime_train.rules.command_line import COMMAND_CHARS_MAX
+from prime_train.rules.resilience.save_interval import interval_in
 from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:
@@ -22,13 +23,6 @@ SMOKE_USD = 200
 _PACED = frozenset(("prime_rl", "areal"))
 """Trainers whose time between two checkpoints can be estimated."""
 
-_INTERVALS = frozenset(
-    (
-        *("save_steps", "save_every", "save_every_steps", "save_interval", "save_freq", "ckpt_every", "ckpt_interval"),
-        *("checkpoint_every", "checkpoint_every_steps", "checkpoint_interval", "checkpointing_steps", "every_n_train_steps"),
-    )
-)
-"""Flags of scripts that say after how many steps they save."""
 _SAVES = re.compile(
     r"(?:save|ckpt|checkpoint|snapshot|recover|eval)[\w.-]{0,24}(?:every|interval|freq|steps|epochs|strategy)", re.IGNORECASE
 )
@@ -46,15 +40,13 @@ def _no_interval(subject: Subject) -> Iterator[Violation]:
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
     if (not _is_requested(subject) or _is_given_elsewhere(subject)) and not _is_interval_known(subject):
-        yield Violation(_interval(subject), "the checkpoint interval is not known", on_key=True)
+        yield Violation(_interval(subject), "the checkpoint interval is not known", _every(spec), on_key=True)
 
 
 def _is_interval_known(subject: Subject) -> bool:
-    """Return whether the trainer's own settings say after how many steps it saves, in its file or on the command line."""
+    """Return whether the trainer's own settings say after how many steps, or epochs, it saves, in its file or on the command line."""
     own = subject.trainer.number("save_steps") if subject.trainer is not None and subject.format == "hf" else None
-    command = subject.spec.trainer.command if subject.spec is not None else ""
-    given = (value for name, value in flags(command) if name in _INTERVALS)
-    return bool(own and own >= 1) or any(value.isdecimal() and int(value[:9]) > 0 for value in given)
+    return bool(own and own >= 1) or (subject.spec is not None and interval_in(subject.spec) is not None)
 
 
 def _never_saved(subject: Subject) -> Iterator[Violation]:
@@ -64,7 +56,12 @@ def _never_saved(subject: Subject) -> Iterator[Violation]:
         return
     if _is_requested(subject) and not _is_given_elsewhere(subject):
         message = "the machine may be preempted, and no setting shows that a checkpoint is saved before the end"
-        yield Violation(_interval(subject), message, on_key=True)
+        yield Violation(_interval(subject), message, _every(spec), on_key=True)
+
+
+def _every(spec: "RunSpec") -> str:
+    """Return the line to write for checkpoints whose names count epochs; empty for others, to which the fix of the rule applies."""
+    return "add checkpoints: {every_steps: 1}, or as many epochs as the trainer makes between two saves" if counts_epochs(spec) else ""
 
 
 def _interval(subject: Subject) -> tuple[str, ...]:
@@ -79,7 +76,9 @@ def _is_requested(subject: Subject) -> bool:
 
 def _is_given_elsewhere(subject: Subject) -> bool:
     spec = subject.spec
-    return bool(subject.format) or (spec is not None and _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None)
+    if subject.format or spec is None:
+        return bool(subject.format)
+    return interval_in(spec) is not None or _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None
 
 
 def _off_pace(subject: Subject) -> Iterable[Violation]:
@@ -94,12 +93,17 @@ def _off_pace(subject: Subject) -> Iterable[Violation]:
 
 def _after_the_end(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or spec.checkpoints.every_steps is None or spec.trainer.steps is None:
-        return
     # For prime-rl this interval becomes part of its own config, which other rules check.
-    if spec.trainer.prime_rl is None and spec.checkpoints.every_steps > spec.trainer.steps:
-        message = f"a checkpoint every {spec.checkpoints.every_steps} steps in a run of {spec.trainer.steps} steps: none before the end"
-        yield Violation(("checkpoints", "every_steps"), message, f"write for example {max(1, spec.trainer.steps // 10)}")
+    if spec is None or spec.trainer.steps is None or spec.trainer.prime_rl is not None:
+        return
+    path: Path = ("checkpoints", "every_steps")
+    every = spec.checkpoints.every_steps
+    if every is None and not subject.format:
+        path, every = ("trainer", "command"), interval_in(spec)
+    if every is not None and every > spec.trainer.steps:
+        unit = "epochs" if counts_epochs(spec) else "steps"
+        message = f"a checkpoint every {every} {unit} in a run of {spec.trainer.steps} {unit}: none before the end"
+        yield Violation(path, message, f"write for example {max(1, spec.trainer.steps // 10)}")
 
 
 def _slow_upload(subject: Subject) -> Iterable[Violation]:
