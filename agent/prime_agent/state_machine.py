@@ -551,10 +551,11 @@ def _watch_uploads(state: AgentState, now_s: float) -> Out:
 def _done_despite_crash(state: AgentState) -> AgentState:
     """Return the state with a flush after success, if the trainer's process ended badly after its last step was reached and durable: what
     is finished stays finished, and the crash is a note."""
-    flush, durable = state.flush, min(reached(state), state.committed_step)
+    flush = state.flush
     if flush is None or flush.exit.code is None or flush.exit.cause is Cause.FINISHED:
         return state
-    if not is_done_despite(flush.exit.cause, state.job.spec.trainer.steps, durable):
+    steps, durable = state.job.spec.trainer.steps, state.committed_step
+    if not is_done_despite(flush.exit.cause, steps, reached=reached(state), durable_step=durable):
         return state
     ended = flush.exit.model_copy(update={"cause": Cause.FINISHED, "action": None})
     return replace(state, flush=replace(flush, exit=ended, until_s=None))

@@ -239,9 +239,10 @@ def test_a_crash_carries_its_cause_code_and_last_lines_and_its_log_is_kept() -> 
     assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (Cause.GPU_OOM, 1, "CUDA out of memory", "Traceback ...")
 
 
-@pytest.mark.parametrize(("reached", "cause"), [(2, Cause.FINISHED), (1, Cause.TRAINER_ERROR)])
-def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(reached: int, cause: Cause) -> None:
-    history = History(spec(trainer={"steps": 2}, checkpoints=WITH_SENTINEL)).begin().train(*range(1, reached + 1))
+@pytest.mark.parametrize(("reported", "last", "cause"), [(2, 2, Cause.FINISHED), (1, 2, Cause.FINISHED), (2, 3, Cause.TRAINER_ERROR)])
+def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(reported: int, last: int, cause: Cause) -> None:
+    """The checkpoint of the last step shows that it was reached, although the trainer reports only every few steps."""
+    history = History(spec(trainer={"steps": last}, checkpoints=WITH_SENTINEL)).begin().train(*range(1, reported + 1))
     history.look()
     history.hear(v.TrainerExited(139, Cause.TRAINER_ERROR, "killed by SIGSEGV", action=Action.STOP))
     history.hear(v.LogKept())

@@ -25,8 +25,8 @@ OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (
     f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps")
 )
 BY_PROVIDER = "adapters/pods_by_provider.py"
-ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING = (
-    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining")
+ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING, QUEUED = (
+    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
 )
 DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
 CHOICE, TRUST = (f"core/resuming/{name}.py" for name in ("choice", "trust"))
@@ -335,8 +335,12 @@ MUTANTS = (
         world="contract",
     ),
     _mutant(
+        "a machine is rented for a run whose last step is durable",
+        (QUEUED, "    if (done := _done_before(run)) is not None:", "    if (done := None) is not None:"),
+    ),
+    _mutant(
         "a crash after the last step counts as success, durable or not",
-        (VERDICT, "is_done_despite(ended.cause, steps, min(step, durable))", "is_done_despite(ended.cause, steps, step)"),
+        (VERDICT, "reached=step, durable_step=durable)", "reached=step, durable_step=step)"),
         world="contract",
     ),
     _mutant(

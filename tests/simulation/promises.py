@@ -18,6 +18,7 @@ never asks the core whether the core was right; it looks at what was written and
 8  An attempt asks for one pod, after the intent is saved.
 9  Every move is in the table; attempts and versions rise one by one; attempts without progress end at the limit; the ledger is the bill,
    but for the time of the create call before it, `SETTLED_S` after it, and `STEP_S_MAX`.
+10 Finished work is finished: no machine is rented once the last step is durable.
 
 Bounds are in *able* seconds: those in which a watcher was up, the provider could be asked and no call of the last sweep had failed.
 """
@@ -54,6 +55,8 @@ from tests.simulation.faults import Faults, unheard, within
 from tests.simulation.loop import START_S, Loop
 from tests.simulation.provider import END_S_MAX, Machine
 
+LOSSES = (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT, Cause.STALLED)
+"""Causes with which a machine is lost, whatever its trainer has done."""
 SWEEP_S = 70
 """Longest time in seconds between two sweeps of a watcher."""
 SKEW_S = 5
@@ -407,6 +410,8 @@ class Keeper:
             self._broken(
                 1, "no durable step is lost", new.run_id, f"attempt {new.attempt} resumes from {step}, {truth.acked} was committed"
             )
+        if truth.steps == step == new.spec.trainer.steps and old.attempts and old.attempts[-1].cause in LOSSES:
+            self._broken(10, "finished work is finished", new.run_id, f"attempt {new.attempt} is rented, and step {step} is the last")
         if truth.strikes >= new.spec.budget.restarts_without_progress:
             self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")
         truth.received_s = 0.0

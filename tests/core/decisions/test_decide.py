@@ -14,6 +14,8 @@ from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE, end_usd, save_usd, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.run import (
     ACTIVE_STATES,
     TERMINAL,
@@ -28,6 +30,7 @@ from prime_train.core.run import (
     Totals,
     with_attempt,
 )
+from prime_train.core.spec import BudgetSpec
 from prime_train.core.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from tests import builders as b
@@ -210,6 +213,44 @@ def test_three_attempts_without_a_new_durable_step_stop_the_run_and_say_what_the
 def test_attempts_that_had_nothing_in_common_are_reported_one_by_one() -> None:
     causes = (Cause.CUDA_ERROR, Cause.STALLED, Cause.CUDA_ERROR)
     assert d.in_common(causes) == "they ended by 'CUDA error' (2), 'no step within its deadline' (1)"
+
+
+@pytest.mark.parametrize("cause", [Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT, Cause.STALLED, Cause.STOPPED_GRACEFULLY])
+def test_no_machine_is_rented_once_the_last_step_is_durable(cause: Cause) -> None:
+    run = last_step_durable(cause)
+    decision = finish_of(after(run, None))
+    assert (decision.state, decision.cause) == (S.SUCCEEDED, Cause.FINISHED)
+    assert decision.why == f"finished at step 60, which was durable before attempt 1 ended: {POLICY[cause].title}"
+    spent = replace(run, spec=run.spec.model_copy(update={"budget": BudgetSpec(usd=0.000001)}))
+    assert finish_of(after(spent, None)).state is S.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("cause", "point", "changes"),
+    [
+        (Cause.PREEMPTED, 55, {}),
+        (Cause.PREEMPTED, 6400, {}),  # a number that counts samples
+        (Cause.RESUME_IGNORED, 60, {}),
+        (Cause.NOT_FINITE, 60, {}),
+        (Cause.PREEMPTED, 60, {"outputs": ("results/**",)}),
+        (Cause.PREEMPTED, 60, {"after": [{"name": "score", "run": "true", "required": True}]}),
+        (Cause.PREEMPTED, 60, {"trainer": {"steps": 61}}),
+    ],
+)
+def test_a_machine_is_rented_while_something_is_left_to_do(cause: Cause, point: int, changes: dict[str, Any]) -> None:
+    assert isinstance(after(last_step_durable(cause, point, **changes), None), d.Launch)
+
+
+def test_a_last_checkpoint_from_which_an_attempt_could_not_resume_is_no_end() -> None:
+    run = last_step_durable(Cause.PREEMPTED)
+    assert isinstance(after(replace(run, distrusted=(Distrusted(60, 1, 2),)), None), d.Launch)
+
+
+def last_step_durable(cause: Cause, point: int = 60, **changes: Any) -> Run:
+    """Return a run of 60 steps that reports every 5 of them, whose machine ended; it would resume from step `point`."""
+    made = b.spec(**{"trainer": {"steps": 60}, **changes})
+    run = b.run(S.QUEUED, attempt=1, spec=made, resume=ResumePoint(step=point, attempt=1, key="k"), best_step=55)
+    return replace(run, attempts=(replace(run.attempts[0], cause=cause, last_step=55, durable_step=point, ended_s=NOW_S - 100),))
 
 
 def test_two_attempts_without_a_new_durable_step_do_not_stop_the_run() -> None:

@@ -242,7 +242,7 @@ class ContractAgent(VirtualAgent):
             self._flush_existing(ended)
             return
         # An agent of today knows that the work is done; an older one leaves that to the control plane.
-        if self.trainer.completes and is_done_despite(cause, self._steps_known, self.work.steps):
+        if self.trainer.completes and is_done_despite(cause, self._steps_known, reached=self.work.steps, durable_step=self.work.steps):
             ended = ended.model_copy(update={"cause": Cause.FINISHED})
         self._flush_with(ended)
 
