@@ -984,6 +984,14 @@ def test_an_ordinary_run_never_ends_because_it_was_measured() -> None:
     assert not isinstance(after(a_run(S.TRAINING), replace(TRAINS, timed_steps=10_000, timed_s=1e6)), d.Finish)
 
 
+@pytest.mark.parametrize("state", [S.TRAINING, S.UPLOADING])
+def test_no_machine_is_kept_for_what_a_probe_has_saved(state: RunState) -> None:
+    ended = replace(TRAINS, timed_steps=3, timed_s=6.0, upload_pending=True, unsaved="no file was written in checkpoints/")
+    decision = finish_of(after(a_run(state, probe=PROBE), ended))
+    assert (decision.state, decision.cause, decision.why) == (S.SUCCEEDED, Cause.PROBED, "measured: 3 steps of 2 s")
+    assert after(a_run(S.TRAINING), ended) == d.SeeUpload(TRAINS.step)
+
+
 def test_a_probe_that_fails_is_judged_like_any_run() -> None:
     decision = after(a_run(S.STARTING, probe=PROBE), Sick(Cause.GPU_OOM, "CUDA out of memory", exited=True))
     assert isinstance(decision, d.Finish)
