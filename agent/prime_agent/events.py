@@ -149,11 +149,12 @@ class CheckpointsScanned:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """The step's manifest is in the bucket under `key`."""
+    """The step's manifest is in the bucket under `key`. `owes_best`: the trainer's best checkpoint is an older one that was passed over."""
 
     step: int
     key: str
     moved: Moved | None = None
+    owes_best: bool = False
 
 
 @dataclass(frozen=True)

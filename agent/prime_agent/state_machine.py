@@ -136,8 +136,8 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             )
             state, effects = _scanned(state, moved, now_s)
             return _compared(state, seen, now_s), effects
-        case v.Uploaded(step_, key, sent):
-            return _uploaded(state, step_, key, sent, now_s)
+        case v.Uploaded(step_, key, sent, owes_best):
+            return _uploaded(state, step_, key, sent, now_s, owes_best=owes_best)
         case v.UploadFailed(step_, why):
             return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
         case v.OutputsUploaded(refused, failed):
@@ -201,8 +201,8 @@ def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
     return [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading] if moved.found else []
 
 
-def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float) -> Out:
-    moved = transfers.uploaded(state.transfers, step_, key, now_s)
+def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float, *, owes_best: bool) -> Out:
+    moved = transfers.uploaded(state.transfers, step_, key, now_s, owes_best=owes_best)
     spec, is_first = state.job.spec, step_ > state.transfers.uploaded_step
     evaluations, effects = (
         steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps) if is_first else (state.evaluations, ())
