@@ -194,7 +194,8 @@ class Uploader:
         """Return the newest checkpoint that is complete and not yet uploaded, as a list of at most one.
 
         Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case the newest one vanishes. Only
-        the one that the trainer calls its best follows once the newest is uploaded, because it keeps that one, too. The content of the returned checkpoint is kept from now on, whatever the trainer does.
+        the one that the trainer calls its best follows once the newest is uploaded, because the trainer keeps that one, too. The content of
+        the returned checkpoint is kept from now on, whatever the trainer does.
         """
         self._gatherer.gather(above=self._newest_step, resumed_step=self._known.step if self._known else 0)
         self._begun = next((unit.step for unit in self._newer()), 0)
