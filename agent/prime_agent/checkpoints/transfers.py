@@ -63,11 +63,14 @@ class Transfers:
     has looked for it."""
     removed: bool = False
     """Whether the checkpoint folder existed earlier, and was missing or empty at the last scan."""
+    waits_to_look: bool = False
+    """Whether the uploaded checkpoint may have changed since, which is looked at once the control plane answers."""
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left to upload, according to the last scan."""
-        return self.uploading is None and not self.found and self.failures == 0 and self.owed_since is None
+        is_looked_at = self.owed_since is None and not self.waits_to_look
+        return self.uploading is None and not self.found and self.failures == 0 and is_looked_at
 
 
 def begin(transfers: Transfers, now_s: float, *, resumed: bool) -> Transfers:
@@ -85,7 +88,7 @@ def release(transfers: Transfers, now_s: float) -> Transfers:
 
 def close(transfers: Transfers) -> Transfers:
     """Upload and commit nothing more."""
-    return replace(transfers, open=False, found=(), uncommitted=None)
+    return replace(transfers, open=False, found=(), uncommitted=None, waits_to_look=False)
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:
