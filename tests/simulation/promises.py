@@ -55,8 +55,6 @@ from tests.simulation.faults import Faults, unheard, within
 from tests.simulation.loop import START_S, Loop
 from tests.simulation.provider import END_S_MAX, Machine
 
-LOSSES = (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT, Cause.STALLED)
-"""Causes with which a machine is lost, whatever its trainer has done."""
 SWEEP_S = 70
 """Longest time in seconds between two sweeps of a watcher."""
 SKEW_S = 5

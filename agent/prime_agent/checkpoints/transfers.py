@@ -88,7 +88,7 @@ def release(transfers: Transfers, now_s: float) -> Transfers:
 
 def close(transfers: Transfers) -> Transfers:
     """Upload and commit nothing more."""
-    return replace(transfers, open=False, found=(), uncommitted=None, waits_to_look=False)
+    return replace(transfers, open=False, found=(), uncommitted=None, waits_to_look=False, owed_since=None)
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:

@@ -110,7 +110,8 @@ LAUNCHES: dict[str, tuple[str, str, str]] = {
 def test_entries_of_the_new_launchs_folder_that_match_nothing_are_named_with_that_folder(
     folder: str, former: str, present: str, tmp_path: Path, bucket: FolderBucket
 ) -> None:
-    work, checkpoints = tmp_path / "tree", {"folder": folder, "pattern": "step_{step}.pt", "every_steps": 10}
+    work = tmp_path / "tree"
+    checkpoints: dict[str, Any] = {"folder": folder, "pattern": "step_{step}.pt", "every_steps": 10}
     wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
     trainer = trainer_for(wanted)
     made = Surroundings(work, folder, step_of=lambda name: trainer.step_of(wanted, name), outputs=())
@@ -128,7 +129,7 @@ def test_entries_of_the_new_launchs_folder_that_match_nothing_are_named_with_tha
 
 
 def test_the_files_of_a_checkpoint_are_no_strangers(tmp_path: Path, bucket: FolderBucket) -> None:
-    checkpoints = {"folder": "runs/exp*", "pattern": "last.pt", "also": ["ema.pt"], "every_steps": 10}
+    checkpoints: dict[str, Any] = {"folder": "runs/exp*", "pattern": "last.pt", "also": ["ema.pt"], "every_steps": 10}
     wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
     trainer = trainer_for(wanted)
     made = Surroundings(tmp_path / "tree", "runs/exp*", step_of=lambda name: trainer.step_of(wanted, name), outputs=())
