@@ -408,7 +408,11 @@ class Keeper:
             self._broken(
                 1, "no durable step is lost", new.run_id, f"attempt {new.attempt} resumes from {step}, {truth.acked} was committed"
             )
-        if truth.steps == step == new.spec.trainer.steps and old.attempts and old.attempts[-1].cause in LOSSES:
+        if (
+            truth.steps == step == new.spec.trainer.steps
+            and old.attempts
+            and old.attempts[-1].cause in (*LOSSES, Cause.SILENT, Cause.STALLED)
+        ):
             self._broken(10, "finished work is finished", new.run_id, f"attempt {new.attempt} is rented, and step {step} is the last")
         if truth.strikes >= new.spec.budget.restarts_without_progress:
             self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")

@@ -964,6 +964,15 @@ def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_ad
 # -------------------------------------------------------------------------------------------------------------------- probes
 
 
+@pytest.mark.parametrize(("rollbacks", "then"), [(0, "the run goes back"), (1, "the run is stopped after 10 such steps")])
+def test_people_are_told_what_really_follows_figures_that_are_not_finite(rollbacks: int, then: str) -> None:
+    made = b.spec(health={"on_divergence": "rollback", "rollback_times": 1})
+    decision = after(replace(a_run(S.TRAINING, spec=made), rollbacks=rollbacks), replace(TRAINS, not_finite_since=13))
+    assert isinstance(decision, d.Notify)
+    assert then in decision.text
+    assert ("because it went back 1 time" in decision.text) is bool(rollbacks)
+
+
 PROBE = Probe("tiny", steps=10, seconds=60.0)
 
 
