@@ -41,7 +41,7 @@ SHORT = 256
 """Tokens of a sequence where the data may have no longer ones."""
 _STATE_BYTES = (("8bit", 2.0), ("4bit", 1.0), ("adafactor", 0.1), ("sgd", 0.0), ("lion", 4.0), ("muon", 4.0), ("adam_mini", 4.0))
 """Bytes of an optimizer's states by a part of its name, the first one that matches; AdamW's are 8."""
-_ADAMW_BYTES = 8.0
+_ADAMW_BYTES, LEAST_STATE_BYTES = 8.0, 2.0
 _MLP = re.compile(r"gate|up|down|fc|w[123]|mlp|dense|all|c_proj|linear_fc", re.IGNORECASE)
 _QUANTISED_NAME = (
     (re.compile(r"nvfp4|mxfp4|nf4|4[-_]?bit|int4|w4a16", re.IGNORECASE), QUANTISED["bitsandbytes"]),
@@ -186,6 +186,8 @@ def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
 def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: list[str], *, least: bool) -> tuple[float, float, float]:
     """Return the bytes of a weight, of a gradient and of the optimizer's states."""
     adam = _state_bytes(settings)
+    if least and adam == _ADAMW_BYTES and not settings.program.shards_itself:
+        adam = LEAST_STATE_BYTES  # a script may choose it by its own code
     if method is Method.LORA:
         return _base_bytes(settings, assumed, least=least), 4.0, adam
     is_deepspeed = spread.sharding in (Sharding.ZERO1, Sharding.ZERO2, Sharding.ZERO3)
@@ -193,6 +195,8 @@ def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: 
     if settings.program is LLAMA_FACTORY_1:
         is_half = settings.value("bf16") is not False
     half = (2.0, 2.0, adam / 2 if adam == _ADAMW_BYTES else adam)
+    if least and (spread.sharding in (Sharding.FSDP1, Sharding.FSDP2) or not settings.program.shards_itself):
+        return half
     layerwise = settings.is_on("galore_layerwise") or settings.is_on("apollo_layerwise")
     if settings.is_on("use_galore") or settings.is_on("use_apollo"):
         each = 2.0 if settings.is_on("pure_bf16") else 4.0
@@ -207,9 +211,7 @@ def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: 
         return half if settings.program is LLAMA_FACTORY_1 and spread.sharding is Sharding.NONE and is_half else (4.0, 4.0, adam)
     loaded = next((settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype") if settings.text(name)), "")
     if loaded in ("bfloat16", "float16", "bf16", "fp16"):
-        return half if spread.sharding is Sharding.NONE or least else (4.0, 4.0, adam)
-    if least:
-        return half
+        return half if spread.sharding is Sharding.NONE else (4.0, 4.0, adam)
     if loaded not in ("float32", "fp32"):
         assumed.append("32-bit weights: no setting says in which precision the model is loaded")
     return 4.0, 4.0, adam
@@ -228,7 +230,9 @@ def _base_bytes(settings: TrainerSettings, assumed: list[str], *, least: bool) -
     quantised = next((width for pattern, width in _QUANTISED_NAME if pattern.search(named)), None)
     if quantised is not None:
         return quantised
-    if settings.program in (SCRIPT, TRL) and not least and not any(settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype")):
+    if least and not settings.program.shards_itself:
+        return QUANTISED["bitsandbytes"]
+    if settings.program in (SCRIPT, TRL) and not any(settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype")):
         assumed.append("a 16-bit base: no setting says in which precision the model is loaded")
     return 2.0
 
@@ -242,11 +246,13 @@ def _state_bytes(settings: TrainerSettings) -> float:
 
 def _spread(settings: TrainerSettings, gpus: int, assumed: list[str], *, least: bool) -> Spread:
     found = settings.spread
+    if least and found.by_name:
+        return Spread(found.sharding or Sharding.FSDP2, Offloaded.ALL)
     if found.sharding is not None and (found.sharding is not Sharding.NONE or not least or settings.program.shards_itself or gpus == 1):
         return found
     # A script may spread the model by its own code.
     if least:
-        return Spread(Sharding.FSDP2, Offloaded.ALL if found.sharding is None else found.offloaded)
+        return Spread(Sharding.FSDP2, found.offloaded)
     if gpus > 1:
         assumed.append("weights sharded over all GPUs: the file that says so is not read")
     return Spread(Sharding.ZERO3 if gpus > 1 else Sharding.NONE, found.offloaded)

@@ -4,7 +4,7 @@ one's own or of TRL, axolotl, or LLaMA-Factory."""
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -60,10 +60,12 @@ class Offloaded(StrEnum):
 
 @dataclass(frozen=True)
 class Spread:
-    """How a model is spread over GPUs. `sharding` None: a file that is not known here may say so."""
+    """How a model is spread over GPUs. `sharding` None: a file that is not known here may say so. `by_name`: only the name of such a file
+    says so, and its text may offload more."""
 
     sharding: Sharding | None
     offloaded: Offloaded = Offloaded.NOTHING
+    by_name: bool = True
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class TrainerSettings:
             return fsdp
         named = self.given.get("config_file", "")
         if self.program is LLAMA_FACTORY_1 or not named or config_taken(self.command) == named:
-            return Spread(Sharding.NONE)
+            return Spread(Sharding.NONE, by_name=False)
         return _by_name(named)
 
     def _deepspeed(self) -> Spread | None:
@@ -155,7 +157,7 @@ class TrainerSettings:
             stage = str(self.integer("deepspeed", "zero_optimization", "stage") or 0)
             parts = self.document.at("deepspeed", "zero_optimization")
             text = f"stage{stage} {plain(parts)}" if parts is not None else f"stage{stage}"
-            return _by_name(text.replace("'none'", ""))
+            return replace(_by_name(text.replace("'none'", "")), by_name=False)
         name = self.text("deepspeed") or self.given.get("deepspeed", "")
         if not name and "zero_stage" in self.given:
             name = f"stage{self.given['zero_stage']} {self.given.get('offload_optimizer_device', 'none').replace('cpu', 'offload')}"
@@ -175,7 +177,7 @@ class TrainerSettings:
         full = Sharding.FSDP2 if is_second else Sharding.FSDP1
         sharding = Sharding.ZERO2 if "shard_grad_op" in kinds else Sharding.NONE if "no_shard" in kinds else full
         offload = "offload" in kinds or any(self.is_on("fsdp_config", name) for name in ("offload_params", "fsdp_offload_params"))
-        return Spread(sharding, Offloaded.ALL if offload else Offloaded.NOTHING)
+        return Spread(sharding, Offloaded.ALL if offload else Offloaded.NOTHING, by_name=False)
 
 
 def trainer_settings(subject: Subject) -> TrainerSettings | None:
