@@ -94,8 +94,8 @@ def _layout(text: str) -> _Layout | None:
     if found is None:
         return None
     sizes = {letter: max(1, int(size)) for letter, size in _SIZE.findall(found[2])}
-    experts = dict(_SIZE.findall(found[3] or found[2])).get("e", "1")
-    return _Layout(found[1] or "fsdp", *(sizes.get(letter, 1) for letter in "dtpc"), max(1, int(experts)))
+    experts = {letter: max(1, int(size)) for letter, size in _SIZE.findall(found[3] or found[2])}.get("e", 1)
+    return _Layout(found[1] or "fsdp", sizes.get("d", 1), sizes.get("t", 1), sizes.get("p", 1), sizes.get("c", 1), experts)
 
 
 def _training(config: Document, on: _Layout, assumed: list[str]) -> Training | None:

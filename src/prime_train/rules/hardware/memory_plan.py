@@ -12,7 +12,7 @@ from prime_train.rules.hardware.plan import Plan
 from prime_train.rules.hardware.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
 from prime_train.rules.hardware.trainer_plan import model_of_trainer, plan_of_trainer
 from prime_train.rules.prime_rl.schema import Same
-from prime_train.rules.rule import ConfigFormat, Subject
+from prime_train.rules.rule import Subject
 
 __all__ = ["Plan", "model_name", "plan_of"]
 
@@ -25,7 +25,7 @@ class _Planner:
     plan: Callable[[Subject, Model], Plan | None]
 
 
-_PLANNERS: dict[ConfigFormat, _Planner] = {
+_PLANNERS: dict[str, _Planner] = {
     KIND: _Planner(model_of_prime_rl, plan_of_prime_rl),
     "areal": _Planner(model_of_areal, plan_of_areal),
     "hf": _Planner(model_of_trainer, plan_of_trainer),

@@ -119,6 +119,9 @@ def _degrees(settings: TrainerSettings) -> tuple[int, int, int] | None:
 
 def _training(settings: TrainerSettings, model: Model, gpus: int, assumed: list[str], *, least: bool = False) -> Training:
     method, adapter_params = _method(settings, model)
+    # The experts of a mixture are seldom adapted: PEFT does so only where they are named.
+    if method is Method.LORA and not adapter_params and (not _adapts_mlp(settings) or (least and model.is_moe)):
+        adapter_params = _attention_adapters(settings, model)
     spread = _spread(settings, gpus, assumed, least=least)
     weights, gradients, states = _widths(settings, method, spread, assumed, least=least)
     length, said = _length(settings)
@@ -143,6 +146,8 @@ def _training(settings: TrainerSettings, model: Model, gpus: int, assumed: list[
         adapts_mlp=_adapts_mlp(settings),
         trains_embeddings=_trains_embeddings(settings),
         sharding=spread.sharding or Sharding.NONE,
+        tensor_parallel=settings.integer("tensor_parallel_size") or 1,
+        expert_parallel=settings.integer("expert_parallel_size") or 1,
         states_offloaded=spread.offloaded is Offloaded.ALL,
         optimizer_offloaded=spread.offloaded is Offloaded.OPTIMIZER,
         frozen_bytes=2.0 if _has_reference(settings, method) and not least else 0.0,
@@ -181,6 +186,12 @@ def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
         return (Method.LORA, 0) if settings.is_set("adapter") else (Method.FULL, 0)
     adapts = settings.is_on("use_peft") or any(settings.is_set(name) for name in ("lora_r", "lora_rank", "load_in_4bit", "load_in_8bit"))
     return (Method.LORA, 0) if adapts and settings.value("use_peft") is not False else (Method.FULL, 0)
+
+
+def _attention_adapters(settings: TrainerSettings, model: Model) -> int:
+    """Return the parameters of adapters on the matrices of attention alone."""
+    widths = 2 * (model.hidden + model.attention_width) + 2 * (model.hidden + model.kv_width)
+    return max(1, _rank(settings) * model.layers * widths)
 
 
 def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: list[str], *, least: bool) -> tuple[float, float, float]:
