@@ -55,7 +55,7 @@ def plan_of_areal(subject: Subject, model: Model) -> Plan | None:
     """Return the plan; None if the config does not say on how many GPUs it trains, or its numbers make no sense."""
     config = subject.trainer
     train, serve = _layouts(config) if config is not None else (None, None)
-    if config is None or train is None or not 1 <= train.gpus <= GPUS_MAX:
+    if config is None or train is None or max(train.gpus, serve.gpus if serve is not None else 0) > GPUS_MAX:
         return None
     assumed: list[str] = []
     training = _training(config, train, assumed)
@@ -69,7 +69,7 @@ def plan_of_areal(subject: Subject, model: Model) -> Plan | None:
         model,
         training,
         train.gpus,
-        Serving(seq_len=min(served, NUMBER_MAX), sequences=1),
+        Serving(seq_len=max(1, min(served, NUMBER_MAX)), sequences=1),
         serve_gpus=serve.tensor * serve.pipeline if serve is not None else 0,
         utilization=share if share is not None and 0 < share <= 1 else UTILIZATION,
         together=serve is not None and _value(config, "rollout", "scheduling_strategy", "type") == "colocation",

@@ -14,7 +14,10 @@ from prime_train.rules.hardware.trainer_plan import model_of_trainer, plan_of_tr
 from prime_train.rules.prime_rl.schema import Same
 from prime_train.rules.rule import Subject
 
-__all__ = ["Plan", "model_name", "plan_of"]
+__all__ = ["Plan", "model_name", "plan_of", "steps_of"]
+STEPS_MAX = 10**9
+_STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
+"""The setting that ends a training after a number of steps, by format."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,12 @@ def plan_of(subject: Subject, model: Model | None = None) -> Plan | None:
     """Return the plan of a config; None if it is of no trainer whose memory is known, its model is not recognised (and `model` is not
     given), or its numbers make no sense."""
     return _plan_of(Same(subject), model)
+
+
+def steps_of(subject: Subject) -> int | None:
+    """Return the number of steps that the trainer's own settings say; None if they do not."""
+    steps = subject.trainer.number(_STEPS[subject.format]) if subject.trainer is not None and subject.format in _STEPS else None
+    return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
 
 
 @lru_cache(maxsize=4)
