@@ -61,8 +61,8 @@ def test_a_trainers_own_file_has_an_estimate_of_its_memory(shell: Inside, name: 
 def test_a_run_of_such_a_file_has_a_cost_and_a_fit(shell: Inside, name: str) -> None:
     run_config(shell, name)
     assert answer(shell, "memory", "run.yaml")["kinds"][0]["trainer"] == "yes"
-    cost = answer(shell, "cost", "run.yaml")
-    assert 0 < cost["machines"][0]["usd"][0] < cost["machines"][0]["usd"][1]
+    usd = answer(shell, "cost", "run.yaml")["machines"][0]["full"]["usd"]
+    assert 0 < usd[0] < usd[1]
 
 
 def test_the_command_changes_what_the_file_says(shell: Inside) -> None:
@@ -76,7 +76,8 @@ def test_the_command_changes_what_the_file_says(shell: Inside) -> None:
 def test_the_steps_of_the_file_are_those_of_the_run(shell: Inside) -> None:
     (shell.here / "lf.yaml").write_text(LLAMA_FACTORY + "max_steps: 200\n")
     run_config(shell, "lf.yaml", steps="")
-    assert answer(shell, "cost", "run.yaml")["steps"] == 200
+    done = shell.run("cost", "run.yaml")
+    assert "200 steps" in done.stdout, done.stderr
 
 
 def test_a_model_that_nobody_knows_is_named_with_what_to_do(shell: Inside) -> None:
