@@ -98,7 +98,7 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
         raise UsageError("no config and no model was given", fix=fix)
     unknown = model_name(subject) if subject is not None else ""
     if unknown:
-        message = f"{config} trains {unknown[:200]}, which is unknown, and its name does not contain its size"
+        message = f"{config} trains {unknown[:200]!r}, which is unknown, and its name does not contain its size"
         fix = Advice("write its size, such as ", Option(Setting.MODEL, "7B"), ", or read Hugging Face with ", Option(Setting.HUB))
         raise UsageError(message, fix=fix)
     ways = [Option(one) for one in (Setting.MODEL, Setting.GPUS, Setting.SEQ_LEN, Setting.LORA)]

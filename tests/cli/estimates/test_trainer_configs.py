@@ -84,6 +84,6 @@ def test_a_model_that_nobody_knows_is_named_with_what_to_do(shell: Inside) -> No
     (shell.here / "lf.yaml").write_text(LLAMA_FACTORY.replace("Qwen/Qwen3-4B-Instruct-2507", "acme/unheard-of"))
     done = shell.run("memory", "lf.yaml")
     assert done.returncode == 2
-    assert "acme/unheard-of, which is unknown" in done.stderr
+    assert "'acme/unheard-of', which is unknown" in done.stderr
     assert "--model 7B" in done.stderr
     assert answer(shell, "memory", "lf.yaml", "--model", "7B")["trainer"]["method"] == "lora"

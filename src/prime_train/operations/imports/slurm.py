@@ -9,7 +9,6 @@ from prime_train.core.config_tree import Scalar, SourcePosition
 from prime_train.operations.imports.draft import ONE_MACHINE, VARIABLE, Draft, in_bash, name_of
 from prime_train.operations.imports.gpus import count_of, is_other_chip, kind_of
 
-LINES_MAX = 5000
 _DIRECTIVE = re.compile(r"#SBATCH\b[ \t]*(.*)")
 _SHORT = {
     "J": "job-name",
@@ -44,7 +43,7 @@ _WHY = {
 }
 _SRUN_FLAGS = frozenset(("l", "u", "K", "label", "unbuffered", "kill-on-bad-exit", "exclusive", "overlap", "exact", "no-kill", "quiet"))
 """Options of srun that have no value, or one after an equals sign."""
-_SRUN = re.compile(r"(?P<before>^|[;&|(]|\bexec\b|\btime\b|\w=\S*[ \t])(?P<blank>[ \t]*)srun\b[ \t]*", re.MULTILINE)
+_SRUN = re.compile(r"(?P<before>^|[;&|(]|\bexec\b|\btime\b|=\S{0,200}[ \t])(?P<blank>[ \t]*)srun\b[ \t]*", re.MULTILINE)
 _HOSTS = re.compile(r"\$\([ \t]*scontrol[ \t]+show[ \t]+hostnames?\b[^()]*\)|`[ \t]*scontrol[ \t]+show[ \t]+hostnames?\b[^`]*`")
 _MODULES = re.compile(r"[ \t]*(module|ml)[ \t]+(load|purge|use|add|swap|unload|restore|list)\b[^;&|]*")
 _ARGUMENTS = re.compile(r"\$[1-9@*]|\$\{[1-9@*][^}]*\}")
@@ -69,7 +68,7 @@ class _Option:
 
 def read_slurm(draft: Draft, source: str) -> None:
     """Fill the draft with the script."""
-    lines = source.splitlines()[:LINES_MAX]
+    lines = source.splitlines()
     options = {option.name: option for option in _options(lines)}
     _take_options(draft, options)
     first = next((number for number, line in enumerate(lines, 1) if _is_command(line)), len(lines) + 1)

@@ -29,7 +29,7 @@ def headline(found: MemoryReport) -> str:
 
 def _adapters(training: Training) -> str:
     """Return what is trained beside the weights of the model."""
-    what = "a part of the layers" if training.adapter_params else f"LoRA of rank {training.lora_rank}"
+    what = "a part of the layers" if training.adapter_params and training.adapts_mlp else f"LoRA of rank {training.lora_rank}"
     return f"{what} on quantised weights" if training.quantised or training.weight_bytes == 1 else what
 
 

@@ -235,7 +235,7 @@ def _base_bytes(settings: TrainerSettings, assumed: list[str], *, least: bool) -
         bits = 4
     elif settings.is_on("load_in_8bit"):
         bits = 8
-    if bits is not None:
+    if bits is not None and bits <= 8:
         return QUANTISED["bitsandbytes"] if bits == 4 else bits / 8
     named = settings.model.rstrip("/").rpartition("/")[2]
     quantised = next((width for pattern, width in _QUANTISED_NAME if pattern.search(named)), None)
