@@ -21,6 +21,8 @@ PAUSE_S = 5.0
 """Pause in seconds after a 429 that does not say how long; the longest interval between two requests that Vast.ai demands is 5.5 s."""
 
 _TAKEN = re.compile(r"no_such_ask|(?:not|no longer) available|invalid_price|bid price|already rented", re.IGNORECASE)
+_NOT_OURS = re.compile(r"not your own|\b3586\b", re.IGNORECASE)
+"""Vast.ai's words, or its number, for an offer that is reserved for others; its documentation has them with status 403."""
 _FUNDS = re.compile(r"credit|billing|balance|funds|payment", re.IGNORECASE)
 _LIMIT = re.compile(
     r"(?:limit|quota|maximum number) (?:of|on|for|reached|exceeded)|too many instances|(?:account|spend\w*) limit", re.IGNORECASE
@@ -67,6 +69,8 @@ def create_refusal(answer: Answer) -> ExternalError:
     left = _instance_in(answer)
     if left:
         return LeftStopped(answered(answer, reason), left)
+    if answer.status == 403 and _NOT_OURS.search(reason):
+        return NoCapacity(answered(answer, reason))
     if answer.status >= 500 or answer.status == TOO_MANY or answer.status in ADVICE or 300 <= answer.status < 400:
         return refusal(answer)
     if not reason:
