@@ -78,6 +78,12 @@ class Account:
         closed = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
         s3.put_public_access_block(Bucket=self.code_bucket, PublicAccessBlockConfiguration=closed)
 
+    def keeps_versions(self, bucket: str) -> bool:
+        """Return whether the bucket keeps old versions of its objects. It must belong to this account."""
+        with translated_errors(f"bucket {bucket}"):
+            found = self.client("s3").get_bucket_versioning(Bucket=bucket, ExpectedBucketOwner=self.number)
+        return bool(found.get("Status") == "Enabled")
+
     def functions_left(self) -> int:
         """Return the number of concurrent functions that the account can still reserve."""
         with translated_errors("the account's limits"):
