@@ -35,7 +35,9 @@ def test_where_it_is_not_known_it_is_served(shell: Shell, ministack: S3Server) -
 
 
 def test_the_doctor_says_whether_a_machine_could_destroy_its_run_and_how_to_change_that(shell: Shell, ministack: S3Server) -> None:
-    given = {"PRIME_TRAIN_BUCKET": url_of(ministack, "kept-versions"), "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "the-secret"}
+    ministack.create_bucket("kept-versions")
+    url = f"s3://kept-versions/here?endpoint={ministack.url}&region={ministack.region}"
+    given = {"PRIME_TRAIN_BUCKET": url, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "the-secret"}
     done = shell.run("doctor", **given)
     assert done.returncode == 0, done.stdout
     assert (
