@@ -95,6 +95,18 @@ def test_a_machine_that_cannot_be_reached_is_given_back_and_another_is_rented(da
 # ------------------------------------------------------------------------------------------------------------ the list and the limits
 
 
+def test_a_service_that_says_when_it_is_back_is_asked_then_and_not_before(training: RunPodDays) -> None:
+    training.fake.fail(problem(503, "Unavailable", "maintenance", headers={"Retry-After": "240"}), times=1, method="GET", path="/v2/pods$")
+    before = len(training.fake.requests)
+    training.pass_by(60)
+    during = len(training.fake.requests)
+    training.pass_by(120)
+    assert len(training.fake.requests) - during == 0 < during - before
+    training.pass_by(600)
+    assert training.is_training_alone()
+    assert len(training.fake.pods) == 1
+
+
 @strikes(Strike.TOO_MANY, "runpod")
 def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: RunPodDays) -> None:
     before = len(training.fake.requests)

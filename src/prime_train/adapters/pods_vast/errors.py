@@ -8,7 +8,7 @@ import re
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_vast.models import NUMBER_MAX
 from prime_train.adapters.pods_vast.settings import ADDRESS, KEY, TITLE
-from prime_train.adapters.rental_api.rate_limit import TOO_MANY
+from prime_train.adapters.rental_api.rate_limit import PAUSES, TOO_MANY
 from prime_train.adapters.rental_api.reasons import Refusals, answered, short
 from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
@@ -103,7 +103,9 @@ def is_refused(answer: Answer) -> bool:
 def pause_s(answer: Answer) -> float:
     """Return the seconds for which no such request may be sent; 0 if the response asks for no pause. The text of a 429, which is often not
     JSON, tells the interval between two requests."""
-    if answer.status != TOO_MANY or code_in(answer) == QUOTA:
+    if answer.status != TOO_MANY:
+        return answer.delay_s if answer.status in PAUSES else 0.0
+    if code_in(answer) == QUOTA:
         return 0.0
     found = _THRESHOLD.search(answer.body[:1000].decode("utf-8", "replace"))
     return answer.delay_s or (float(found[1]) if found else PAUSE_S)
