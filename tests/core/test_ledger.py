@@ -194,7 +194,7 @@ def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_pr
     assert after.orphans[0].created_s in (attempt.launched_s, now_s)
 
 
-DEAR = {"usd_per_gib_down": 0.01, "usd_per_gib_up": 0.02}
+DEAR: dict[str, Any] = {"usd_per_gib_down": 0.01, "usd_per_gib_up": 0.02}
 
 
 def test_traffic_counts_while_the_run_trains_and_not_only_once_it_is_billed() -> None:

@@ -503,8 +503,7 @@ def test_a_route_that_prime_no_longer_has_does_not_say_that_a_pod_is_gone(fake: 
     pod = rent(pods)
     no_route = Response(404, b'{"detail":"Not Found"}')
     fake.fail(no_route, times=ALWAYS, path=r"/pods/[^/]+$")
-    for ask in (pods.get, pods.terminate):
-        error = raised(lambda ask=ask: ask(pod.pod_id))
+    for error in (raised(lambda: pods.get(pod.pod_id)), raised(lambda: pods.terminate(pod.pod_id))):
         assert isinstance(error, PermanentError)
         assert "its API may have changed" in str(error)
     assert [pod.pod_id for pod in fake.alive] == [pod.pod_id]

@@ -16,6 +16,7 @@ from prime_train.core.text.unreadable import FIX
 from prime_train.operations.aws.deployment import STACK, Deployment, was_deployed
 from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
 from prime_train.operations.checkpoints.deletable import what_machines_may_destroy
+from prime_train.operations.github.environment_rules import repository_checks
 from prime_train.operations.providers.down import down_here
 from prime_train.operations.providers.health import health
 from prime_train.operations.providers.look import hardware_of
@@ -33,7 +34,8 @@ def doctor(
     """Check the providers, the bucket, and the control plane on AWS.
 
     Asks each provider that is set up here for its offers, and whether the bucket keeps what machines delete. Looks at the stack, its
-    secret and the providers in it, the webhook, the table, the bucket, the watcher, W&B and the alarms. Rents and changes nothing.
+    secret and the providers in it, the webhook, the table, the bucket, the watcher, W&B and the alarms. With GH_TOKEN and GH_REPO
+    (owner/name), looks at the rules of the repository's environments and at whom the role that deploys lets in. Rents and changes nothing.
     """
     if show_key:
         typer.echo(master_key(selected(name, region)))
@@ -88,6 +90,7 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
     for name, text in down_here(home).items():
         yield Check(f"watching {name}", CheckStatus.WRONG, Advice(text))
     yield from _bucket(home)
+    yield from _github(home, deployed)
     for unreadable in unreadable_here(home):
         yield Check("store", CheckStatus.WRONG, Advice(f"{unreadable}; {FIX}"))
     if deployed is None:
@@ -95,6 +98,17 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
             add = Call(Operation.ADD_PROVIDER, "NAME")
             yield Check("providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key"))
         yield Check("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))
+
+
+def _github(home: Home, deployed: Deployment | None) -> Iterator[Check]:
+    """Check the rules of the repository on GitHub, if the environment has a token and names the repository."""
+    trust_of = deployed.account.trust_of if deployed is not None else None
+    try:
+        for one in repository_checks(home.environment, trust_of):
+            status = CheckStatus.WELL if not one.wrong else CheckStatus.OFF if one.is_optional else CheckStatus.WRONG
+            yield Check(one.name, status, Advice(one.wrong) if one.wrong else Advice())
+    except ExternalError as error:
+        yield Check("GitHub", CheckStatus.WRONG, Advice(str(error)))
 
 
 def _bucket(home: Home) -> Iterator[Check]:
