@@ -1,4 +1,4 @@
-"""The environments of a repository, and the rules by which a job may use one: who has to approve it, and from which branches it may come."""
+"""The environments of a repository, and the rules by which a job may use one: who has to approve it, and from which branches it comes."""
 
 from prime_train.adapters.github.api import GitHub, Part, piece
 

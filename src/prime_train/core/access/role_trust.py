@@ -19,8 +19,8 @@ SHOWN_CHARS_MAX = 120
 
 
 def wrong_trust(policy: object, repository: str = "") -> tuple[str, ...]:
-    """Return what is wrong with the trust policy of a role for a job of this repository (`owner/name`; empty: any one), each in words; empty
-    if nothing is. `policy`: as parsed from JSON."""
+    """Return what is wrong with the trust policy of a role for a job of this repository (`owner/name`; empty: any one), each in words;
+    empty if nothing is. `policy`: as parsed from JSON."""
     statements = _listed(policy.get("Statement")) if isinstance(policy, Mapping) else []
     allowing = [one for one in statements if isinstance(one, Mapping) and one.get("Effect") == "Allow"]
     if not allowing:
