@@ -1,7 +1,7 @@
 """Errors of checkpoints and of numbers, ends before the last step, and trainers that start over."""
 
 from prime_train.core.causes import Action, Cause
-from prime_train.trainers.known_errors.table import HINT, known
+from prime_train.trainers.known_errors.table import CONSEQUENCE, HINT, known
 from prime_train.trainers.log_rules import LogRule
 
 
@@ -53,9 +53,38 @@ RULES = (
         Cause.BAD_CHECKPOINT,
         "PyTorch, torch/distributed/checkpoint",
         (
-            r"read failed: \[Errno 2\].*\.metadata|Missing key in checkpoint state_dict|\.distcp'|not found in checkpoint",
+            r"read failed: \[Errno 2\].*\.metadata|No such file or directory: '[^']*\.metadata'|\.distcp'",
             "read failed: [Errno 2] No such file or directory: '/ckpt/step_10/.metadata'",
         ),
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, torch/distributed/checkpoint/default_planner.py: of another model",
+        (
+            r"Missing key in checkpoint state_dict|not found in checkpoint|state_dict_metadata\[|Size mismatch between saved|Failed to "
+            r"validate global plan",
+            "RuntimeError: Missing key in checkpoint state_dict: layers.0.weight.",
+        ),
+        action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "Orbax and TensorStore: the checkpoint is of another model",
+        (
+            r"tree structures do not match|is not compatible with the stored shape|Requested shape: .* stored shape|User-provided restore item",
+            "ValueError: User-provided restore item and on-disk value metadata tree structures do not match",
+        ),
+        action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "Orbax and TensorStore: torn or incomplete",
+        (
+            r"(Error (opening|reading|decoding)|driver) \"(zarr3?|ocdbt|n5|file)\"|(NOT_FOUND|DATA_LOSS|FAILED_PRECONDITION): .*(tensorstore"
+            r"|zarr|ocdbt)|\.zarray\b|manifest\.ocdbt|No structure could be identified for the checkpoint|[Ii]ncomplete checkpoint",
+            'ValueError: NOT_FOUND: Error opening "zarr" driver: Metadata at local file "/ckpt/100/a/.zarray" does not exist',
+        ),
+        raised_only=True,
     ),
     *known(
         Cause.NOT_FINITE,
@@ -205,7 +234,14 @@ RULES = (
         Cause.BAD_CHECKPOINT,
         "PyTorch, torch/distributed/checkpoint/api.py",
         (r"CheckpointException", "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0])"),
-        (r"^EOFError$", "EOFError"),
         strength=HINT,
+    ),
+    # The other end of a pipe is gone: a process of the training ended for a reason of its own. A torn file says "Ran out of input".
+    *known(
+        Cause.TRAINER_ERROR,
+        "CPython, multiprocessing/connection.py",
+        (r"^EOFError$", "EOFError"),
+        action=Action.SAME_MACHINE,
+        strength=CONSEQUENCE,
     ),
 )
