@@ -29,6 +29,9 @@ _LOGGED = re.compile(
 )
 """What a logger puts before an exception: the time, the level and the place. Taken off only before what is an error for certain."""
 
+_INDENTED = re.compile(r"\s+(?=(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )")
+"""What torchrun's summary prints before the exceptions of a traceback that a worker has recorded."""
+
 _HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTION_NAME}(?:: |$))")
 """A label of srun or pdsh, which is taken off only before what is an error for certain."""
 
@@ -71,6 +74,9 @@ _LAUNCHER_CODE = (
 )
 """What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
 
+_BY_SIGNAL = r"^(?:died with <Signals|exited on signal )"
+"""Of these, the words after which the number is that of a signal."""
+
 _OF_A_SERVER = r"\bInference failed with exit code "
 """What prime-rl's launcher prints of the inference server's end. That is no worker of the trainer: its rules say what follows."""
 
@@ -107,6 +113,9 @@ def unwrapped(text: str) -> str:
     bare = text[found.end() :] if found else text
     if bare is not text and bare.endswith(("│", "┃")):
         bare = bare.rstrip("│┃ ")
+    indented = _INDENTED.match(bare)
+    if indented:
+        return bare[indented.end() :]
     logged = None if _RAISED.match(bare) else _LOGGED.match(bare)
     if logged:
         return bare[logged.end() :]
@@ -164,6 +173,7 @@ def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
             if found_in(_OF_A_SERVER, text):
                 return None
             code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
+            code = -abs(code) if found_in(_BY_SIGNAL, found[0]) else code
             if abs(code) < 256:
                 return code, None
     return None

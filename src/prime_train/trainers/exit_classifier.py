@@ -182,7 +182,7 @@ def _as_spoken(rule: LogRule, line: _Line) -> tuple[LogRule, _Line]:
     if rule.strength is EvidenceStrength.USER or rule.stop:
         return rule, line
     least = EvidenceStrength.CONSEQUENCE if is_told(line.labelled) else EvidenceStrength.HINT if is_warned(line.labelled) else rule.strength
-    return (rule, line) if rule.strength >= least else (replace(rule, strength=least), line)
+    return (rule, line) if rule.strength >= least else (replace(rule, strength=least), replace(line, raised=False))
 
 
 def _fired(line: _Line, rules: tuple[LogRule, ...], *, resumed: bool) -> LogRule | None:

@@ -229,7 +229,7 @@ RULES = (
         Cause.CUDA_ERROR,
         "CUDA: any other error of its driver or runtime",
         (
-            r"C(UDA|uda) ([Ee]|driver e|runtime e)rror\b|Cuda failure |^Error .* at line \d+ in file \S+\.cuh?$"
+            r"C(UDA|uda) ([Ee]|driver e|runtime e)rror(: | \()|Cuda failure |^Error .* at line \d+ in file \S+\.cuh?$"
             r"|CUDA_ERROR_[A-Z_]+|cudaError\w+|HIP error: |hipError\w+",
             "RuntimeError: CUDA error: operation failed due to a previous error during capture",
         ),

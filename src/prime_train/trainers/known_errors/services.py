@@ -311,7 +311,8 @@ RULES = (
             "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms",
         ),
         (
-            r"Connection reset by peer|Connection closed by (remote )?peer|Broken pipe|Gloo connect\w+ failed|[Gg]loo.*(timed "
+            r"Connection reset by peer|Connection closed by (remote )?peer|Broken pipe|[Tt]ransport retry count|RETRY_EXC_ERR|UCX +ERROR"
+            r"|Gloo connect\w+ failed|[Gg]loo.*(timed "
             r"out|failed)|Bootstrap : no socket interface found|NET/(IB|Socket)|ibv_\w+ failed",
             "RuntimeError: Connection reset by peer",
         ),
@@ -367,5 +368,15 @@ RULES = (
         action=Action.SAME_MACHINE,
         strength=CONSEQUENCE,
         raised_only=True,
+    ),
+    *known(
+        Cause.NETWORK_ERROR,
+        "Any client of a service, by the names of its exceptions",
+        (
+            r"^([A-Za-z_]\w*\.)+\w*(Connection(Lost|Error|Exception|Failed)|ConnectError|Unreachable|ServiceUnavailable|RateLimit|Throttl"
+            r"|TooManyRequests|ServerError|Offline)\w*:",
+            "neptune.new.exceptions.NeptuneConnectionLostException:",
+        ),
+        strength=CONSEQUENCE,
     ),
 )

@@ -312,7 +312,8 @@ RULES = (
             "ValueError: LoRA rank 64 is greater than max_lora_rank 16.",
         ),
         (
-            r"(?i)^(\S+\.)?(Value|Key|Runtime|Lookup|Assertion)Error: .*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?not find"
+            r"(?i)^(\S+\.)?(Value|Key|Runtime|Lookup|Assertion|OS|Environment)Error: "
+            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?not find"
             r"\b|\bno such\b|\bunable to find\b)|^(\S+\.)?Exception: .*(\bnot found\b|\bdo(es)?(n't| not) exist\b)",
             "ValueError: the reward function 'gsm9k' was not found",
         ),
@@ -322,7 +323,8 @@ RULES = (
             "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.parquet'",
         ),
         (
-            r"KeyError: '(learning_rate|lr|model|optimizer|batch_size|epochs|data\w*|train\w*|max_steps|seed|output_dir|\w*config\w*)'$",
+            r"KeyError: '(prompt|chosen|rejected|messages|conversations|instruction|completion)(_\w+)?'$"
+            r"|KeyError: '(learning_rate|lr|model|optimizer|batch_size|epochs|data\w*|train\w*|max_steps|seed|output_dir|\w*config\w*)'$",
             "KeyError: 'learning_rate'",
         ),
         raised_only=True,
@@ -331,8 +333,12 @@ RULES = (
     # A traceback shows an assertion's text only in the frame that raises it.
     *known(
         Cause.BAD_CONFIG,
-        "Assertions without a message, in the training scripts' own words: sizes that do not divide",
+        "Assertions without a message, in the training scripts' own words: sizes that do not divide, and values of the configuration",
         (r"^\s*assert [^#]*[\w)] % [^#]*== 0\b", "    assert gradient_accumulation_steps % world_size == 0"),
+        (
+            r"^\s*assert (not )?(self\.)?(config|cfg|args|hparams|opts?)\.\w",
+            "    assert config.data.train_batch_size >= config.actor.ppo_mini_batch_size",
+        ),
     ),
     *known(
         Cause.TRAINER_ERROR,
@@ -355,7 +361,8 @@ RULES = (
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x768 and 1024x50257)",
         ),
         (
-            r"does not require grad|Trying to backward through the graph a second time|modified by an inplace operation|leaf "
+            r"[Cc](an't|annot) pickle |does not require grad"
+            r"|Trying to backward through the graph a second time|modified by an inplace operation|leaf "
             r"Variable|only Tensors of floating point dtype|is not implemented for '|not implemented for \"",
             "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
         ),
@@ -366,7 +373,8 @@ RULES = (
         ),
         (
             r"index out of range in self|stack expects each tensor to be equal size|each element in list of batch should be of "
-            r"equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc\.(Unsupported|UserError|TorchRuntime|Internal|Fail)",
+            r"equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc"
+            r"\.(Unsupported|UserError|TorchRuntime|Internal|Fail)",
             "RuntimeError: stack expects each tensor to be equal size, but got [512] at entry 0 and [498] at entry 1",
         ),
         action=Action.STOP,
