@@ -29,6 +29,8 @@ _LOGGED = re.compile(
 )
 """What a logger puts before an exception: the time, the level and the place. Taken off only before what is an error for certain."""
 
+_LOGGED_CHARS_MAX = 400
+
 _INDENTED = re.compile(r"\s+(?=(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )")
 """What torchrun's summary prints before the exceptions of a traceback that a worker has recorded."""
 
@@ -116,7 +118,7 @@ def unwrapped(text: str) -> str:
     indented = _INDENTED.match(bare)
     if indented:
         return bare[indented.end() :]
-    logged = None if _RAISED.match(bare) else _LOGGED.match(bare)
+    logged = None if _RAISED.match(bare) else _LOGGED.match(bare[:_LOGGED_CHARS_MAX])
     if logged:
         return bare[logged.end() :]
     host = _HOST_LABEL.match(bare)

@@ -188,7 +188,7 @@ RULES = (
             "ValueError: this model requires a newer version of the library, please upgrade it",
         ),
         (
-            r"(?i)\b(requires?|needs?|expected|want) [\w.-]+ ?(>=|==|<=|~=|!=|<|>) ?v?\d",
+            r"(?i)\b(requires?|needs?) [\w.-]+ ?(>=|==|<=|~=|!=|<|>) ?v?\d+\.\d",
             "ImportError: accelerate>=0.26.0 is required: this needs accelerate>=0.26.0",
         ),
         raised_only=True,

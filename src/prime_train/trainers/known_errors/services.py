@@ -94,8 +94,8 @@ RULES = (
         "Any client of a service: the words for a key, a token or a login that is refused",
         (
             r"(?i)\b(invalid|bad|expired|missing|wrong|incorrect) (credentials?\b|api[ _-]?keys?\b|access[ _-]?(key|token)s?\b|auth\w* "
-            r"tokens?\b|passwords?\b)|\b(credentials?|api[ _-]?key|(access|auth\w*|session|security) token|token) (has |have |is |are |was "
-            r")?(expired|revoked|invalid\b|not valid)|authentication (is )?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
+            r"tokens?\b|passwords?\b)|\b(credentials?|api[ _-]?key|(access|auth\w*|session|security) token) (has |have |is |are |was )?"
+            r"(expired|revoked|invalid\b|not valid)|\btoken (has |is |was )?(expired|revoked)\b|authentication (is )?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
             r"logged|log) ?in|please log ?in\b",
             "gcsfs.retry.HttpError: Invalid Credentials, 401",
         ),
