@@ -95,7 +95,8 @@ RULES = (
         (
             r"(?i)\b(invalid|bad|expired|missing|wrong|incorrect) (credentials?\b|api[ _-]?keys?\b|access[ _-]?(key|token)s?\b|auth\w* "
             r"tokens?\b|passwords?\b)|\b(credentials?|api[ _-]?key|(access|auth\w*|session|security) token) (has |have |is |are |was )?"
-            r"(expired|revoked|invalid\b|not valid)|\btoken (has |is |was )?(expired|revoked)\b|authentication (is )?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
+            r"(expired|revoked|invalid\b|not valid)|\btoken (has |is |was )?(expired|revoked)\b|authentication (is "
+            r")?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
             r"logged|log) ?in|please log ?in\b",
             "gcsfs.retry.HttpError: Invalid Credentials, 401",
         ),
