@@ -174,7 +174,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             ),
         ),
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
-        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers and the control plane on AWS."),
+        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers, the bucket, and the control plane on AWS."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),
         Verb("agent", "prime_train.cli.provider.agent:agent", "Run the agent of one attempt on this machine."),
     ),

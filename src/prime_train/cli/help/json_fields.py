@@ -22,6 +22,7 @@ _STATUS = {
     "best_step": "highest step of all attempts",
     "durable_step": "newest step with a complete checkpoint in the bucket",
     "spent_usd": "dollars spent on all attempts so far",
+    "traffic_usd": "dollars of these that traffic has cost, as counted while no bill has come",
     "budget_usd": "dollars of the budget",
     "paid_s": "seconds of paid machine time",
     "budget_hours": "hours of training that the budget allows",
