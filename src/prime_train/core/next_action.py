@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from prime_train.core.causes import POLICY, Action, Cause
+from prime_train.core.resuming.trust import is_of_config
 from prime_train.core.run import Attempt
 from prime_train.core.spec import TrainerSpec
 
@@ -58,6 +59,11 @@ class Ending:
         return self.step > self.restored_step
 
     @property
+    def has_only_restored(self) -> bool:
+        """Return whether the attempt restored a checkpoint, and made no step of its own."""
+        return self.restored_step > 0 and not self.has_trained
+
+    @property
     def may_be_compared(self) -> bool:
         """Return whether its words and its step say what happened: not if it died before its first new step after a restore, because
         then the checkpoint is in question, and an older one is tried first."""
@@ -75,7 +81,7 @@ class Next:
 
 def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt] = ()) -> Next:
     """Return what follows from `ending`. `earlier`: the attempts before it, oldest first."""
-    if ending.code is not None and _is_listed(ending.code, trainer.stop_on.exit_codes):
+    if stops_on(trainer, ending.code):
         return Next(Action.STOP, f"trainer.stop_on lists exit code {ending.code}")
     if ending.code is not None and _is_listed(ending.code, trainer.recover_on.exit_codes):
         return Next(Action.SAME_MACHINE, f"trainer.recover_on lists exit code {ending.code}")
@@ -89,11 +95,16 @@ def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt]
         return Next(action)
     if ending.cause in _OUT_OF_MEMORY and ending.has_gained:
         return Next(Action.SAME_MACHINE, "new steps had become durable, so that a start from there makes progress")
-    if ending.cause in _OF_A_CHECKPOINT and ending.restored_step and not ending.has_trained:
+    if ending.cause in _OF_A_CHECKPOINT and not is_of_config(ending.cause, ending.asked) and ending.has_only_restored:
         return Next(Action.SAME_MACHINE, f"no new step came after the restore of step {ending.restored_step:,}, which may be at fault")
     if ending.cause is Cause.TRAINER_ERROR and ending.has_trained:
         return Next(Action.SAME_MACHINE, "it had trained before; if the same comes again at the same step, that is the end")
     return Next(Action.STOP)
+
+
+def stops_on(trainer: TrainerSpec, code: int | None) -> bool:
+    """Return whether the user has ordered that this exit code ends the run."""
+    return code is not None and _is_listed(code, trainer.stop_on.exit_codes)
 
 
 def alike(error: str) -> str:
