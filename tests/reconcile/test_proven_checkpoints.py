@@ -377,6 +377,14 @@ def test_a_rollback_goes_back_to_the_last_finite_checkpoint_with_the_users_argum
     assert (w.run().state, w.run().rollbacks, resumes_from(w)) == (S.BOOTING, 1, (10, 1))
 
 
+def test_a_run_that_diverged_up_to_its_last_step_goes_back_too() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK, "trainer": {"steps": 60}}).trains(step=55)
+    committed(w, 50)
+    committed(w, 60, finite=False, not_finite_since=51)
+    crashes(w, 60, Cause.NOT_FINITE, not_finite_since=51, finite_step=50)
+    assert (w.run().state, w.run().rollbacks, resumes_from(w)) == (S.BOOTING, 1, (50, 1))
+
+
 def test_a_rollback_prefers_a_proven_checkpoint() -> None:
     w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=15)
     committed(w, 10)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core.after.steps import REFUSED
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
@@ -487,7 +488,7 @@ def test_finished_work_is_finished_whatever_the_exit_code_and_the_crash_is_a_not
 
 @pytest.mark.parametrize(
     ("step", "committed", "cause"),
-    [(60, 50, Cause.TRAINER_ERROR), (59, 60, Cause.TRAINER_ERROR), (60, 60, Cause.RESUME_IGNORED), (60, 60, Cause.UPLOAD_FAILED)],
+    [(60, 50, Cause.TRAINER_ERROR), (59, 60, Cause.TRAINER_ERROR), *[(60, 60, cause) for cause in (Cause.UPLOAD_FAILED, *sorted(REFUSED))]],
 )
 def test_a_crash_before_all_is_done_and_durable_is_no_end(step: int, committed: int, cause: Cause) -> None:
     of = a_run(spec=b.spec(trainer={"steps": 60}))

@@ -61,8 +61,8 @@ def resumed(
 ) -> Change:
     """Return the change that resumes an ended run, optionally with larger limits or another config, and from the checkpoint of `step`
     instead of the newest one that is trusted. If no attempt could resume with the present config, another one begins with the newest
-    checkpoint, because none of them is to blame. Raises IllegalMove unless the run was stopped, failed or cancelled, Exhausted if its budget
-    is still used up, and ValueError if it cannot continue with that config or these limits."""
+    checkpoint, because none of them is to blame. Raises IllegalMove unless the run was stopped, failed or cancelled, Exhausted if its
+    budget is still used up, and ValueError if it cannot continue with that config or these limits."""
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)

@@ -3,8 +3,8 @@
 A checkpoint is proven once an attempt resumed from it and made a step. It is distrusted if an attempt restored it and ended before its
 first step, unless the reason was clearly outside the trainer: then the machine or a service is to blame. To distrust a good checkpoint
 costs the steps since the one before; to trust a bad one costs the run. So the table names what is not the checkpoint's fault, and all else
-is. What speaks of the config or the code (a refused argument, a tensor of another size) counts against a checkpoint only once an attempt has
-resumed with them and made a step: an attempt that began at step 0 says nothing of how the trainer is told to resume, and how it loads.
+is. What speaks of the config or the code (a refused argument, a tensor of another size) counts against a checkpoint only once an attempt
+has resumed with them and made a step: an attempt that began at step 0 says nothing of how the trainer is told to resume, and how it loads.
 
 Only the control plane says which is which, because it sees the steps and the ends of all attempts: a machine that has been replaced cannot
 speak well or ill of the checkpoints of another one.
