@@ -320,7 +320,8 @@ def _diverged(state: AgentState, now_s: float) -> Out:
     health, made = state.job.spec.health, progress.not_finite_steps(state.steps)
     if made < health.not_finite_steps or health.on_divergence is OnDivergence.ALERT:
         return state, ()
-    detail = f"the loss was NaN or infinite in {made} steps in a row, from step {state.steps.not_finite_since} to step {state.steps.step}"
+    first, last = state.steps.not_finite_since, state.steps.not_finite_step
+    detail = f"the loss was NaN or infinite in {made} steps in a row, from step {first} to step {last}"
     return _stopping(state, Cause.NOT_FINITE, detail, now_s)
 
 

@@ -414,6 +414,40 @@ def test_a_rollback_without_a_checkpoint_from_before_starts_anew() -> None:
     assert (w.run().state, w.run().resume) == (S.BOOTING, None)
 
 
+def test_a_rollback_to_the_only_finite_checkpoint_does_not_start_anew_though_the_figures_after_it_were_not_finite() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=1000)
+    committed(w, 1000, finite=True)
+    crashes(w, 1000, Cause.PREEMPTED)
+    trains_on(w, 1001)
+    committed(w, 1005, attempt=2, finite=False, not_finite_since=1001)
+    crashes(w, 1010, Cause.NOT_FINITE, not_finite_since=1001)
+    assert (w.run().state, w.run().rollbacks, resumes_from(w)) == (S.BOOTING, 1, (1000, 1))
+
+
+def test_a_person_who_resumes_a_diverged_run_gets_its_only_finite_checkpoint() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=1000)
+    committed(w, 1000, finite=True)
+    crashes(w, 1000, Cause.PREEMPTED)
+    trains_on(w, 1001)
+    committed(w, 1005, attempt=2, finite=False, not_finite_since=1001)
+    w.after(5).exit(Cause.NOT_FINITE, step=1010, not_finite_since=1001)
+    w.settle()
+    assert w.store.save(resumed(w.run(), w.now_s))
+    w.after(60).settle()
+    assert resumes_from(w) == (1000, 1)
+
+
+def test_a_run_that_went_back_keeps_the_arguments_of_the_rollback_after_a_person_resumed_it() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=15)
+    committed(w, 10)
+    crashes(w, 25, Cause.NOT_FINITE, not_finite_since=16, finite_step=15)
+    trains_on(w, 11)
+    w.after(5).exit(Cause.ACCESS_DENIED, step=12)
+    w.settle()
+    assert w.store.save(resumed(w.run(), w.now_s))
+    assert (w.run().rollbacks, w.run().has_gone_back) == (0, True)
+
+
 def test_a_loss_that_begins_anew_after_a_resume_is_told_with_the_step() -> None:
     w = Outside()
     w.settle()

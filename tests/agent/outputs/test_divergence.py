@@ -43,6 +43,19 @@ def test_steps_between_two_logged_ones_count_but_one_logged_step_alone_does_not(
     assert ASK in history.hear(lost(50), after_s=1)
 
 
+def test_one_step_that_is_printed_twice_is_one_step_and_steps_without_a_loss_do_not_count() -> None:
+    history = trains()
+    history.hear(lost(16, 16), after_s=1)
+    for number in range(17, 60):
+        history.hear(steps(number, loss=None), after_s=1)
+    assert not history.of(e.SignalTrainer)
+    history = trains()
+    history.hear(lost(16, 17), after_s=1)
+    for number in range(18, 60):
+        history.hear(steps(number, loss=None), after_s=1)
+    assert not history.of(e.SignalTrainer)
+
+
 def test_a_finite_loss_in_between_begins_the_count_anew() -> None:
     history = trains(not_finite_steps=3)
     history.hear(lost(16, 17), after_s=1)
