@@ -196,7 +196,7 @@ def test_the_bootstrap_is_the_complete_job_with_the_named_secrets_only(store: St
     ids=["never", "older store", "since"],
 )
 def test_the_arguments_of_a_rollback_stay_in_the_command_also_after_a_person_resumed_the_run(
-    store: Store, fields: dict[str, int], is_changed: bool
+    store: Store, fields: dict[str, Any], is_changed: bool
 ) -> None:
     of = held()
     wanted = b.spec(health={"on_divergence": "rollback", "rollback_arguments": "--lr 1e-5"})

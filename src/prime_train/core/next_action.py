@@ -17,9 +17,12 @@ from prime_train.core.causes import POLICY, Action, Cause
 from prime_train.core.resuming.trust import is_of_config
 from prime_train.core.run import Attempt
 from prime_train.core.spec import TrainerSpec
+from prime_train.core.text.outages import names_outage
 
 OUTAGES_MAX = 48
 """Attempts in a row that may end because a service outside does not answer: about a day of waiting."""
+SAME_SETUPS_MAX = 4
+"""Set-ups in a row that may end by the same words, although a network is thought to be at fault, if the words themselves do not say so."""
 COMPARED_CHARS_MAX = 300
 SHOWN_CHARS_MAX = 200
 
@@ -30,6 +33,8 @@ _OWN_WORDS = frozenset(
 """Causes whose detail is the last error of what the run itself executes, which says the same if the same happens again."""
 _OF_A_CHECKPOINT = frozenset({Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT})
 """Causes that speak against the restored checkpoint if they end an attempt before its first new step."""
+
+_SETUP_END = re.compile(r"`.*` ended with code -?\d+|cloning .* took longer than ", re.DOTALL)
 
 _VARIES = (
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
@@ -88,6 +93,8 @@ def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt]
     same = _same_before(ending, earlier)
     if same is not None:
         return Next(Action.STOP, _quoted(ending, same))
+    if _same_setups(ending, earlier) >= SAME_SETUPS_MAX:
+        return Next(Action.STOP, f"{SAME_SETUPS_MAX} set-ups in a row ended by the same words, and these do not name a network")
     action = ending.asked or POLICY[ending.cause].action
     if action is Action.BACK_OFF and _outages(ending, earlier) >= OUTAGES_MAX:
         return Next(Action.STOP, f"{OUTAGES_MAX} attempts in a row ended like this")
@@ -100,6 +107,11 @@ def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt]
     if ending.cause is Cause.TRAINER_ERROR and ending.has_trained:
         return Next(Action.SAME_MACHINE, "it had trained before; if the same comes again at the same step, that is the end")
     return Next(Action.STOP)
+
+
+def set_up_failed(command: str, code: int, last_line: str) -> str:
+    """Return how a set-up command failed, in words; `last_line`: of its output, "" if there is none."""
+    return f"`{command}` ended with code {code}{f': {last_line}' if last_line else ''}"
 
 
 def stops_on(trainer: TrainerSpec, code: int | None) -> bool:
@@ -145,6 +157,15 @@ def _quoted(ending: Ending, before: Attempt) -> str:
 def _outages(ending: Ending, earlier: Sequence[Attempt]) -> int:
     """Return the number of attempts before this one that ended by the same cause in a row, none of which made a step durable."""
     return sum(1 for _ in takewhile(lambda one: one.cause is ending.cause and one.durable_step <= one.resumed_step, reversed(earlier)))
+
+
+def _same_setups(ending: Ending, earlier: Sequence[Attempt]) -> int:
+    """Return how many set-ups in a row, this one included, were ended by a network, as far as their output tells, although their last words
+    are the same and name none; 0: this one was not. Attempts whose agent never came up say nothing."""
+    if ending.cause is not Cause.NETWORK_ERROR or not _SETUP_END.match(ending.detail) or names_outage(ending.detail):
+        return 0
+    words, heard = alike(ending.detail), [one for one in reversed(earlier) if one.first_heartbeat_s is not None]
+    return 1 + sum(1 for _ in takewhile(lambda one: one.cause is ending.cause and alike(one.detail) == words, heard))
 
 
 def _is_listed(code: int, codes: Sequence[int]) -> bool:
