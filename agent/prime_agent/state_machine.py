@@ -24,7 +24,7 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
-from prime_train.core.after.steps import is_done_despite, is_trained, output_patterns
+from prime_train.core.after.steps import REFUSED, is_done_despite, is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.spec_choices import OnDivergence, Verify
 from prime_train.core.text.formatting import usd
@@ -321,7 +321,7 @@ def _diverged(state: AgentState, now_s: float) -> Out:
     health, made = state.job.spec.health, progress.not_finite_steps(state.steps)
     if made < health.not_finite_steps or health.on_divergence is OnDivergence.ALERT:
         return state, ()
-    where = f"from step {state.steps.not_finite_since} to step {state.steps.step}"
+    where = f"from step {state.steps.not_finite_since} to step {state.steps.not_finite_step}"
     detail = f"the loss, or the norm of its gradients, was NaN or infinite in {made} steps in a row, {where}"
     return _stopping(state, Cause.NOT_FINITE, detail, now_s)
 
@@ -451,10 +451,11 @@ def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> 
 
 
 def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
-    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached."""
+    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached and
+    what it trained is wanted."""
     steps = state.job.spec.trainer.steps
-    is_other = state.stop is not None and state.stop.cause is Cause.RESUME_IGNORED
-    finished = event.code == 0 and steps is not None and reached(state) >= steps and not is_other
+    is_refused = state.stop is not None and state.stop.cause in REFUSED
+    finished = event.code == 0 and steps is not None and reached(state) >= steps and not is_refused
     if state.stop is None and state.gpus.fault and event.code != 0:
         # The trainer's own error is a consequence of the GPU's fault.
         return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)

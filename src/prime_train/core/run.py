@@ -344,6 +344,8 @@ class Run:
     """The last step up to which a diverged attempt's figures are known to be finite, until the next attempt's checkpoint is chosen."""
     rollbacks: int = 0
     """How often the run went back because its figures were not finite, since its launch or a person's request."""
+    went_back_attempt: int = 0
+    """Number of the newest attempt that ended so that the run went back; 0: none did, or unknown."""
     rolls_back: bool = False
     """Whether the next attempt goes back for that reason; False once its checkpoint is chosen."""
     began: Figures = Figures()
@@ -410,6 +412,11 @@ class Run:
     def starts_elsewhere(self) -> bool:
         """Return whether the next attempt restores the checkpoint of another run, because the run has none of its own yet."""
         return self.lineage is not None and self.resume is not None and self.resume.attempt == 0
+
+    @property
+    def has_gone_back(self) -> bool:
+        """Return whether the run has ever gone back because its figures were not finite."""
+        return self.went_back_attempt > 0 or self.rollbacks > 0
 
     @property
     def is_over(self) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core.after.steps import REFUSED
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
@@ -492,9 +493,7 @@ def test_finished_work_is_finished_whatever_the_exit_code_and_the_crash_is_a_not
         (60, 50, Cause.TRAINER_ERROR),
         (55, 59, Cause.TRAINER_ERROR),
         (3, 6400, Cause.TRAINER_ERROR),  # a number that counts samples
-        (60, 60, Cause.RESUME_IGNORED),
-        (60, 60, Cause.UPLOAD_FAILED),
-        (60, 60, Cause.NOT_FINITE),
+        *[(60, 60, cause) for cause in (Cause.UPLOAD_FAILED, *sorted(REFUSED))],
     ],
 )
 def test_a_crash_before_all_is_done_and_durable_is_no_end(step: int, committed: int, cause: Cause) -> None:

@@ -118,8 +118,8 @@ def _keep_results(context: Context, run: Run) -> None:
 
 
 def _mark(context: Context, run: Run) -> None:
-    """Write to the bucket which checkpoints are proven. If that fails, it is done at the next fence or choice."""
-    if not run.distrusted and not proven_places(run.attempts):
+    """Write to the bucket which checkpoints are proven, and which distrusted. If that fails, it is done at the next fence or choice."""
+    if not (run.distrusted or proven_places(run.attempts) or run.renewed_attempt):
         return
     try:
         write_marks(context.bucket, run)

@@ -14,7 +14,9 @@ STEPS_MAX = 20
 OUR_VARIABLES = "PRIME_TRAIN_"
 CHECKPOINT_VARIABLE, STEP_VARIABLE, RESULTS_VARIABLE = (f"{OUR_VARIABLES}{name}" for name in ("CHECKPOINT", "STEP", "RESULTS"))
 
-_NOT_DONE = frozenset({Cause.RESUME_IGNORED, Cause.UPLOAD_FAILED, Cause.AFTER_FAILED, Cause.FENCED, Cause.NOT_FINITE})
+REFUSED = frozenset({Cause.RESUME_IGNORED, Cause.NOT_FINITE, Cause.ZERO_REWARD, Cause.LOG_RULE})
+"""Causes for which a trainer is stopped because what it trains is not wanted, whatever step was reached and however it exits."""
+_NOT_DONE = REFUSED | {Cause.UPLOAD_FAILED, Cause.AFTER_FAILED, Cause.FENCED}
 """Causes of an end after which something is left to do, whatever step was reached."""
 
 

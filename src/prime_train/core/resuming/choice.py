@@ -6,7 +6,8 @@ finite), the newest one before it is chosen that has none of these faults. Only 
 attempt, those of the attempt that it resumed from up to that step, and so on. What another attempt wrote later, after its fence for
 example, is not the past of this training.
 
-A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one.
+A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one. It begins anew
+only if no checkpoint is left that was saved with finite figures.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -74,11 +75,13 @@ def choose(
     past = [m.point for m in before if (m.step, m.attempt) <= (newest.step, newest.attempt)]
     points = sorted({p.key: p for p in (*past, newest)}.values(), key=lambda p: (p.step, p.attempt), reverse=True)
     good = [p for p in points if not faults.of(p)]
+    loadable = [p for p in points if not faults.is_distrusted(p)]
+    # What was restored before figures that were not finite is in doubt, but better than nothing if its own figures were finite.
+    good = good or [p for p in loadable if faults.is_finite(p)]
     if run.rolls_back:
         known = {*proven, *proven_places(run.attempts)}
         good = [p for p in good if (p.step, p.attempt) in known] or good
         return _rolled_back(good[0] if good else None, newest)
-    loadable = [p for p in points if not faults.is_distrusted(p)]
     if not loadable and run.resume_failures < TRIED_ALONE_MAX:
         return Choice(newest, newest, f"once more, because no other is left: {reason}")
     if not loadable:
@@ -107,6 +110,10 @@ class _Faults:
 
     def is_distrusted(self, point: ResumePoint) -> bool:
         return (point.step, point.attempt) in self._distrusted
+
+    def is_finite(self, point: ResumePoint) -> bool:
+        """Return whether the figures with which the checkpoint was saved are known to be finite."""
+        return (manifest := self._by_key.get(point.key)) is not None and manifest.finite is True
 
     def of(self, point: ResumePoint) -> str:
         """Return why the checkpoint should not be restored, as text; "" if nothing speaks against it."""
