@@ -110,9 +110,6 @@ class ContractKeeper(Keeper):
         limits = self._limits(new)
         past = [m for m in self._whole(run_id) if m.step <= limits.get((m.attempt, m.identity), -1)]
         good = [m for m in past if (m.step, m.attempt) not in faults and m.finite is not False and not self._is_doubted(old, m)]
-        replaced = [m.step for m in past if old.resume is not None and m.key == old.resume.key and m.digest != old.resume.digest]
-        if replaced:  # a machine of the past has written it anew since it was chosen, so it is not what was chosen
-            good = [m for m in good if m.step < replaced[0]]
         if new.unresumable:
             self._given_up(old, new, past)
             return
