@@ -441,6 +441,11 @@ BITTEN = {
     "a run goes back without end": 0,
     "the newest proven checkpoint is deleted": 35,
     "the best checkpoint is deleted": 0,
+    "checkpoints are tried without end": 205,
+    "a rollback goes to a checkpoint that nobody has resumed from": 24,
+    "memory that never sufficed is tried again": 3,
+    "a service that never answers is asked for ever": 41,
+    "doubtful checkpoints push out good ones": 69,
 }
 """Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 

@@ -4,8 +4,9 @@ What is promised of such runs, besides what `promises.py` says:
 
 10  A run is `succeeded` only if the weights of its last step are whole in the bucket; and if they are, it is, although its process crashed.
 11  Nothing is tried for ever: attempts that a trainer ends without a new durable step are at most `restarts_without_progress` and
-    `CHECKPOINTS_TRIED_MAX` together; the same error at the same step comes twice; a run goes back at most `rollback_times`; and a service
-    that does not answer ends at most `OUTAGES_MAX` attempts in a row.
+    `CHECKPOINTS_TRIED_MAX` together; the same error at the same step comes twice; no machine is rented after the memory did not suffice
+    for a new durable step; a run goes back at most `rollback_times`; and a service that does not answer ends at most `OUTAGES_MAX` attempts
+    in a row.
 12  The newest checkpoint that is proven, the newest that is good, and the one that the trainer calls its best stay in the bucket.
 13  A run resumes from the newest good checkpoint of its own past: from an older one, or from step 0, only where the newer ones are
     distrusted, not finite, or after a divergence; and it is given up for want of one only if those that it tried were bad.
@@ -24,7 +25,7 @@ from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE, Mark
 from prime_train.core.run import TERMINAL, Attempt, Run, RunState
 from prime_train.ports import RunRecord
 from tests.simulation.agent import VirtualAgent, Work
-from tests.simulation.contract.trainers import CRASHES, ContractAgent, Habit, Trainer, draw_trainer, with_habit
+from tests.simulation.contract.trainers import CRASHES, OUT_OF_MEMORY, ContractAgent, Habit, Trainer, draw_trainer, with_habit
 from tests.simulation.faults import windows
 from tests.simulation.loop import START_S
 from tests.simulation.promises import FINISH_S, Keeper, Truth
@@ -55,6 +56,8 @@ class Past:
     best_at_fence: int = 0
     died: set[tuple[int, int]] = field(default_factory=set)
     """Step and attempt of the checkpoints with which a trainer ended before its first step, by its own report."""
+    starved: int = 0
+    """The newest attempt, if its trainer ran out of memory before a new step was durable; else 0."""
     resumes: int = 0
 
 
@@ -166,7 +169,7 @@ class ContractKeeper(Keeper):
         super()._moved(truth, old, change, sweeping)
         if old.run.state in TERMINAL:
             past = self.pasts[truth.run.run_id]
-            past.tried = past.blamed = past.outages = past.rollbacks = 0
+            past.tried = past.blamed = past.outages = past.rollbacks = past.starved = 0
             past.resumes += 1
 
     def _launched(self, truth: Truth, old: Run) -> None:
@@ -182,6 +185,10 @@ class ContractKeeper(Keeper):
             self._broken(11, "nothing is tried for ever", new.run_id, f"{past.blamed} checkpoints in a row could not be resumed from")
         if past.outages > OUTAGES_MAX:
             self._broken(11, "nothing is tried for ever", new.run_id, f"{past.outages} attempts in a row ended by an outage")
+        if past.starved:
+            self._broken(
+                11, "nothing is tried for ever", new.run_id, f"attempt {past.starved} ran out of memory, and nothing new was durable"
+            )
         if past.rollbacks > new.spec.health.rollback_times:
             self._broken(11, "nothing is tried for ever", new.run_id, f"it went back {past.rollbacks} times")
         self._same_twice(new, past)
@@ -201,6 +208,8 @@ class ContractKeeper(Keeper):
         past.best_acked = max(past.best_acked, truth.acked)
         gained = past.best_acked > past.best_at_fence
         past.best_at_fence = past.best_acked
+        starved = attempt.cause in OUT_OF_MEMORY and truth.acked <= truth.acked_at_fence
+        past.starved = attempt.number if starved else 0
         truth.acked_at_fence = truth.acked
         is_done = truth.acked == truth.steps and run.spec.trainer.steps is not None
         if is_done and attempt.cause in CRASHES and run.state is not RunState.SUCCEEDED:
