@@ -351,6 +351,11 @@ MUTANTS = (
         world="contract",
     ),
     _mutant(
+        "a lost machine speaks against the checkpoint that it was to restore",
+        (TRUST, "if cause is None or cause in OUTSIDE or attempt is None", "if cause is None or attempt is None"),
+        world="contract",
+    ),
+    _mutant(
         "checkpoints are tried without end",
         (CHOICE, "if run.resume_failures >= CHECKPOINTS_TRIED_MAX:", "if False:"),
         world="contract",

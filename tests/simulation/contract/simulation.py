@@ -32,6 +32,7 @@ from tests.simulation.promises import FINISH_S, Keeper, Truth
 from tests.simulation.provider import Machine
 from tests.simulation.world import Simulation
 
+HANGS = (Cause.START_TIMEOUT, Cause.STALLED, Cause.GPU_IDLE)
 OUTAGE_S = (300, 4000)
 FOR_EVER_S = 10**6
 FOR_EVER_SHARE = 0.04
@@ -205,6 +206,8 @@ class ContractKeeper(Keeper):
 
     def _count(self, truth: Truth, attempt: Attempt) -> None:
         past, run = self.pasts[truth.run.run_id], truth.run
+        if any(one.failed == attempt.number for one in run.distrusted) and not self._may_be_blamed(truth, attempt):
+            self._broken(13, "a checkpoint is distrusted only for what a trainer did", run.run_id, f"{attempt.cause} in {attempt.number}")
         past.best_acked = max(past.best_acked, truth.acked)
         gained = past.best_acked > past.best_at_fence
         past.best_at_fence = past.best_acked
@@ -226,6 +229,13 @@ class ContractKeeper(Keeper):
             past.tried += 1
         if blamed and truth.strikes > strikes and len(run.strikes) == strikes:
             truth.strikes = strikes
+
+    def _may_be_blamed(self, truth: Truth, attempt: Attempt) -> bool:
+        """Return whether the trainer of the attempt truly ended, or hung, after it was given a checkpoint and before its first step."""
+        agent, place = truth.agents.get(attempt.number), self.pasts[truth.run.run_id].resumed.get(attempt.number)
+        if agent is None or place is None or agent.step_now() or place in set(self._proven(truth.run)):
+            return False
+        return attempt.cause in (*truth.ailments[attempt.number], *HANGS) and attempt.cause not in OUTSIDE
 
     def _is_blamed(self, run: Run, attempt: Attempt, past: Past) -> bool:
         """Return whether the attempt's trainer ended before its first step, after it was given a checkpoint that had never been resumed
