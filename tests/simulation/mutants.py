@@ -446,6 +446,7 @@ BITTEN = {
     "a run goes back without end": 0,
     "the newest proven checkpoint is deleted": 35,
     "the best checkpoint is deleted": 0,
+    "a lost machine speaks against the checkpoint that it was to restore": 1,
     "checkpoints are tried without end": 205,
     "a rollback goes to a checkpoint that nobody has resumed from": 24,
     "memory that never sufficed is tried again": 3,
