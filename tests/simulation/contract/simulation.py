@@ -9,7 +9,10 @@ What is promised of such runs, besides what `promises.py` says:
     in a row.
 12  The newest checkpoint that is proven, the newest that is good, and the one that the trainer calls its best stay in the bucket.
 13  A run resumes from the newest good checkpoint of its own past: from an older one, or from step 0, only where the newer ones are
-    distrusted, not finite, or after a divergence; and it is given up for want of one only if those that it tried were bad.
+    distrusted, not finite, or after a divergence, or lost in the bucket; and it is given up for want of one only if those that it tried
+    were bad.
+
+At times the bucket loses the newest checkpoint of a run that has just lost its machine.
 """
 
 import random
@@ -22,7 +25,7 @@ from prime_train.core.keys import mark_prefix, parse_manifest_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.next_action import OUTAGES_MAX, alike
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE, Mark, marked
-from prime_train.core.run import TERMINAL, Attempt, Run, RunState
+from prime_train.core.run import ACTIVE_STATES, TERMINAL, Attempt, Change, Run, RunState
 from prime_train.ports import RunRecord
 from tests.simulation.agent import VirtualAgent, Work
 from tests.simulation.contract.trainers import CRASHES, OUT_OF_MEMORY, ContractAgent, Habit, Trainer, draw_trainer, with_habit
@@ -32,6 +35,8 @@ from tests.simulation.promises import FINISH_S, Keeper, Truth
 from tests.simulation.provider import Machine
 from tests.simulation.world import Simulation
 
+LOSS_SHARE = 0.08
+"""Share of the fences after which the newest checkpoint turns out to be lost."""
 HANGS = (Cause.START_TIMEOUT, Cause.STALLED, Cause.GPU_IDLE)
 OUTAGE_S = (300, 4000)
 FOR_EVER_S = 10**6
@@ -57,6 +62,8 @@ class Past:
     best_at_fence: int = 0
     died: set[tuple[int, int]] = field(default_factory=set)
     """Step and attempt of the checkpoints with which a trainer ended before its first step, by its own report."""
+    has_lost: bool = False
+    """Whether the bucket has lost a checkpoint since the last choice."""
     starved: int = 0
     """The newest attempt, if its trainer ran out of memory before a new step was durable; else 0."""
     resumes: int = 0
@@ -75,7 +82,7 @@ class ContractKeeper(Keeper):
         run_id = key.split("/")[1]
         if parse_manifest_key(run_id, key) is None:
             return
-        whole = self._whole(run_id)
+        whole = self.whole(run_id)
         by_key = {m.key: m for m in whole}
         gone = by_key.get(key)
         if gone is None:
@@ -89,7 +96,7 @@ class ContractKeeper(Keeper):
         if gone.step == best_step and gone == next(m for m in whole if m.step == best_step):
             self._broken(12, "the best checkpoint stays", run_id, f"{key} is deleted")
 
-    def _whole(self, run_id: str) -> list[Manifest]:
+    def whole(self, run_id: str) -> list[Manifest]:
         """Return the checkpoints that are whole in the bucket, the newest first."""
         whole = [m for m in self._bucket.manifests(run_id) if self._bucket.is_complete(m.key)]
         return sorted(whole, key=lambda m: (m.step, m.attempt), reverse=True)
@@ -112,7 +119,7 @@ class ContractKeeper(Keeper):
         run_id, point, truth = new.run_id, new.resume, self.runs[new.run_id]
         faults = {one.place for one in old.distrusted}
         limits = self._limits(new)
-        past = [m for m in self._whole(run_id) if m.step <= limits.get((m.attempt, m.identity), -1)]
+        past = [m for m in self.whole(run_id) if m.step <= limits.get((m.attempt, m.identity), -1)]
         good = [m for m in past if (m.step, m.attempt) not in faults and m.finite is not False and not self._is_doubted(old, m)]
         if new.unresumable:
             self._given_up(old, new, past)
@@ -132,6 +139,9 @@ class ContractKeeper(Keeper):
         if step < truth.acked:
             truth.acked = truth.acked_at_fence = step
             truth.acked_attempt = 0
+            if self.pasts[run_id].has_lost:  # what is trained again is progress
+                self.pasts[run_id].best_acked = self.pasts[run_id].best_at_fence = step
+        self.pasts[run_id].has_lost = False
 
     def _given_up(self, old: Run, new: Run, past: list[Manifest]) -> None:
         trainer = self.pasts[new.run_id].trainer
@@ -256,7 +266,7 @@ class ContractKeeper(Keeper):
         match new.state:
             case RunState.SUCCEEDED:
                 is_early = Cause.STOPPED_EARLY in truth.ailments[new.attempt]
-                if not is_early and not any(m.step == truth.steps for m in self._whole(new.run_id)):
+                if not is_early and not any(m.step == truth.steps for m in self.whole(new.run_id)):
                     self._broken(10, "no run is green without its weights", new.run_id, new.why)
                 return super()._is_due(truth, old, new)
             case RunState.FAILED if ends and ends[-1][0] is new.cause:
@@ -284,6 +294,23 @@ class ContractSimulation(Simulation):
         keeper = ContractKeeper(self.loop, self.faults, self.pods, self.bucket)
         keeper.pasts = self._pasts
         return keeper
+
+    def _saved(self, old: RunRecord, change: Change) -> None:
+        super()._saved(old, change)
+        if old.run.state in ACTIVE_STATES and change.run.state is RunState.QUEUED:
+            self._lose(change.run)
+
+    def _lose(self, run: Run) -> None:
+        """Lose the manifest of the newest checkpoint, or a blob that only it has, after some of the fences."""
+        assert isinstance(self.keeper, ContractKeeper)
+        draw, whole = random.Random(f"loss {self.seed} {run.run_id} {run.attempt}"), self.keeper.whole(run.run_id)
+        if not whole or draw.random() >= LOSS_SHARE:
+            return
+        shared = {key for manifest in whole[1:] for key in manifest.blobs()}
+        key = draw.choice([whole[0].key, *sorted(whole[0].blobs().keys() - shared)])
+        self.bucket.lose(key)
+        self._pasts[run.run_id].has_lost = True
+        self._say(f"{run.run_id} the bucket loses {key}")
 
     def _connect(self) -> None:
         super()._connect()
