@@ -4,7 +4,8 @@ trainer that appends to them goes on; and the newest ones for steps after traini
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from prime_agent.outputs.uploader import parsed_manifest
@@ -34,19 +35,10 @@ def restore_outputs(bucket: Bucket, run_id: str, work: Path, check: Callable[[],
     bucket's errors."""
     newest = newest_outputs(_manifests(bucket, run_id, before=None))
     outputs = {path: version for path, version in newest.items() if not is_git(path)}
-    root = os.open(work, _FOLDER)
-    try:
+    with _writing_to(work) as root:
         for path, version in outputs.items():
             check()
             _restore(bucket, root, path, version)
-    except Damaged as error:
-        raise RestoreFailed(f"an output of an earlier attempt is damaged in the bucket: it {error}") from error
-    except Unsafe as error:
-        raise RestoreFailed(f"an output of an earlier attempt is in the way of another file: {error}") from error
-    except OSError as error:
-        raise RestoreFailed(f"the outputs of earlier attempts cannot be written to this disk: {error}") from error
-    finally:
-        os.close(root)
     return len(outputs)
 
 
@@ -57,25 +49,36 @@ def resume_outputs(
     check: Callable[[], None],
     *,
     step: int,
+    epoch: int | None = None,
     attempt: int,
     left_out: Callable[[Collection[str]], Collection[str]],
 ) -> list[str]:
     """Write the outputs of the attempts before `attempt` into the working tree, verified by their hashes, as they were at `step`.
 
-    Rows of later steps are left out where the steps of rows can be told. `left_out` returns which of these paths the trainer must not find.
+    Rows of later steps are left out where the steps of rows can be told; of later epochs, if the run counts them: `epoch` is the trainer's
+    number of the last one. `left_out` returns which of these paths the trainer must not find.
     Folders named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Returns the paths.
     Raises RestoreFailed, and the bucket's errors.
     """
     outputs = outputs_at(_manifests(bucket, run_id, before=attempt), step)
     unwanted = {*left_out(outputs), *filter(is_git, outputs)}
-    root, written = os.open(work, _FOLDER), []
-    try:
+    written = []
+    with _writing_to(work) as root:
         for path, (base, later) in outputs.items():
             check()
             if path not in unwanted:
                 _check_space(work, max(base.file.size, later.file.size if later is not None else 0))
-                _resume(bucket, root, path, base, later, step)
+                _resume(bucket, root, path, base, later, step, epoch)
                 written.append(path)
+    return written
+
+
+@contextmanager
+def _writing_to(work: Path) -> Iterator[int]:
+    """Open the working tree, yield its file descriptor, and say of a failure what it means for the outputs."""
+    root = os.open(work, _FOLDER)
+    try:
+        yield root
     except Damaged as error:
         raise RestoreFailed(f"an output of an earlier attempt is damaged in the bucket: it {error}") from error
     except Unsafe as error:
@@ -84,7 +87,6 @@ def resume_outputs(
         raise RestoreFailed(f"the outputs of earlier attempts cannot be written to this disk: {error}") from error
     finally:
         os.close(root)
-    return written
 
 
 def _check_space(work: Path, size: int) -> None:
@@ -93,12 +95,12 @@ def _check_space(work: Path, size: int) -> None:
         raise RestoreFailed(f"the outputs of earlier attempts do not fit this disk: {size} bytes needed, {free} bytes free")
 
 
-def _resume(bucket: Bucket, root: int, path: str, base: OutputVersion, later: OutputVersion | None, step: int) -> None:
+def _resume(bucket: Bucket, root: int, path: str, base: OutputVersion, later: OutputVersion | None, step: int, epoch: int | None) -> None:
     """Write one file as it was at `step`: the rows up to it of the first version after it or, where they cannot be told, the version
     before."""
     if later is not None and has_rows(path, later.file.size):
         data = b"".join(bytes(fetch_blob(bucket, later.manifest.key_of(chunk), chunk)) for chunk in later.file.chunks)
-        if (kept := up_to(path, data, step)) is not None:
+        if (kept := up_to(path, data, step, epoch=epoch)) is not None:
             _write(root, path, [kept])
             _log.info("restored the rows of %s up to step %d of attempt %d", neutralized(path), step, later.manifest.attempt)
             return
