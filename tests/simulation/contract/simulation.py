@@ -12,7 +12,7 @@ What is promised of such runs, besides what `promises.py` says:
     distrusted, not finite, or after a divergence, or lost in the bucket; and it is given up for want of one only if those that it tried
     were bad.
 
-At times the bucket loses the newest checkpoint of a run that has just lost its machine.
+In some seeds the bucket loses the newest checkpoint of runs that have just lost their machine.
 """
 
 import random
@@ -35,8 +35,10 @@ from tests.simulation.promises import FINISH_S, Keeper, Truth
 from tests.simulation.provider import Machine
 from tests.simulation.world import Simulation
 
-LOSS_SHARE = 0.08
-"""Share of the fences after which the newest checkpoint turns out to be lost."""
+LOSING_SEEDS = 4
+"""One seed in so many has a bucket that loses checkpoints."""
+LOSS_SHARE = 0.2
+"""Share of the fences there after which the newest checkpoint turns out to be lost."""
 HANGS = (Cause.START_TIMEOUT, Cause.STALLED, Cause.GPU_IDLE)
 OUTAGE_S = (300, 4000)
 FOR_EVER_S = 10**6
@@ -302,6 +304,8 @@ class ContractSimulation(Simulation):
 
     def _lose(self, run: Run) -> None:
         """Lose the manifest of the newest checkpoint, or a blob that only it has, after some of the fences."""
+        if self.seed % LOSING_SEEDS != LOSING_SEEDS // 2:
+            return
         assert isinstance(self.keeper, ContractKeeper)
         draw, whole = random.Random(f"loss {self.seed} {run.run_id} {run.attempt}"), self.keeper.whole(run.run_id)
         if not whole or draw.random() >= LOSS_SHARE:
