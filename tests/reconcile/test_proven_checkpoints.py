@@ -490,6 +490,32 @@ def test_a_checkpoint_of_fewer_files_after_which_the_trainer_went_on_is_whole() 
     assert resumes_from(w) == (30, 1)
 
 
+def test_a_checkpoint_that_an_old_machine_uploads_again_after_it_was_chosen_stays_the_newest() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    newest = committed(w, 20, 30)[1]
+    crashes(w, 37)
+    assert resumes_from(w) == (30, 1)
+    again = newest.model_copy(update={"created_s": newest.created_s + 60})
+    w.bucket.objects[again.key] = again.model_dump_json(exclude_none=True).encode()
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    assert (resumes_from(w), w.run().resume) == ((30, 1), again.point)
+    assert not any("missing in the bucket" in text for text in lines(w))
+
+
+def test_a_checkpoint_that_lost_a_blob_after_it_was_restored_is_passed_over_at_once() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    newest = committed(w, 20, 30)[1]
+    crashes(w, 37)
+    assert resumes_from(w) == (30, 1)
+    del w.bucket.objects[next(iter(newest.blobs()))]
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    assert resumes_from(w) == (20, 1)
+    (told,) = [text for text in alerts(w) if "older checkpoint" in text]
+    assert "files of step 30, which was committed, are missing in the bucket" in told
+
+
 def test_a_run_whose_every_checkpoint_is_damaged_in_the_bucket_rents_no_other_machine() -> None:
     w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
     committed(w, 10, 20)

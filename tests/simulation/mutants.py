@@ -355,6 +355,11 @@ MUTANTS = (
         world="contract",
     ),
     _mutant(
+        "a lost machine speaks against the checkpoint that it was to restore",
+        (TRUST, "if cause is None or cause in OUTSIDE or attempt is None", "if cause is None or attempt is None"),
+        world="contract",
+    ),
+    _mutant(
         "checkpoints are tried without end",
         (CHOICE, "if run.resume_failures >= CHECKPOINTS_TRIED_MAX:", "if False:"),
         world="contract",
@@ -445,6 +450,12 @@ BITTEN = {
     "a run goes back without end": 0,
     "the newest proven checkpoint is deleted": 35,
     "the best checkpoint is deleted": 0,
+    "a lost machine speaks against the checkpoint that it was to restore": 1,
+    "checkpoints are tried without end": 205,
+    "a rollback goes to a checkpoint that nobody has resumed from": 24,
+    "memory that never sufficed is tried again": 3,
+    "a service that never answers is asked for ever": 41,
+    "doubtful checkpoints push out good ones": 69,
 }
 """Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 

@@ -17,7 +17,7 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, parse_pod_name, run_prefix, spec_key
-from prime_train.core.manifest import ResumePoint, missing_blobs
+from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.resuming.choice import choose, newest_of
@@ -181,6 +181,8 @@ def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
         sizes = {stat.key: stat.size for stat in context.bucket.list(blob_prefix(run.run_id))} if manifests else {}
         newest = newest_of(run, manifests, sizes)
         lost = _lost_step(context.bucket, record, newest) if run.step_asked is None else None
+        if lost is None and newest is not None and newest == run.resume and run.step_asked is None:
+            lost = _step_without_blobs(newest, manifests, sizes)
         if lost is not None and next(iter(context.bucket.list(run_prefix(run.run_id))), None) is None:
             return context.store.save(_waits(record, _other_bucket(run, lost), now_s))
     except ExternalError as error:
@@ -200,6 +202,13 @@ def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> 
         return None
     manifest = read_manifest(bucket, point.key)
     return None if manifest is not None and point.digest in ("", manifest.digest) else point.step
+
+
+def _step_without_blobs(point: ResumePoint, manifests: Sequence[Manifest], sizes: Mapping[str, int]) -> int | None:
+    """Return the step of `point` if its manifest is among `manifests` and lists a blob of the run that the bucket does not have; `sizes`:
+    the bytes of those that it has, by key."""
+    manifest = next((m for m in manifests if m.key == point.key and not m.blobs_of), None)
+    return point.step if manifest is not None and missing_blobs(manifest, sizes) else None
 
 
 def _other_bucket(run: Run, lost: int) -> d.Notify:

@@ -38,10 +38,18 @@ class Choice:
 
 def newest_of(run: Run, manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> ResumePoint | None:
     """Return the newest complete checkpoint of the attempt that ended, or else the one from which it had resumed; None if there is none.
-    The arguments are those of `choose`."""
-    attempt = run.current_attempt
+    The arguments are those of `choose`.
+
+    A machine that ran on after its fence may have uploaded that one again. Complete, it is the same checkpoint, though its manifest is
+    not the one that was chosen: to go back behind it would lose a durable step.
+    """
+    listed, attempt = list(manifests), run.current_attempt
     identity = attempt.identity if attempt is not None else ""
-    return choose_resume(manifests, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
+    point = choose_resume(listed, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
+    if point is None or not point.digest or point != run.resume:
+        return point
+    again = (m for m in _past(run, listed) if m.key == point.key and not missing_blobs(m, sizes))
+    return next((m.point for m in again), point)
 
 
 def choose(
