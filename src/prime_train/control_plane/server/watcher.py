@@ -95,7 +95,9 @@ class Watcher:
 
     def _is_due(self) -> bool:
         try:
-            unreadable = self._context.unreadable.run_ids  # they stay due, because nothing can be decided about them
-            return not unreadable.issuperset(self._context.store.due(self._clock(), 1 + len(unreadable)))
+            now_s, left = self._clock(), self._context.elsewhere.runs
+            # These stay due: nothing can be decided about them, or not here.
+            set_aside = self._context.unreadable.run_ids.union(run_id for run_id, until_s in left.items() if until_s > now_s)
+            return not set_aside.issuperset(self._context.store.due(now_s, 1 + len(set_aside)))
         except Exception:
             return True  # the sweep meets the same error, and reports it
