@@ -55,10 +55,8 @@ class UnreadableRuns:
 
 @dataclass
 class Elsewhere:
-    """What this process knows of the other watchers of its control plane, and what it has left to them. `means`: what they all have, as
-    last read from the store, by name, with the second at which it was last there; `unmarked`: what they have left to those with the tracker,
-    as in the store; `runs` and `alerts`: until when this process does not
-    try again what it lacks the means for, by run, and by alert and notifier."""
+    """What this process knows of the other watchers of its control plane, and has left to them. `means`, `unmarked`: see `Watch`, as last
+    read; `runs` and `alerts`: until when this process does not try again what it lacks the means for, by run, and by alert and notifier."""
 
     means: Mapping[str, int] = field(default_factory=dict)
     unmarked: Mapping[str, int] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """What a control plane works with outside: notifiers, trackers and providers. They belong to the control plane, and its store knows them.
 
-The watchers of one control plane may have different environments, such as a server and a scheduled job on GitHub. Each of them says at every
-sweep what it has. A watcher that lacks something leaves the work that needs it to one that has it: it does not settle that work, nor put
-off its time, and says once to whom it is left.
+The watchers of one control plane may have different environments, such as a server and a scheduled job on GitHub. Each of them says at
+every sweep what it has. A watcher that lacks something leaves the work that needs it to one that has it: it does not settle that work, nor
+put off its time, and says once to whom it is left.
 """
 
 from collections import Counter
