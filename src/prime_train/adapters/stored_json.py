@@ -13,7 +13,6 @@ from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, HistoryEvent, Lease, Run
 from prime_train.core.stored_forms import FIELD, FORM, NewerForm, UnknownField, in_todays_form, numbered
 from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
-from prime_train.core.wire import Heartbeat
 from prime_train.ports import RunRecord
 
 PROBLEM_CHARS_MAX = 300
@@ -24,7 +23,6 @@ _parsers: dict[type, TypeAdapter[Any]] = {}
 
 NUMBERED = frozenset({Run, Watch})
 """What carries the number of its form."""
-MIGRATED = NUMBERED | {Heartbeat}
 
 
 def dump(value: object) -> str:
@@ -37,7 +35,7 @@ def dump(value: object) -> str:
 def load(kind: type[_Value], text: str) -> _Value:
     """Return the value of type `kind` in `text`, whatever form it was written in. Raises ValueError if the JSON does not fit;
     `first_problem` describes it."""
-    value: _Value = _parser(kind).validate_json(_todays(kind, text) if kind in MIGRATED else text)
+    value: _Value = _parser(kind).validate_json(_todays(kind, text) if kind in NUMBERED else text)
     return value
 
 
@@ -46,7 +44,7 @@ def _todays(kind: type, text: str) -> str:
     content = json.loads(text)
     if not isinstance(content, dict):
         return text
-    if kind in NUMBERED and content.get(FIELD) == FORM:
+    if content.get(FIELD) == FORM:
         in_todays_form(kind, content)
         return text  # the parser skips the number
     return _json(in_todays_form(kind, content))

@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 from prime_train.core.access.signing import record_key_of
 from prime_train.core.run import Lease, Run
 from prime_train.core.stored_forms import in_todays_form, numbered
-from prime_train.core.wire import Heartbeat
 
 
 def sealed(run: Run, lease: Lease, master: bytes) -> bytes:
@@ -33,10 +32,8 @@ def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
     if not hmac.compare_digest(seal, _seal(body, master)):
         return None
     state = json.loads(body)
-    if isinstance(state, list) and len(state) == 2 and isinstance(state[0], dict) and isinstance(state[1], dict):
-        last = state[1].get("heartbeat")
-        heartbeat = {"heartbeat": in_todays_form(Heartbeat, last)} if isinstance(last, dict) else {}
-        body = json.dumps([in_todays_form(Run, state[0]), {**state[1], **heartbeat}]).encode()
+    if isinstance(state, list) and state and isinstance(state[0], dict):
+        body = json.dumps([in_todays_form(Run, state[0]), *state[1:]]).encode()
     run, lease = _state().validate_json(body)
     return run, lease
 

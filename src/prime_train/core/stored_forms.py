@@ -15,7 +15,6 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Run
-from prime_train.core.wire import Heartbeat
 
 FIELD = "form"
 FORM = 1
@@ -39,14 +38,8 @@ _RENAMED: Mapping[type, tuple[tuple[_Path, str, str], ...]] = {
         (("spec", "checkpoints"), "marker", "sentinel"),
     ),
     Watch: (((), "swept_s", "last_sweep_s"),),
-    Heartbeat: (((), "upload_trouble", "upload_problem"),),
 }
-"""What form 1 renamed: the place of a value, its old name and its new one."""
-_CAUSES: Mapping[type, tuple[_Path, ...]] = {
-    Run: (("cause",), ("strikes", EACH), ("attempts", EACH, "cause"), ("spec", "health", "log_rules", EACH, "cause")),
-    Heartbeat: (("exit", "cause"),),
-}
-_RENAMED_CAUSES = {"drained": "stopped_gracefully"}
+"""What form 1 renamed: the place of a value, its old name and its new one. What agents send is renamed in the models of the wire."""
 
 
 class NewerForm(ValueError):
@@ -76,7 +69,7 @@ def in_todays_form(kind: type, value: _Value) -> _Value:
         raise NewerForm(form)
     for migrate in MIGRATIONS[form:]:
         migrate(kind, value)
-    unknown = _unknown(kind, value) if is_dataclass(kind) else ""
+    unknown = _unknown(kind, value)
     if unknown:
         raise UnknownField(unknown)
     return value
@@ -87,8 +80,6 @@ def _to_form_1(kind: type, value: _Value) -> None:
         for part in _at(value, path):
             if isinstance(part, dict) and old in part and new not in part:
                 part[new] = part.pop(old)
-    for path in _CAUSES.get(kind, ()):
-        _replace(value, path, _RENAMED_CAUSES)
     if kind is Watch:
         account = value.pop("account", "")
         if account:
@@ -108,15 +99,6 @@ def _at(value: Any, path: _Path) -> list[Any]:
         else:
             found = [each[name] for each in found if isinstance(each, dict) and name in each]
     return found
-
-
-def _replace(value: _Value, path: _Path, by: Mapping[str, str]) -> None:
-    *above, name = path
-    for part in _at(value, tuple(above)):
-        if name == EACH and isinstance(part, list):
-            part[:] = [by.get(one, one) if isinstance(one, str) else one for one in part]
-        elif isinstance(part, dict) and isinstance(part.get(name), str):
-            part[name] = by.get(part[name], part[name])
 
 
 def _unknown(kind: type, value: Any) -> str:

@@ -74,7 +74,7 @@ def is_head(item: dict[str, Any]) -> bool:
 
 def head_of(item: dict[str, Any]) -> Head:
     """Return the head from a lease item or from the own item of a run at rest. Raises ValueError if its heartbeat cannot be parsed."""
-    heartbeat = load(Heartbeat, item["heartbeat"]) if "heartbeat" in item else None
+    heartbeat = Heartbeat.model_validate_json(item["heartbeat"]) if "heartbeat" in item else None
     lease = Lease(
         run_id=item["SK"],
         attempt=item["attempt"],

@@ -32,6 +32,6 @@ def lease_of(
     committed_key: str,
     identity: str,
 ) -> Lease:
-    last = load(Heartbeat, heartbeat) if heartbeat is not None else None
+    last = Heartbeat.model_validate_json(heartbeat) if heartbeat is not None else None
     ordered = Order(order), order_reason
     return Lease(run_id, attempt, bool(is_open), version, seq, heartbeat_s, last, *ordered, committed_step, committed_key, identity)

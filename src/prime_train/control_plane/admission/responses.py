@@ -22,6 +22,7 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
     """Return the response to a heartbeat or a commit. Cached, because most heartbeats of one second get the same response."""
     content = {
         "outcome": outcome,
+        "verdict": outcome,  # what agents from before 2026-11-23 call it, which may train for days
         "order": order,
         "reason": reason,
         "heartbeat_s": pace_s,
