@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -379,9 +379,9 @@ class Home:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise self._served(lock) from None
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+            with suppress(OSError):  # on a full disk the lock holds nevertheless; only its holder is not named
+                os.ftruncate(lock.fileno(), 0)
+                os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield
 
     def _served(self, lock: TextIO) -> UsageError:
@@ -409,12 +409,15 @@ class Home:
             return None
 
     def write_serving(self, url: str) -> None:
-        """Write serve.json. It stays after the process ends, so that the next one serves on the same port."""
+        """Write serve.json, completely or not at all. It stays after the process ends, so that the next one serves on the same port. Raises
+        OSError."""
         draft = self.root / f".serve-{os.getpid()}.json"
-
         settings = {"public_url": self.public_url(url), "providers": default_providers(self.environment), "bucket_url": self.bucket_url}
-        draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
-        draft.replace(self.serve_file)
+        try:
+            draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
+            draft.replace(self.serve_file)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def port(self) -> int:
         """Return the port to serve on: the last one, because running pods call that address."""
