@@ -1,4 +1,5 @@
-"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply` and `Refusal`."""
+"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply`, with one name
+for agents of old, and `Refusal`."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,12 +23,12 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
     """Return the response to a heartbeat or a commit. Cached, because most heartbeats of one second get the same response."""
     content = {
         "outcome": outcome,
-        "verdict": outcome,  # what agents from before 2026-11-23 call it, which may train for days
         "order": order,
         "reason": reason,
         "heartbeat_s": pace_s,
         "committed_step": committed_step,
         "now_s": now_s,
+        "verdict": outcome,  # what agents from before 2026-11-23 call it
     }
     return Response(FENCED_STATUS if outcome == FENCED else 200, _json(content), wakes)
 
