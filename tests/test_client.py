@@ -115,3 +115,7 @@ def test_a_control_plane_elsewhere_is_named_by_the_environment() -> None:
     assert repr(api) == "Client('http://127.0.0.1:9')"
     with pytest.raises(client.ExternalError):
         api.runs()
+
+
+def test_the_client_is_listed_in_the_package() -> None:
+    assert "Client" in dir(prime_train)

@@ -82,7 +82,8 @@ def keep(state: Path, into: Path) -> None:
 
 
 def put_back(snapshot: Path, state: Path) -> None:
-    """What AReaL is to resume from; whatever was there goes. Times stay, for they say which part is newer."""
+    """Replace AReaL's recovery state by the snapshot, so that AReaL resumes from it. The times of the files are kept, because they
+    tell which part is newer."""
     shutil.rmtree(state, ignore_errors=True)
     shutil.copytree(snapshot, state, ignore=shutil.ignore_patterns(SENTINEL))
     if step_of(state) is None:
@@ -90,7 +91,7 @@ def put_back(snapshot: Path, state: Path) -> None:
 
 
 class Progress:
-    """One line a step, with its reward where AReaL's table tells it after the step."""
+    """Writes one line for each step, with its reward if AReaL's table shows it after the step."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._step = file, None

@@ -4,7 +4,8 @@ trainer that appends to them goes on; and the newest ones for steps after traini
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from prime_agent.outputs.uploader import parsed_manifest
@@ -34,19 +35,10 @@ def restore_outputs(bucket: Bucket, run_id: str, work: Path, check: Callable[[],
     bucket's errors."""
     newest = newest_outputs(_manifests(bucket, run_id, before=None))
     outputs = {path: version for path, version in newest.items() if not is_git(path)}
-    root = os.open(work, _FOLDER)
-    try:
+    with _writing_to(work) as root:
         for path, version in outputs.items():
             check()
             _restore(bucket, root, path, version)
-    except Damaged as error:
-        raise RestoreFailed(f"an output of an earlier attempt is damaged in the bucket: it {error}") from error
-    except Unsafe as error:
-        raise RestoreFailed(f"an output of an earlier attempt is in the way of another file: {error}") from error
-    except OSError as error:
-        raise RestoreFailed(f"the outputs of earlier attempts cannot be written to this disk: {error}") from error
-    finally:
-        os.close(root)
     return len(outputs)
 
 
@@ -68,14 +60,23 @@ def resume_outputs(
     """
     outputs = outputs_at(_manifests(bucket, run_id, before=attempt), step)
     unwanted = {*left_out(outputs), *filter(is_git, outputs)}
-    root, written = os.open(work, _FOLDER), []
-    try:
+    written = []
+    with _writing_to(work) as root:
         for path, (base, later) in outputs.items():
             check()
             if path not in unwanted:
                 _check_space(work, max(base.file.size, later.file.size if later is not None else 0))
                 _resume(bucket, root, path, base, later, step)
                 written.append(path)
+    return written
+
+
+@contextmanager
+def _writing_to(work: Path) -> Iterator[int]:
+    """Open the working tree, yield its file descriptor, and say of a failure what it means for the outputs."""
+    root = os.open(work, _FOLDER)
+    try:
+        yield root
     except Damaged as error:
         raise RestoreFailed(f"an output of an earlier attempt is damaged in the bucket: it {error}") from error
     except Unsafe as error:
@@ -84,7 +85,6 @@ def resume_outputs(
         raise RestoreFailed(f"the outputs of earlier attempts cannot be written to this disk: {error}") from error
     finally:
         os.close(root)
-    return written
 
 
 def _check_space(work: Path, size: int) -> None:

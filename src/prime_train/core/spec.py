@@ -631,7 +631,7 @@ class BudgetSpec(Part):
     """Most US dollars for keeping a machine after training while its last checkpoint or outputs cannot be uploaded; by default a tenth of
     `usd`."""
     restarts_without_progress: int = Field(default=3, ge=1)
-    """Attempts in a row without a new durable step after which the run is stopped."""
+    """Number of attempts in a row that may end without a new durable step; after the last of them the run is stopped."""
 
 
 class AlertSpec(Part):

@@ -17,7 +17,7 @@ from prime_train.estimate.cost.bill import SAVE_S
 ROWS_MAX = 6
 EXCLUDED_MAX = 5
 LOSSES_MIN = 0.05
-"""Number of expected losses below which no interval between saves is advised."""
+"""No save interval is recommended to a run that expects fewer losses of its machine than this."""
 
 
 @dataclass(frozen=True)

@@ -62,18 +62,13 @@ def save_dcp(work: Path, step: int) -> Path:
 def uploader(
     bucket: Bucket, disk: Path, *, attempt: int = 1, known: ResumePoint | None = None, now_s: int = NOW_S, **checkpoints: Any
 ) -> Uploader:
-    made: RunSpec = spec(checkpoints=WITH_SENTINEL | checkpoints)
-    return Uploader(
-        bucket=bucket,
-        spec=made,
-        run_id=RUN_ID,
-        attempt=attempt,
-        work=disk / "tree",
-        stage=disk / "stage",
-        known=known,
-        clock=lambda: now_s,
-        monotonic_s=time.monotonic,
-    )
+    return uploader_of(spec(checkpoints=WITH_SENTINEL | checkpoints), bucket, disk, attempt=attempt, known=known, clock=lambda: now_s)
+
+
+def uploader_of(made: RunSpec, bucket: Bucket, disk: Path, **given: Any) -> Uploader:
+    """Return the uploader of a run with this spec. `given`: what differs from that of a first attempt."""
+    usual: dict[str, Any] = {"attempt": 1, "known": None, "clock": lambda: NOW_S, "monotonic_s": time.monotonic}
+    return Uploader(bucket=bucket, spec=made, run_id=RUN_ID, work=disk / "tree", stage=disk / "stage", **(usual | given))
 
 
 def ship(made: Uploader) -> Manifest:

@@ -1,7 +1,6 @@
 """Which checkpoints an attempt leaves in the bucket when it cleans up after a commit."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from prime_agent.trainer.step_metrics import Metrics
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.core.keys import mark_key
 from tests.agent.checkpoints.formats import tensors, zipped
-from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader, write
+from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader, uploader_of, write
 from tests.builders import RUN_ID, spec
 
 LOST = Metrics(finite=False, not_finite_since=16)
@@ -28,17 +27,7 @@ def steps(bucket: FolderBucket) -> list[int]:
 
 def of_transformers(bucket: FolderBucket, disk: Path) -> Uploader:
     made = spec(trainer={"kind": "hf", "command": "train.py --output_dir {checkpoints}"}, checkpoints={"keep": 1})
-    return Uploader(
-        bucket=bucket,
-        spec=made,
-        run_id=RUN_ID,
-        attempt=1,
-        work=disk / "tree",
-        stage=disk / "stage",
-        known=None,
-        clock=lambda: NOW_S,
-        monotonic_s=time.monotonic,
-    )
+    return uploader_of(made, bucket, disk)
 
 
 def save_as_transformers(work: Path, step: int, *, best: int) -> None:

@@ -1,7 +1,6 @@
 """Checkpoints that are files, several files with one number, links, or overwritten at each save."""
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,12 @@ from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.restore import CheckpointDamaged, restore
 from prime_train.core.checkpoint_names import CheckpointNames
-from tests.agent.checkpoints.saving import NOW_S, download, point_of, ship
+from tests.agent.checkpoints.saving import NOW_S, download, point_of, ship, uploader_of
 from tests.builders import RUN_ID, spec
 
 
 def uploader(bucket: FolderBucket, disk: Path, means: Means | None = None, **checkpoints: Any) -> Uploader:
-    made = spec(checkpoints={"folder": "out", "settled_s": 30} | checkpoints)
-    return Uploader(
-        bucket=bucket,
-        spec=made,
-        run_id=RUN_ID,
-        attempt=1,
-        work=disk / "tree",
-        stage=disk / "stage",
-        known=None,
-        clock=lambda: NOW_S,
-        monotonic_s=time.monotonic,
-        means=means,
-    )
+    return uploader_of(spec(checkpoints={"folder": "out", "settled_s": 30} | checkpoints), bucket, disk, means=means)
 
 
 def put(disk: Path, name: str, content: bytes = b"weights") -> Path:

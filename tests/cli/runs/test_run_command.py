@@ -13,7 +13,8 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.config_tree import plain
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import HardwareSpec, RunSpec
+from prime_train.core.spec_choices import Spot
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG, Shell
 
@@ -165,3 +166,24 @@ def test_any_text_is_a_value_or_refused_and_a_saved_config_reads_as_the_same_spe
     if read.spec is not None:
         assert read.root is not None
         assert read_text(config_text(plain(read.root)), "saved.yaml").spec == read.spec
+
+
+def test_a_script_that_is_not_there_is_refused_before_anything_is_launched(shell: Inside) -> None:
+    done = shell.run("run", "--usd", "5", "--", "python", "elsewhere.py")
+    assert done.returncode == 1
+    assert "error PT034: there is no file elsewhere.py in the working tree, which is the current folder" in done.stdout
+    assert Home(shell.home, {}).store().list_runs() == []
+
+
+def test_the_machines_of_one_launch_are_chosen_on_the_command_line(shell: Inside) -> None:
+    command = ("--usd", "5", "--", "python", "tune_it.py")
+
+    def hardware(name: str, *words: str) -> HardwareSpec:
+        shell.ok("run", "--name", name, *words, *command)
+        return next(run.spec.hardware for run in Home(shell.home, {}).store().list_runs() if run.spec.name == name)
+
+    assert hardware("cheap", "--spot", "--provider", "local").spot is Spot.ONLY
+    assert hardware("safe", "--on-demand").spot is Spot.NEVER
+    assert hardware("here", "--provider", "local", "--set", "hardware.providers=[prime, runpod]").provider == "local"
+    done = shell.run("run", "--provider", "nobody", *command)
+    assert (done.returncode, "--provider hardware.provider: error PT013" in done.stdout) == (1, True)

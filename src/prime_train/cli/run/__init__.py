@@ -22,10 +22,11 @@ from prime_train.cli.run.launching import (
     launched,
     settings_in,
 )
-from prime_train.configs.parsing.settings import Setting
+from prime_train.configs.parsing.settings import Setting, setting_of
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.spec_choices import Spot
 from prime_train.operations.launching.command_config import CommandConfig, config_of
 from prime_train.operations.launching.launch_config import checked
 
@@ -54,6 +55,13 @@ def run(
     dry_run: DryRun = False,
     name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
     usd: Annotated[float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Rent from this provider, instead of the config's.", show_default=False)
+    ] = None,
+    spot: Annotated[
+        bool | None,
+        typer.Option("--spot/--on-demand", help="Rent only spot, or only on-demand machines.", show_default=False),
+    ] = None,
     settings: Settings = None,
     environment: Environment = None,
     allow_folder: AllowsFolder = None,
@@ -80,10 +88,20 @@ def run(
     With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
     home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json, save)
-    given = settings_in(usd, settings or (), environment or ())
+    given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
     allowed = allowed_in(allow_folder, allow_secret_file)
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
     return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from, allowed=allowed), options)
+
+
+def _machine(provider: str | None, spot: bool | None) -> list[Setting]:
+    """Return the values that replace the config's choice of machines."""
+    chosen = []
+    if provider is not None:
+        chosen = [setting_of("hardware.provider", provider, "--provider"), setting_of("hardware.providers", [], "--provider")]
+    if spot is not None:
+        chosen.append(setting_of("hardware.spot", (Spot.ONLY if spot else Spot.NEVER).value, "--spot" if spot else "--on-demand"))
+    return chosen
 
 
 def _source(

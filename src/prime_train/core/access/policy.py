@@ -55,9 +55,11 @@ class Policy(BaseModel):
 
 @dataclass(frozen=True)
 class InForce:
-    """The policy of a control plane. `where`: what people change, a file or a variable; `rents_from`: the providers set up there that rent
-    out machines of others; `named`: the operator's own machines that the control plane's settings name; `defaults`: the providers of
-    configs that name none."""
+    """The policy of a control plane, with what it is judged against.
+
+    `where`: the file or environment variable that the operator changes; `rents_from`: providers set up there that rent out machines;
+    `named`: those of `local` and `ssh` that the control plane's settings name; `defaults`: the providers of a config that names none.
+    """
 
     policy: Policy = field(default_factory=Policy)
     where: str = ""

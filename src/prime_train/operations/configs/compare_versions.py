@@ -20,8 +20,8 @@ LINES_MAX = 5000
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two configs that are compared. `runs`: None if it is the current file and not a version, so that no run can have used
-    it."""
+    """One of the two configs that are compared. `runs`: the runs that used this version; None for the current file, which no run can have
+    used yet."""
 
     title: str
     texts: Texts
