@@ -110,7 +110,9 @@ def _unknown(kind: type, value: Any) -> str:
         if name not in parts:
             return str(name)
         part = parts[name]
-        for one in () if part is None else content if isinstance(content, list) else (content,):
+        if part is None:
+            continue
+        for one in content if isinstance(content, list) else (content,):
             unknown = _unknown(part, one)
             if unknown:
                 return f"{name}.{unknown}"

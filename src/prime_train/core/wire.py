@@ -235,7 +235,7 @@ class Heartbeat(Wire):
     """Newest step whose manifest is in the bucket, whether or not its commit has been confirmed."""
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
-    upload_problem: Line = Field(
+    upload_problem: Line = Field(  # type: ignore[pydantic-alias]  # the plugin sees only one of the names
         default="", max_length=UPLOAD_PROBLEM_CHARS_MAX, validation_alias=AliasChoices("upload_problem", "upload_trouble")
     )
     """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
