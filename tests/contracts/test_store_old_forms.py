@@ -13,7 +13,7 @@ from prime_train.core.breaker import Watch
 from prime_train.core.change import change
 from prime_train.core.decision import Drain
 from prime_train.core.run import Change, DrainReason, Run, RunState
-from prime_train.core.stored_forms import FORM
+from prime_train.core.stored.forms import FORM
 from prime_train.core.wire import Outcome
 from tests import builders as b
 from tests.fakes import dynamo

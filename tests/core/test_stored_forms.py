@@ -11,7 +11,7 @@ from prime_train.core.breaker import Watch
 from prime_train.core.bucket_records import sealed, unsealed
 from prime_train.core.causes import Cause
 from prime_train.core.run import DesiredState, Lease, Run, RunState
-from prime_train.core.stored_forms import FORM, NewerForm, UnknownField, in_todays_form
+from prime_train.core.stored.forms import FORM, NewerForm, UnknownField, in_todays_form
 from prime_train.core.wire import Heartbeat
 from tests import builders as b
 

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.bucket_records import unsealed
 from prime_train.core.keys import RECORDS
 from prime_train.core.run import Run, RunState
+from prime_train.operations.checkpoints.lookup import Found
 from tests.cli import shell
 from tests.homes import COMMITS, OldHome
 from tests.waiting import await_true
@@ -53,6 +55,16 @@ def test_the_records_that_an_old_home_wrote_to_its_bucket_are_read(old: OldHome)
         found = unsealed(data, master)
         assert found is not None
         assert found[0].spec.checkpoints.sentinel == "COMPLETE"
+
+
+def test_the_config_of_a_run_is_read_from_the_bucket_of_an_old_home_without_its_store(old: OldHome, tmp_path: Path) -> None:
+    (name,) = (name for name in old.files if name.endswith("/spec.json"))
+    (tmp_path / "bucket").mkdir()
+    bucket = FolderBucket(tmp_path / "bucket")
+    bucket.put(name.removeprefix("bucket/"), old.files[name])
+    spec, lineage = Found(name.split("/")[2], "", bucket, None, 0).launched
+    assert spec is not None
+    assert (spec.checkpoints.sentinel, lineage) == ("COMPLETE", None)
 
 
 def test_a_run_of_an_old_home_goes_on_from_its_checkpoint_and_ends(old: OldHome, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from prime_train.core.access.signing import record_key_of
 from prime_train.core.run import Lease, Run
-from prime_train.core.stored_forms import in_todays_form, numbered
+from prime_train.core.stored.forms import in_todays_form, numbered
 
 
 def sealed(run: Run, lease: Lease, master: bytes) -> bytes:

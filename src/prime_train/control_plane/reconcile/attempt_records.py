@@ -11,7 +11,7 @@ from prime_train.core.bucket_records import is_ahead, sealed, unsealed
 from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record_key, record_prefix
 from prime_train.core.manifest import newest_complete
 from prime_train.core.run import ACTIVE_STATES, Lease, Run
-from prime_train.core.stored_forms import NewerForm, UnknownField
+from prime_train.core.stored.forms import NewerForm, UnknownField
 from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store
 
 Places = Iterable[tuple[int, int]]
