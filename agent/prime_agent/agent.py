@@ -418,7 +418,7 @@ class Agent:
         self._found = {local.step: local for local in found}
         seen, again = self._look(now_s), tuple(local.step for local in found if local.is_again)
         took_s = self._context.clock.monotonic_s() - begun_s
-        return v.CheckpointsScanned(tuple(self._found), saving, took_s, begun, removed, seen, again)
+        return v.CheckpointsScanned(tuple(self._found), saving, took_s, begun, removed, seen, again, self._uploader.waits_to_look)
 
     def _look(self, now_s: int) -> Seen:
         """Return what lies in and near the checkpoint folder besides the complete checkpoints that are known."""
@@ -450,11 +450,11 @@ class Agent:
         return self._leaving.is_set() or self._uploader.overtaken(step_, tuple(self._found))
 
     def _settle(self, step_: int) -> v.Event:
-        manifest = self._manifests.pop(step_, None)
-        for older in [other for other in self._manifests if other < step_]:
+        manifest = self._manifests.get(step_)
+        self._last = manifest or self._last
+        for older in [other for other in self._manifests if other <= step_]:
             del self._manifests[older]
         if manifest is not None and not self._leaving.is_set():
-            self._last = manifest
             self._uploader.committed(manifest, self._wall_s())
             if self._reads_back:
                 self._verification.begin(manifest)
@@ -466,8 +466,10 @@ class Agent:
         return reads_back(self._job.spec.checkpoints.verify, self._job.bucket_url)
 
     def _verified(self, step_: int) -> v.Event:
-        manifest = self._last
-        if manifest is None or manifest.step != step_:
+        # What follows the commit may still be waiting for the disk or the bucket to be cleaned up.
+        own = (*self._manifests.copy().values(), *([self._last] if self._last is not None else []))
+        manifest = next((one for one in own if one.step == step_), None)
+        if manifest is None:
             return v.CheckpointVerified(step_)  # of an earlier attempt: it was verified when it was restored
         damage = self._verification.whole(manifest)
         again = self._uploader.on_disk(step_) if damage else None

@@ -135,7 +135,8 @@ class CheckpointsScanned:
 
     `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
     `removed` says that the folder existed earlier and is missing or empty now. `seen`: what else lies in and near the folder; None: not
-    looked at. `again`: those of `steps` that were uploaded before, and have changed since.
+    looked at. `again`: those of `steps` that were uploaded before, and have changed since. `waits_to_look`: the last one may have changed,
+    too, and is compared once the control plane answers.
     """
 
     steps: tuple[int, ...]
@@ -145,6 +146,7 @@ class CheckpointsScanned:
     removed: bool = False
     seen: Seen | None = None
     again: tuple[int, ...] = ()
+    waits_to_look: bool = False
 
 
 @dataclass(frozen=True)

@@ -130,10 +130,11 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _heartbeat_answered(state, reply, now_s)
         case v.HeartbeatFailed():
             return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
-        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen, again):
+        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen, again, waits):
             moved = transfers.scanned(
                 state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed, again=again
             )
+            moved = replace(moved, waits_to_look=waits)
             state, effects = _scanned(state, moved, now_s)
             return _compared(state, seen, now_s), effects
         case v.Uploaded(step_, key, sent):

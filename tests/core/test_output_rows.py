@@ -14,6 +14,12 @@ def test_rows_of_later_steps_are_left_out() -> None:
     assert up_to("eval.jsonl", OBJECTS, 10) == b'{"global_step": 10}\n\n'
 
 
+def test_rows_of_a_run_that_counts_epochs_are_told_by_their_epoch() -> None:
+    table = b"epoch,step,acc\n4,500,0.1\n5,1000,0.2\n6,1500,0.3\n"
+    assert up_to("eval.csv", table, 5, epoch=5) == b"epoch,step,acc\n4,500,0.1\n5,1000,0.2\n"
+    assert up_to("eval.csv", b"step,acc\n500,0.1\n", 5, epoch=5) is None, "steps are of another unit"
+
+
 def test_a_row_that_was_read_while_it_was_written_is_left_out() -> None:
     assert up_to("eval.csv", TABLE + b"3", 100) == TABLE
     assert up_to("eval.jsonl", OBJECTS + b'{"global_', 100) == OBJECTS

@@ -117,6 +117,7 @@ class Blobs:
         self._listed.pop(_digest(key), None)
         self._sent_s.pop(key, None)
         self._there.pop(key, None)
+        self._first_named.pop(_digest(key), None)
 
 
 def _digest(key: str) -> str:

@@ -34,7 +34,8 @@ def free_disk_space(
         if not _too_full(sum(sizes.values()), max_disk_gib, disk_path, share_max):
             break
         for name in checkpoints[step].members or (checkpoints[step].name,):
-            _remove(checkpoints[step].folder / name)
+            if not units.names.is_shared(name):
+                _remove(checkpoints[step].folder / name)
         del sizes[step]
         removed.append(step)
     return removed

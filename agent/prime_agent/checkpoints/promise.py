@@ -50,12 +50,13 @@ class Refusal:
 @dataclass(frozen=True)
 class Strangers:
     """New entries of one folder that are no checkpoints of the run: how many, and the newest. `numbered`: how many different numbers are in
-    the names of those that look like checkpoints."""
+    the names of those that look like checkpoints; `highest`: the highest of them, 0 if there is none."""
 
     folder: str
     count: int
     newest: str
     numbered: int = 0
+    highest: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,9 @@ def looks_like_checkpoint(name: str) -> bool:
     return bool(_WORDS.search(name)) or any(name.endswith(ending) for ending in WEIGHTS)
 
 
-def numbers_in(names: list[str]) -> int:
-    """Return how many saves these names belong to: files side by side that bear the same number are of one save."""
-    return len({found[-1].lstrip("0") for name in names if (found := _NUMBER.findall(name))})
+def numbers_in(names: list[str]) -> frozenset[int]:
+    """Return the numbers of the saves that these names belong to: files side by side that bear the same number are of one save."""
+    return frozenset(int(found[-1]) for name in names if (found := _NUMBER.findall(name)))
 
 
 def watched(
@@ -165,7 +166,8 @@ def left_behind(spec: RunSpec, promise: Promise, *, good_step: int, reached: int
         return ""
     missed = (reached - max(good_step, base_step)) // every if every is not None else None
     if good_step > base_step:
-        is_lost = any(one.step > good_step for one in seen.refused) or (missed is not None and missed >= SAVES_LATE)
+        strange = seen.unmatched.highest if seen.unmatched is not None and every is None else 0
+        is_lost = any(one.step > good_step for one in seen.refused) or bool(missed) or good_step < strange <= reached
     elif missed is not None:
         is_lost = missed > 0 or bool(seen.begun)
     else:

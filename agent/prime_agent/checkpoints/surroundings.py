@@ -129,7 +129,8 @@ def _strangers(folder: PurePosixPath, entries: Sequence[Entry], *, is_root: bool
     if not counted:
         return None
     newest = max(suspects or entries, key=lambda entry: (entry.mtime_s, entry.name))
-    return Strangers(str(folder), len(counted), newest.name, numbers_in([entry.name for entry in suspects]))
+    numbers = numbers_in([entry.name for entry in suspects])
+    return Strangers(str(folder), len(counted), newest.name, len(numbers), max(numbers, default=0))
 
 
 def _entries(folder: Path) -> list[Entry]:

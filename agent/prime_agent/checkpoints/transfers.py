@@ -60,11 +60,13 @@ class Transfers:
     """Time until which the first checkpoint waits for that; None before there is one."""
     removed: bool = False
     """Whether the checkpoint folder existed earlier, and was missing or empty at the last scan."""
+    waits_to_look: bool = False
+    """Whether the uploaded checkpoint may have changed since, which is looked at once the control plane answers."""
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left to upload, according to the last scan."""
-        return self.uploading is None and not self.found and self.failures == 0
+        return self.uploading is None and not self.found and self.failures == 0 and not self.waits_to_look
 
 
 def begin(transfers: Transfers, now_s: float, *, resumed: bool) -> Transfers:
@@ -82,7 +84,7 @@ def release(transfers: Transfers, now_s: float) -> Transfers:
 
 def close(transfers: Transfers) -> Transfers:
     """Upload and commit nothing more."""
-    return replace(transfers, open=False, found=(), uncommitted=None)
+    return replace(transfers, open=False, found=(), uncommitted=None, waits_to_look=False)
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:

@@ -149,7 +149,7 @@ class Uploader:
         self._refused: tuple[Refused, ...] = ()
         self._was_there = False
         workers = spec.trainer.workers
-        self._second = SecondLook(self._means.gone_on, workers=workers if workers > 1 else None)
+        self._second = SecondLook(self._means.gone_on, workers=workers if workers > 1 else None, is_shared=self._names.is_shared)
         self._begun = 0
         self._known = known
         self._known_read = known is None
@@ -198,7 +198,8 @@ class Uploader:
         self._begun = next((unit.step for unit in self._newer()), 0)
         if self._names.is_fixed:
             self._take_version(now_s)
-            waiting = self._waiting.newest(above=self._newest_step)
+            is_again = any(one.is_again for one in self._held.values())
+            waiting = self._waiting.newest(above=self._newest_step - is_again)
             return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
         if (again := self._changed(now_s)) is not None:
             return [again]
@@ -219,7 +220,7 @@ class Uploader:
 
     def _changed(self, now_s: int) -> LocalCheckpoint | None:
         """Return the checkpoint that was uploaded last if files of it were added or changed since, and the trainer has gone on."""
-        if not self._second.is_due(self._begun) or not self._means.is_heard():
+        if not self._second.is_due(self._begun) or self.waits_to_look:
             return None
         unit = next((unit for unit in self._found() if unit.step == self._second.watched_step), None)
         was_known = self._second.changes_late
@@ -235,6 +236,12 @@ class Uploader:
         return replace(local, is_again=True) if local is not None else None
 
     @property
+    def waits_to_look(self) -> bool:
+        """Whether the checkpoint that was uploaded last must be compared with the disk once more, and cannot be before the control plane
+        answers again, without which a manifest is not replaced."""
+        return not self._names.is_fixed and self._second.is_due(self._begun) and not self._means.is_heard()
+
+    @property
     def changes_late(self) -> bool:
         """Whether the trainer was seen to change checkpoints after they counted as complete."""
         return self._second.changes_late
@@ -247,8 +254,11 @@ class Uploader:
         """Copy a checkpoint of a fixed name while nobody writes it, and hold the copy once it is known which step had been reached."""
         is_running = self._means.writers() is not None
         self._label_version(is_running=is_running)
-        if self._versions.draft is not None:
-            return
+        draft = self._versions.draft
+        if draft is not None:
+            if not self._repeats(self._means.reached(draft.written_s)) or not any(self._newer()):
+                return
+            self._versions.drop()
         for unit in self._newer():
             self._was_there = True
             if self._if_complete(unit, now_s) is None:
@@ -266,14 +276,24 @@ class Uploader:
         draft = self._versions.draft
         if draft is None or (is_running and 0 <= self._means.now_s() - draft.written_s < LATE_S):
             return
-        step, waiting = self._means.reached(draft.written_s), self._waiting.newest(above=self._newest_step)
+        step = self._means.reached(draft.written_s)
+        if self._repeats(step):
+            return
+        is_again = step == self._second.watched_step == self._newest_step
+        waiting = self._waiting.newest(above=self._newest_step - is_again)
         if step < 1:
             self._violate(draft.unit.name, "the trainer had reported no step before it was saved, so its step is not known")
-        elif step > self._newest_step and (waiting is None or step > waiting.step):
+        elif (step > self._newest_step or is_again) and (waiting is None or step >= waiting.step):
             path = self._waiting.adopt(step, draft.path).path
             self._violations.clear()
-            self._held = {step: LocalCheckpoint(step, path, draft.unit, is_closed=True, place=self._units.place(draft.unit))}
+            place = self._units.place(draft.unit)
+            self._held = {step: LocalCheckpoint(step, path, draft.unit, is_closed=True, place=place, is_again=is_again)}
         self._versions.drop()
+
+    def _repeats(self, step: int) -> bool:
+        """Return whether there is an earlier version of the same step. The later one replaces it once the trainer has ended in order: the
+        last weights may be saved without another step, but a save that a crash cut off must not replace a whole one."""
+        return step in (self._second.watched_step, *self._held) and not self._means.gone_on(step)
 
     def begun_step(self) -> int:
         """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
@@ -513,11 +533,13 @@ class Uploader:
         self._known_read = True
 
     def _newer(self) -> Iterator[Unit]:
-        """Yield the checkpoints newer than everything uploaded or restored, newest first."""
+        """Yield the checkpoints newer than everything uploaded or restored, newest first; of an overwritten file also a later version of
+        the step that this attempt uploaded last."""
         for unit in sorted(self._found(), key=lambda unit: unit.step, reverse=True):
             written_s = unit.written_s
             is_taken = self._names.is_fixed and written_s == self._versions.taken_s
-            if unit.step > self._newest_step and self._disregarded.get(unit.path) != written_s and not is_taken:
+            is_newer = unit.step > self._newest_step or (self._names.is_fixed and unit.step == self._second.watched_step)
+            if is_newer and self._disregarded.get(unit.path) != written_s and not is_taken:
                 yield unit
 
     def _found(self) -> list[Unit]:

@@ -49,12 +49,14 @@ def resume_outputs(
     check: Callable[[], None],
     *,
     step: int,
+    epoch: int | None = None,
     attempt: int,
     left_out: Callable[[Collection[str]], Collection[str]],
 ) -> list[str]:
     """Write the outputs of the attempts before `attempt` into the working tree, verified by their hashes, as they were at `step`.
 
-    Rows of later steps are left out where the steps of rows can be told. `left_out` returns which of these paths the trainer must not find.
+    Rows of later steps are left out where the steps of rows can be told; of later epochs, if the run counts them: `epoch` is the trainer's
+    number of the last one. `left_out` returns which of these paths the trainer must not find.
     Folders named `.git` are not restored. `check` is called before each file, and raises an exception to end this. Returns the paths.
     Raises RestoreFailed, and the bucket's errors.
     """
@@ -66,7 +68,7 @@ def resume_outputs(
             check()
             if path not in unwanted:
                 _check_space(work, max(base.file.size, later.file.size if later is not None else 0))
-                _resume(bucket, root, path, base, later, step)
+                _resume(bucket, root, path, base, later, step, epoch)
                 written.append(path)
     return written
 
@@ -93,12 +95,12 @@ def _check_space(work: Path, size: int) -> None:
         raise RestoreFailed(f"the outputs of earlier attempts do not fit this disk: {size} bytes needed, {free} bytes free")
 
 
-def _resume(bucket: Bucket, root: int, path: str, base: OutputVersion, later: OutputVersion | None, step: int) -> None:
+def _resume(bucket: Bucket, root: int, path: str, base: OutputVersion, later: OutputVersion | None, step: int, epoch: int | None) -> None:
     """Write one file as it was at `step`: the rows up to it of the first version after it or, where they cannot be told, the version
     before."""
     if later is not None and has_rows(path, later.file.size):
         data = b"".join(bytes(fetch_blob(bucket, later.manifest.key_of(chunk), chunk)) for chunk in later.file.chunks)
-        if (kept := up_to(path, data, step)) is not None:
+        if (kept := up_to(path, data, step, epoch=epoch)) is not None:
             _write(root, path, [kept])
             _log.info("restored the rows of %s up to step %d of attempt %d", neutralized(path), step, later.manifest.attempt)
             return

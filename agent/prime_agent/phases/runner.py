@@ -42,7 +42,7 @@ from prime_train.checkpoints.restore import (
     root_of,
 )
 from prime_train.core.causes import Cause
-from prime_train.core.checkpoint_names import CheckpointNames, has_wildcards, is_place
+from prime_train.core.checkpoint_names import CheckpointNames, counts_epochs, has_wildcards, is_place
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import size
@@ -242,6 +242,7 @@ class Phases:
         context, spec = self._context, self._context.job.spec
         stale = trainer_for(spec).stale_outputs(spec)
         step, attempt = self._restored_step, context.job.attempt
+        epoch = step + spec.trainer.progress.first - 1 if counts_epochs(spec) else None
 
         def left_out(paths: Collection[str]) -> Collection[str]:
             return moved_aside(stale, paths, step, attempt=attempt) if stale is not None else ()
@@ -253,6 +254,7 @@ class Phases:
                 context.place.work,
                 lambda: self._call_off.wait(0),
                 step=step,
+                epoch=epoch,
                 attempt=attempt,
                 left_out=left_out,
             )

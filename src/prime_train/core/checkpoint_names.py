@@ -98,6 +98,11 @@ class CheckpointNames:
         number = self.number_in(main)
         return number is not None and _number_in(pattern, name) == number
 
+    def is_shared(self, name: str) -> bool:
+        """Return whether a file of this name belongs to every checkpoint, because its name has no number while theirs have one: each save
+        overwrites it."""
+        return not self.is_fixed and any(_matches_fixed(pattern, name) for pattern in self.also if not counting_field(pattern))
+
     def is_part(self, name: str) -> bool:
         """Return whether a file or folder of this name belongs to any checkpoint."""
         numbered = (pattern for pattern in self.also if counting_field(pattern))
@@ -172,6 +177,8 @@ def _expression(pattern: str) -> tuple[re.Pattern[str], int]:
     counts, expression, width = counting_field(pattern), "", 0
     for literal, field, form, _ in string.Formatter().parse(pattern):
         expression += re.escape(literal).replace(r"\*", ".*").replace(r"\?", ".")
+        # A wildcard right before a number would take all of its digits but the last.
+        expression += "(?<![0-9])" if field is not None and literal.endswith(("*", "?")) else ""
         if field is not None and field == counts:
             width = max(width, int((form or "0").rstrip("d") or 0))
             expression += "(?P=number)" if "(?P<number>" in expression else f"(?P<number>{_DIGITS})"

@@ -216,6 +216,38 @@ def test_a_last_checkpoint_that_is_refused_keeps_the_machine() -> None:
     assert "the newest complete checkpoint is of step 20" in history.heartbeats[-1].unsaved
 
 
+def test_a_last_save_that_the_interval_promises_and_nobody_saw_keeps_the_machine() -> None:
+    history = training().train(*range(1, 31))
+    commit(history, 20)
+    finish(history, NOTHING)
+    assert exit_of(history) is None
+    assert "the newest complete checkpoint is of step 20" in history.heartbeats[-1].unsaved
+
+
+@pytest.mark.parametrize(("highest", "is_kept"), [(500, True), (90, False), (70_000, False)])
+def test_saves_under_another_name_after_the_newest_checkpoint_keep_the_machine(highest: int, *, is_kept: bool) -> None:
+    wanted = spec(trainer={"command": "python train.py"}, checkpoints={"folder": "out", "pattern": "ckpt-{step}"})
+    history = History(wanted).begin().train(*range(1, 502))
+    commit(history, 100)
+    finish(history, Seen(unmatched=Strangers("out", 5, f"model-{highest}.pt", 5, highest)))
+    assert (exit_of(history) is None) == is_kept
+
+
+def test_a_finished_run_waits_for_the_look_at_its_last_checkpoint() -> None:
+    history = training().train(*range(1, 31))
+    commit(history, 30)
+    history.hear(v.TrainerExited(0, Cause.FINISHED))
+    history.hear(v.LogKept())
+    for _ in range(100):
+        waits = v.CheckpointsScanned((), saving=False, seen=NOTHING, waits_to_look=True)
+        history.hear(waits) if history.state.transfers.scanning else history.wait(1)
+    assert exit_of(history) is None
+    finish(history, NOTHING)
+    ended = exit_of(history)
+    assert ended is not None
+    assert ended.cause is Cause.FINISHED
+
+
 # ------------------------------------------------------------------------------------------------------------------ declaring
 
 
@@ -251,4 +283,4 @@ def test_names_that_scripts_give_to_the_checkpoint_of_a_step_are_recognised(name
 
 
 def test_files_side_by_side_with_one_number_are_one_save() -> None:
-    assert numbers_in(["model_10.pt", "optim_10.pt", "model_020.pt"]) == 2
+    assert numbers_in(["model_10.pt", "optim_10.pt", "model_020.pt"]) == {10, 20}

@@ -179,3 +179,15 @@ def test_a_manifest_is_not_replaced_while_the_control_plane_may_have_chosen_it(t
     with pytest.raises(TemporaryError, match="not replaced now"):
         machine.uploader.upload(local, cancelled=lambda: False)
     assert manifests(bucket) == [early]
+
+
+def test_the_end_waits_until_a_checkpoint_that_may_have_changed_can_be_compared(tmp_path: Path, bucket: FolderBucket) -> None:
+    machine = Machine(bucket, tmp_path)
+    machine.save(10, COMPLETE=b"x")
+    ship(machine.uploader)
+    machine.save(10, weights__bin=WEIGHTS)
+    machine.has_ended, machine.is_heard = True, False
+    assert (machine.seen(), machine.uploader.waits_to_look) == ([], True)
+    machine.is_heard = True
+    assert "weights.bin" in download(bucket, ship(machine.uploader))
+    assert not machine.uploader.waits_to_look

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
+from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Means, Uploader
 from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_train.adapters.bucket import FolderBucket
@@ -147,7 +149,8 @@ def test_each_version_of_a_file_that_is_overwritten_is_kept_under_the_step_reach
         path = put(tmp_path, "last.pt", b"version %d" % step)
         os.utime(path, (clock["now"], clock["now"]))
         assert made.scan(int(clock["now"])) == []  # lines that were printed before may still be on their way
-        put(tmp_path, "last.pt", b"half of the ne")
+        half = put(tmp_path, "last.pt", b"half of the ne")
+        os.utime(half, (clock["now"] + 0.5, clock["now"] + 0.5))
         clock["now"] += 100
         (local,) = made.scan(int(clock["now"]))
         manifest = made.upload(local, cancelled=lambda: False)
@@ -171,3 +174,60 @@ def test_of_folders_that_change_at_each_launch_the_one_with_the_newest_save_coun
     manifest = ship(uploader(bucket, tmp_path, folder="runs/exp*/weights", pattern="ckpt-{step}.pt"))
     assert manifest.place == "runs/exp2/weights"
     assert download(bucket, manifest) == {"ckpt-10.pt": b"new"}
+
+
+def test_the_last_version_of_an_overwritten_file_is_kept_though_no_step_was_reported_after_the_one_before(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
+    clock = {"now": 1000.0}
+    reached = ReachedSteps(lambda: clock["now"])
+    has_ended = False
+    means = Means(writers=frozenset, reached=reached.at, now_s=lambda: clock["now"], gone_on=lambda step: has_ended)
+    made = uploader(bucket, tmp_path, means, pattern="last.pt")
+    reached.add([1000])
+    newest = None
+    for text in (b"weights of step 1000", b"half of the ne", b"averaged weights at the end"):
+        path = put(tmp_path, "last.pt", text)
+        os.utime(path, (clock["now"], clock["now"]))
+        made.scan(int(clock["now"]))
+        clock["now"] += 100
+        for local in made.scan(int(clock["now"])):
+            newest = made.upload(local, cancelled=lambda: False)
+        assert newest is not None
+        assert download(bucket, newest)["last.pt"] == b"weights of step 1000", "a save that a crash cut off replaces nothing"
+    has_ended = True
+    newest = ship(made)
+    assert (newest.step, download(bucket, newest)["last.pt"]) == (1000, b"averaged weights at the end")
+    assert made.scan(int(clock["now"])) == []
+
+
+def test_a_file_that_all_saves_overwrite_goes_with_the_save_that_wrote_it(tmp_path: Path, bucket: FolderBucket) -> None:
+    has_gone_on = False
+    means = Means(gone_on=lambda step: has_gone_on, writers=frozenset)
+    made = uploader(bucket, tmp_path, means, pattern="model_{step}.pt", also=["optim.pt"], settled_s=5)
+    put(tmp_path, "model_100.pt", b"model 100")
+    put(tmp_path, "optim.pt", b"optim 100")
+    first = ship(made)
+    put(tmp_path, "optim.pt", b"optim 200, which is longer")
+    has_gone_on = True
+    assert made.scan(NOW_S) == []
+    put(tmp_path, "model_200.pt", b"model 200")
+    second = ship(made)
+    assert download(bucket, first) == {"model_100.pt": b"model 100", "optim.pt": b"optim 100"}
+    assert download(bucket, second) == {"model_200.pt": b"model 200", "optim.pt": b"optim 200, which is longer"}
+
+
+def test_a_full_disk_takes_no_file_from_the_checkpoints_that_share_it(tmp_path: Path, bucket: FolderBucket) -> None:
+    names = CheckpointNames("model_{step}.pt", ("config.json",), folder="out")
+    for step in (100, 200, 300):
+        put(tmp_path, f"model_{step}.pt", b"x")
+    put(tmp_path, "config.json", b"{}")
+    units = Units(names, tmp_path / "tree")
+    removed = free_disk_space(units=units, committed_step=300, keep_newest=1, max_disk_gib=1e-12, disk_path=tmp_path, share_max=1.0)
+    assert removed == [100, 200]
+    assert sorted(path.name for path in (tmp_path / "tree" / "out").iterdir()) == ["config.json", "model_300.pt"]
+
+
+@pytest.mark.parametrize(("pattern", "name", "step"), [("model*{step}.pt", "model_10.pt", 10), ("*{step}.pt", "ckpt-1234.pt", 1234)])
+def test_a_wildcard_takes_no_digit_of_the_number(pattern: str, name: str, step: int) -> None:
+    assert CheckpointNames(pattern).step_of(name) == step

@@ -5,6 +5,9 @@ sentinel that comes before its files, or a save that pauses for longer than `set
 checkpoint is compared with what lies on the disk once the trainer has gone on, and again when the next save has begun; if files were added
 or changed, it is uploaded again under the same key. From then on this trainer's checkpoints count as complete only once it has gone on.
 
+A file that all checkpoints share, because its name has no number, is the next save's as soon as that has begun. It is not compared, and a
+checkpoint with which it no longer fits is not uploaded again.
+
 A checkpoint that is doubtful from the start, because it lacks what the ones before it had or a process has not written its file, waits for
 that too. One that really is of another kind is then accepted.
 """
@@ -38,10 +41,13 @@ class _Watched:
 
 class SecondLook:
     """What is known of one attempt's checkpoints beside the rules of its trainer. `gone_on`: whether the trainer has reported a step after
-    this one, or has ended in order; `workers`: the number of its processes, None if it is not known."""
+    this one, or has ended in order; `workers`: the number of its processes, None if it is not known; `is_shared`: whether all checkpoints
+    share the file with this path."""
 
-    def __init__(self, gone_on: Callable[[int], bool], *, workers: int | None) -> None:
-        self._gone_on, self._workers = gone_on, workers
+    def __init__(
+        self, gone_on: Callable[[int], bool], *, workers: int | None, is_shared: Callable[[str], bool] = lambda path: False
+    ) -> None:
+        self._gone_on, self._workers, self._is_shared = gone_on, workers, is_shared
         self._watched: _Watched | None = None
         self._shapes: dict[tuple[int, int], Shape] = {}
         self.changes_late = False
@@ -100,8 +106,10 @@ class SecondLook:
         one = self._watched
         if one is None:
             return False
-        changed = unit is not None and bool(set(unit.files()) - one.files)
-        self.changes_late |= changed
+        new = set(unit.files()) - one.files if unit is not None else set()
+        own = {file for file in new if not self._is_shared(file.path)}
+        self.changes_late |= bool(own)
+        changed = bool(own) and own == new
         if not changed:
             one.looks = LOOKS_MAX if newest_begun > one.step or unit is None else one.looks + 1
         return changed

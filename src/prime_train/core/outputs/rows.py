@@ -1,14 +1,16 @@
 """Files that a trainer appends rows to, such as `results/eval.csv`: which steps their rows belong to, and what of them belongs to a step.
 
-A row is a line. The step of a row is the value of the first of `STEP_NAMES` that the header of a table, or the object on a line, has.
+A row is a line. The step of a row is the value of the first of `STEP_NAMES` that the header of a table, or the object on a line, has. Of a
+run that counts epochs, rows are told by their epoch instead, because their steps are of another unit.
 """
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
 STEP_NAMES = ("step", "global_step", "train_step", "steps", "iteration", "iter", "_step")
+EPOCH_NAMES = ("epoch", "epochs")
 ROWS_BYTES_MAX = 64 * 2**20
 """Size up to which the rows of a file are read."""
 
@@ -21,24 +23,26 @@ def has_rows(path: str, size: int) -> bool:
     return size <= ROWS_BYTES_MAX and PurePosixPath(path).suffix.lower() in _READERS
 
 
-def steps_of(path: str, data: bytes) -> Steps | None:
-    """Return the step of each line of a file, as `data.splitlines()` divides it; None if they cannot be told."""
+def steps_of(path: str, data: bytes, names: Sequence[str] = STEP_NAMES) -> Steps | None:
+    """Return the step of each line of a file, as `data.splitlines()` divides it; None if they cannot be told. `names`: the names that the
+    column of steps may have."""
     read = _READERS.get(PurePosixPath(path).suffix.lower())
     try:
-        return read(data.decode()) if read is not None else None
+        return read(data.decode(), names) if read is not None else None
     except (ValueError, csv.Error, RecursionError):
         return None
 
 
-def up_to(path: str, data: bytes, step: int) -> bytes | None:
-    """Return the file without the rows of steps after `step`; None if the steps of its rows cannot be told. A last line without an end is
-    left out, because it was read while it was written."""
+def up_to(path: str, data: bytes, step: int, *, epoch: int | None = None) -> bytes | None:
+    """Return the file without the rows of steps after `step`; None if the steps of its rows cannot be told. `epoch`: the trainer's number
+    of the last epoch, after which rows are left out instead, if the run counts epochs. A last line without an end is left out, because it
+    was read while it was written."""
     data = data[: data.rfind(b"\n") + 1]
-    steps = steps_of(path, data)
+    steps = steps_of(path, data, STEP_NAMES if epoch is None else EPOCH_NAMES)
     if steps is None:
         return None
-    lines = data.decode().splitlines(keepends=True)
-    return "".join(line for line, of in zip(lines, steps, strict=True) if of is None or of <= step).encode()
+    last, lines = step if epoch is None else epoch, data.decode().splitlines(keepends=True)
+    return "".join(line for line, of in zip(lines, steps, strict=True) if of is None or of <= last).encode()
 
 
 def loses_rows(path: str, before: bytes, after: bytes) -> bool:
@@ -60,13 +64,13 @@ def _shared_lines(one: bytes, other: bytes) -> int:
     return count
 
 
-def _table(separator: str) -> Callable[[str], Steps | None]:
-    def read(text: str) -> Steps | None:
+def _table(separator: str) -> Callable[[str, Sequence[str]], Steps | None]:
+    def read(text: str, names: Sequence[str]) -> Steps | None:
         lines = text.splitlines()
         rows = list(csv.reader(lines, delimiter=separator, strict=True))
         if len(rows) != len(lines) or not rows:
             return None  # a value goes over several lines, or the file is empty
-        place = next((rows[0].index(name) for name in STEP_NAMES if name in rows[0]), None)
+        place = next((rows[0].index(name) for name in names if name in rows[0]), None)
         if place is None:
             return None
         steps: Steps = []
@@ -78,14 +82,14 @@ def _table(separator: str) -> Callable[[str], Steps | None]:
     return read
 
 
-def _objects(text: str) -> Steps | None:
+def _objects(text: str, names: Sequence[str]) -> Steps | None:
     steps: Steps = []
     for line in text.splitlines():
         if not line.strip():
             steps.append(None)
             continue
         row = json.loads(line)
-        name = next((name for name in STEP_NAMES if isinstance(row, dict) and name in row), None)
+        name = next((name for name in names if isinstance(row, dict) and name in row), None)
         if name is None:
             return None
         steps.append(_whole(row[name]))
@@ -100,11 +104,11 @@ def _whole(value: object) -> int:
     return int(number)
 
 
-_READERS: dict[str, Callable[[str], Steps | None]] = {
+_READERS: dict[str, Callable[[str, Sequence[str]], Steps | None]] = {
     ".csv": _table(","),
     ".tsv": _table("\t"),
     ".jsonl": _objects,
     ".ndjson": _objects,
-    ".txt": lambda text: None,
-    ".log": lambda text: None,
+    ".txt": lambda text, names: None,
+    ".log": lambda text, names: None,
 }
