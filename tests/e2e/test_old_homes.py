@@ -12,8 +12,13 @@ from prime_train.core.keys import RECORDS
 from prime_train.core.run import Run, RunState
 from prime_train.operations.checkpoints.lookup import Found
 from tests.cli import shell
+from tests.exhaustive import some_of
 from tests.homes import COMMITS, OldHome
 from tests.waiting import await_true
+
+RENAMED = ("7cf6cf55", "1ab17549", "e7fda226")
+"""The commits whose homes, and no later ones, have a form of their own; those after them only lack fields."""
+FORMS = (*RENAMED, *(commit for commit in COMMITS if commit not in RENAMED))
 
 
 @pytest.fixture(params=COMMITS)
@@ -67,8 +72,10 @@ def test_the_config_of_a_run_is_read_from_the_bucket_of_an_old_home_without_its_
     assert (spec.checkpoints.sentinel, lineage) == ("COMPLETE", None)
 
 
-def test_a_run_of_an_old_home_goes_on_from_its_checkpoint_and_ends(old: OldHome, tmp_path: Path) -> None:
-    at = shell.Shell(tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("commit", some_of(FORMS, one_in=2))
+def test_a_run_of_an_old_home_goes_on_from_its_checkpoint_and_ends(commit: str, tmp_path: Path) -> None:
+    old, at = OldHome.of(commit), shell.Shell(tmp_path)
     old.put(at.home, int(time.time()))
     before = only_run(at.home)
     with at.started("serve", "--port", "0", "--interval", "1", until="serving "):
