@@ -23,8 +23,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
-from prime_train.adapters.http import retry_after_s
 from prime_train.core.run import Alert, Run, Severity
+from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import ExternalError, NotHere, PermanentError, TemporaryError
 from prime_train.reports.alert_card import AlertCard, card_of
 from prime_train.reports.discord import discord_message

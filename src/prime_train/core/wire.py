@@ -61,6 +61,7 @@ __all__ = [
     "RunId",
     "Saves",
     "Ticket",
+    "Traffic",
     "Wire",
     "attempt_key",
     "attempt_path",
@@ -182,6 +183,15 @@ class Saves(Wire):
     """Checkpoints that were replaced by a newer one before they could be uploaded."""
 
 
+class Traffic(Wire):
+    """What the machine has received and sent since the agent was started, on the interfaces that lead to the Internet."""
+
+    down_bytes: Count = 0
+    up_bytes: Count = 0
+    seconds: Seconds = 0
+    """The time in which it did."""
+
+
 class Gpus(Wire):
     """State of all GPUs of the machine; None: their driver does not report it."""
 
@@ -256,6 +266,8 @@ class Heartbeat(Wire):
     disk_full_s: Count | None = None
     """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None
+    traffic: Traffic | None = None
+    """None: not known."""
     loss: Reading = None
     """The last loss that was reported; None: none was, or it was not a finite number."""
     reward: Reading = None

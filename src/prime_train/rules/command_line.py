@@ -49,7 +49,8 @@ def spelling_of(command: str, *names: str) -> str:
 
 def changes(command: str, config_format: ConfigFormat, place: SourcePosition) -> Mapping:
     """Return the settings with which the command overrides its config, all positioned at `place`."""
-    pairs = flags(command) if config_format == "hf" else _settings(command)
+    # LLaMA-Factory takes both: flags without a file, and key=value beside one.
+    pairs = (*flags(command), *_settings(command)) if config_format == "hf" else _settings(command)
     return grown(place, [(name.split("."), place, Scalar(place, value, read(value) if value else True)) for name, value in pairs])
 
 

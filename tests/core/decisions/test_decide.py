@@ -29,7 +29,7 @@ from prime_train.core.run import (
     with_attempt,
 )
 from prime_train.core.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
-from prime_train.core.wire import Phase
+from prime_train.core.wire import Phase, Traffic
 from tests import builders as b
 from tests.core.given import (
     BLIND,
@@ -600,6 +600,16 @@ def test_at_the_end_of_the_budget_a_run_is_flushed_before_it_is_stopped(state: R
     attempts = tuple(replace(a, offer=replace(a.offer, usd_per_hour=36.0)) for a in run.attempts)
     nearly = replace(run, attempts=attempts, folded=replace(run.folded, usd=2.5))
     decision = after(nearly)
+    assert isinstance(decision, d.Drain)
+    assert decision.reason is DrainReason.BUDGET
+
+
+def test_dear_traffic_uses_up_the_budget_of_a_cheap_machine() -> None:
+    run = a_run(budget={"usd": 10.0})
+    sent = Traffic(up_bytes=480 * 2**30, seconds=3600)
+    dear = replace(newest(run), offer=b.offer(usd_per_gib_up=0.02), traffic=sent)
+    assert isinstance(after(replace(run, attempts=(replace(dear, traffic=Traffic()),))), d.Wait)
+    decision = after(replace(run, attempts=(dear,), notices=noted(AlertKind.BUDGET)))
     assert isinstance(decision, d.Drain)
     assert decision.reason is DrainReason.BUDGET
 

@@ -18,8 +18,8 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.models.blocks import Block
 from slack_sdk.models.metadata import Metadata
 
-from prime_train.adapters.http import retry_after_s
 from prime_train.adapters.notify_slack.error_codes import Unanswered, refusal
+from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import PermanentError, TemporaryError
 
 URL = "https://slack.com/api/"
