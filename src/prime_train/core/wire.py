@@ -7,7 +7,7 @@ import math
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from prime_train.core.access.signing import (
     BODY_BYTES_MAX,
@@ -245,7 +245,9 @@ class Heartbeat(Wire):
     """Newest step whose manifest is in the bucket, whether or not its commit has been confirmed."""
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
-    upload_problem: Line = Field(default="", max_length=UPLOAD_PROBLEM_CHARS_MAX)
+    upload_problem: Line = Field(  # type: ignore[pydantic-alias]  # the plugin sees only one of the names
+        default="", max_length=UPLOAD_PROBLEM_CHARS_MAX, validation_alias=AliasChoices("upload_problem", "upload_trouble")
+    )
     """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
     unsaved: Line = Field(default="", max_length=UNSAVED_CHARS_MAX)
     """What lies on the machine instead of the checkpoints that the run promises, if they are late; empty: none is."""

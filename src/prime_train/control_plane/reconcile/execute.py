@@ -9,6 +9,7 @@ from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.descendants import spec_json
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifest, read_manifests
 from prime_train.control_plane.reconcile.marks import write_marks
+from prime_train.control_plane.reconcile.means import leave_run
 from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -91,9 +92,18 @@ def _may_be_behind(run: Run, decision: d.Decision) -> bool:
 
 
 def _bucket_fails(context: Context, record: RunRecord, error: ExternalError, now_s: int) -> bool:
+    """Let the run wait, and notify people once. A bucket that refuses this watcher may well be open to another one, for which the run stays
+    due."""
     context.watched(record.run.run_id, "BucketFailed", str(error))
     why = f"{error}; the run waits, because its checkpoints are not known"
-    return context.store.save(_waits(record, d.Notify(AlertKind.BUCKET, Severity.WARNING, "the bucket does not answer", why), now_s))
+    note = d.Notify(AlertKind.BUCKET, Severity.WARNING, "the bucket does not answer", why)
+    if not isinstance(error, PermanentError):
+        return context.store.save(_waits(record, note, now_s))
+    if record.run.noted_s(note.kind) is not None:
+        leave_run(context, record.run, f"{error}; left to a watcher to which the bucket is open", now_s, for_s=d.check_s(record.run))
+        return False
+    noted = c.change(record.run, record.lease, note, now_s)
+    return context.store.save(replace(noted, run=replace(noted.run, next_check_s=now_s)))
 
 
 def _save(context: Context, record: RunRecord, change: Change) -> bool:
