@@ -1,8 +1,13 @@
 """What a command on a local pod can see of its control plane's machine, with and without bubblewrap's walls."""
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,3 +158,71 @@ def test_a_pod_inherits_no_variable_that_is_not_on_the_list() -> None:
         "HOME": "/home/you",
     }
     assert allowed_environment({**kept, **dropped}) == kept
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[Path]:
+    """Listen at a socket as a program outside of the walls does that takes orders there."""
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind(str(path))
+        outside.listen()
+        yield path
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Return a folder below /tmp whose name leaves room for that of a socket, which has 107 characters at most."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="pt-") as folder:
+        yield Path(folder)
+
+
+@walled
+def test_no_program_outside_takes_orders_by_a_socket(operator: Operator, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = short / "you"
+    for folder in (user / "data", user / "runtime" / "bus", short / "tmux-0"):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(user))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(user / "runtime"))
+    paths = (short / "tmux-0" / "default", user / "data" / "mux", user / "runtime" / "bus" / "s")
+    connect = "import socket,sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('reached')"
+    try_all = "; ".join(f'{sys.executable} -c "{connect}" {path} 2>&1 | tail -1' for path in paths)
+    with ExitStack() as stack:
+        for path in paths:
+            stack.enter_context(listening(path))
+        text = said(operator.pods(f"{try_all}; ls -A /run; ls {user}"))
+        assert "reached" in said(LocalPods(operator.home / "open", agent_command=["/bin/sh", "-c", try_all, "agent"])), (
+            "without walls they are"
+        )
+    assert "reached" not in text
+    assert text.split()[-2:] == ["data", "runtime"], "the folders of the user themselves are there"
+    assert not {"docker.sock", "dbus", "screen", "user"} & {*text.split()}
+
+
+@walled
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_command_cannot_copy_the_master_key_out_through_tmux(operator: Operator, short: Path) -> None:
+    sock, taken = short / "mux", operator.home / "bucket" / "taken"
+    start = ["tmux", "-S", str(sock), "-f", "/dev/null", "new-session", "-d", "sleep 600"]
+    subprocess.run(start, check=True, env={"PATH": os.environ["PATH"], "HOME": str(short)})
+    try:
+        command = f"tmux -S {sock} run-shell 'cp {operator.home}/master.key {taken}'"
+        assert "no server running" in (text := said(operator.pods(f"{command} 2>&1; echo done"))) or "error connecting" in text
+        assert not taken.exists()
+    finally:
+        subprocess.run(["tmux", "-S", str(sock), "kill-server"], check=True)
+
+
+@walled
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", '"$TMPDIR"'])
+def test_what_is_temporary_is_the_pods_own_and_goes_with_it(operator: Operator, short: Path, place: str) -> None:
+    mark = f"pt-{os.getpid()}-mark"
+    text = said(operator.pods(f"ls -A {place}; echo x >{place}/{mark} && echo written"))
+    assert text.split()[-1] == "written"
+    assert short.name not in text.split(), "nothing of others is there"
+    assert not any(Path(folder, mark).exists() for folder in ("/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")))
+
+
+@walled
+def test_a_command_can_still_look_up_names(operator: Operator) -> None:
+    text = said(operator.pods("cat /etc/resolv.conf /etc/hosts >/dev/null && echo both"))
+    assert text == "both\n"

@@ -448,3 +448,17 @@ def test_what_is_written_is_there_for_others_though_processes_come_and_go(tmp_pa
         assert store.save(Change(replace(record.run, version=record.run.version + 1, backoffs=turn)))
         done = subprocess.run([sys.executable, "-c", SETUP + LOOK, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout == f"{turn}\n"
+
+
+@pytest.mark.parametrize("place", ["runs SET run", "leases SET heartbeat", "leases SET order_reason", "leases SET committed_key"])
+def test_bytes_that_are_no_text_hide_no_other_run(path: Path, place: str) -> None:
+    train(path)
+    with opened(path) as store:
+        assert store.create(replace(run(), run_id="tiny-2"))
+    with closing(sqlite3.connect(path)) as sql, sql:
+        sql.execute(f"UPDATE {place} = CAST(x'7b22ff22' AS TEXT) WHERE run_id = ?", (RUN_ID,))
+    with opened(path) as store:
+        assert [run.run_id for run in store.list_runs()] == ["tiny-2"]
+        assert [one.run_id for one in store.unreadable()] == [RUN_ID]
+        with pytest.raises(PermanentError, match=f"run {RUN_ID} cannot be read"):
+            store.load(RUN_ID)

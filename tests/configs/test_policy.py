@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.configs.policy import parsed
+from prime_train.configs.policy import parsed, read_policy
+from prime_train.configs.policy_place import has_policy
 from prime_train.core.access.policy import Caller, InForce, Policy, beyond
+from prime_train.core.errors import UsageError
 from prime_train.core.run import Origin
 from tests import builders as b
 
@@ -132,3 +134,19 @@ def test_every_line_of_the_documented_policy_works() -> None:
     lines = [one.line.partition(":")[0] for one in beyond(policy, other, REMOTE)]
     assert sorted(lines) == sorted(Policy.model_fields)
     assert [line.partition(":")[0] for line in example.splitlines()] == list(Policy.model_fields)
+
+
+def test_no_line_is_suggested_that_opens_this_machine_to_a_config_that_did_not_name_it() -> None:
+    (excess,) = beyond(in_force("usd_max: 300", defaults=("local",)), b.spec(), REMOTE)
+    assert (excess.line, "local]" in excess.text) == ("", False)
+    assert "write hardware.provider, one of prime, runpod" in excess.text
+
+
+@pytest.mark.parametrize("target", ["not-mounted/policy.yaml", "policy.yaml"], ids=["nowhere", "itself"])
+def test_a_policy_that_is_a_dangling_link_allows_nothing(tmp_path: Path, target: str) -> None:
+    (tmp_path / "policy.yaml").symlink_to(tmp_path / target)
+    assert has_policy(tmp_path, {})
+    with pytest.raises(UsageError, match="cannot be used, so nothing is launched"):
+        read_policy(tmp_path, {})
+    assert not has_policy(tmp_path / "empty", {})
+    assert read_policy(tmp_path / "empty", {}).policy == Policy()

@@ -14,6 +14,7 @@ from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
 from prime_train.adapters.bucket import upload
 from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.core.access.launch_ids import launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.core.run import Origin, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
@@ -24,6 +25,7 @@ from tests.fakes.s3_servers import S3Server
 KEY = "5e" * 32
 BUCKET = "of-launches"
 NAME = "0123abcd"
+NEW = launch_id("tiny", "ab12", "acme/rl")
 
 
 @pytest.fixture
@@ -86,13 +88,13 @@ def test_a_launch_key_opens_its_repository_and_the_upload_of_new_code_until_it_i
     assert (status, [run["run_id"] for run in runs]) == (200, ["tiny-mine1"])
     assert call(webhook, store, "opening")[0] == 403
     assert call(webhook, store, "code_url", "tiny-their")[0] == 403
-    status, url = call(webhook, store, "code_url", "tiny-new11")
+    status, url = call(webhook, store, "code_url", NEW)
     assert status == 200
     (tmp_path / "code").write_bytes(b"the code")
     upload(url, tmp_path / "code")
     keys = {"aws_access_key_id": ministack.access_key, "aws_secret_access_key": ministack.secret_key}
     client = boto3.client("s3", region_name=ministack.region, endpoint_url=ministack.url, **keys)
-    assert client.get_object(Bucket=BUCKET, Key="runs/tiny-new11/code.tar.gz")["Body"].read() == b"the code"
+    assert client.get_object(Bucket=BUCKET, Key=f"runs/{NEW}/code.tar.gz")["Body"].read() == b"the code"
 
     allow(store)
 

@@ -156,3 +156,37 @@ def test_a_signature_of_other_hashes_is_refused_though_no_signer_was_named(tmp_p
 def test_what_a_bundle_has_is_checked_by_sha256sum_too(tmp_path: Path, key: Path) -> None:
     subprocess.run(["tar", "-xzf", str(bundle(tmp_path, key=key)), "-C", str(tmp_path)], check=True)
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / RUN, check=True)
+
+
+def test_folders_that_make_files_a_repository_are_seen_though_nothing_lies_in_them(tmp_path: Path) -> None:
+    """`git status` in `curves` would run what the config names."""
+    more = {"curves/HEAD": b"ref: refs/heads/main\n", "curves/config": b"[core]\n\tfsmonitor = touch /tmp/x\n"}
+    assert verify_bundle(bundle(tmp_path, more=more)).verdict == "intact", "without the folders git takes it for none"
+    path = with_folders(bundle(tmp_path, more=more), "curves/objects", "curves/REFS")
+    assert any("curves/HEAD would be laid down" in one and "git runs commands" in one for one in wrong(verify_bundle(path)))
+    with pytest.raises(UsageError, match="differ only in case"):
+        verify_bundle(with_folders(bundle(tmp_path, more=more), "Curves/objects", "Curves/refs"))
+
+
+def test_a_folder_beside_the_bundles_own_is_refused(tmp_path: Path) -> None:
+    path = with_folders(bundle(tmp_path), "../refs")
+    with pytest.raises(UsageError, match="is not a bundle"):
+        verify_bundle(path)
+
+
+def folder_of(name: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.mode = tarfile.DIRTYPE, 0o755
+    return info
+
+
+def with_folders(path: Path, *folders: str) -> Path:
+    """Return the bundle with these empty folders in it."""
+    packed = io.BytesIO()
+    with tarfile.open(path) as tar, tarfile.open(fileobj=packed, mode="w:gz") as made:
+        for info in tar.getmembers():
+            made.addfile(info, tar.extractfile(info))
+        for folder in folders:
+            made.addfile(folder_of(folder.removeprefix("../") if folder.startswith("../") else f"{RUN}/{folder}"))
+    path.write_bytes(packed.getvalue())
+    return path

@@ -11,7 +11,8 @@ from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.change import requested
-from prime_train.core.run import DesiredState, Severity
+from prime_train.core.errors import UsageError
+from prime_train.core.run import DesiredState, Run, Severity
 from prime_train.core.text.unreadable import RECORD, Unreadable, unreadable_alert
 from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import JobExit, Phase
@@ -254,6 +255,14 @@ def secrets(w: Outside) -> None:
     w.settle()
 
 
+def without_policy(w: Outside) -> None:
+    def broken(run: Run) -> str:
+        raise UsageError("policy.yaml:1:1: unknown key")
+
+    w.world = replace(w.world, not_allowed=broken)
+    w.settle()
+
+
 def orphan(w: Outside) -> None:
     w.pods.real.create("pt-nobody-e1", b.offer("memory-spot"), w.run().spec.hardware)
     w.sweep()
@@ -351,6 +360,7 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("began_anew", begun_anew, {}, ("training seems to have begun anew", "at step 6", "the loss is 8.9")),
     ("damaged", damaged, {}, ("a checkpoint is damaged in the bucket", "weights has a different content", "of step 10")),
     ("late_files", late_files, {}, ("a checkpoint changed after it was complete", "checkpoints.settled_s")),
+    ("policy", without_policy, {}, ("the policy cannot be read", "policy.yaml:1:1", "no machine is rented")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
     ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
     ("unsaved", without_checkpoint, {}, ("checkpoints do not come to be", "6 entries in out/, none matches ckpt-{step}", *MACHINE)),

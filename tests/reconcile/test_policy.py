@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from prime_train.core.causes import Cause
+from prime_train.core.change import requested
 from prime_train.core.errors import UsageError
-from prime_train.core.run import Run, RunState
+from prime_train.core.run import DesiredState, Run, RunState
 from tests.reconcile.ports import Outside
 
 WHY = "hardware.provider: local is not allowed; by this line in policy.yaml: providers: [local]"
@@ -42,10 +41,29 @@ def test_nothing_is_rented_while_the_policy_cannot_be_read() -> None:
 
     w = Outside()
     w.world = replace(w.world, not_allowed=broken)
-    with pytest.raises(ExceptionGroup):
-        w.sweep()
+    w.sweep()
     assert (w.run().state, w.run().attempts) == (RunState.QUEUED, ())
 
     w.world = replace(w.world, not_allowed=lambda run: "")
-    w.after(20).sweep()
+    w.sweeps(120)
     assert w.run().attempt == 1
+
+
+def test_while_the_policy_cannot_be_read_old_machines_are_ended_and_stops_are_heard() -> None:
+    def broken(run: Run) -> str:
+        raise UsageError("the policy of this control plane cannot be used")
+
+    w = Outside()
+    w.trains()
+    w.world = replace(w.world, not_allowed=broken)
+    w.after(5).exit(Cause.TRAINER_ERROR, step=11)
+    w.sweeps(600)
+    assert (w.run().state, w.run().attempt, list(w.pods.list())) == (RunState.QUEUED, 1, []), "its machine is not paid for any more"
+    (alert,) = [alert for alert in w.reported.alerts if alert.kind == "policy"]
+    assert "cannot be used" in alert.text
+
+    record = w.store.load(w.run().run_id)
+    assert record is not None
+    assert w.store.save(requested(record.run, DesiredState.STOP, w.now_s))
+    w.after(20).sweep()
+    assert w.run().state is RunState.STOPPED

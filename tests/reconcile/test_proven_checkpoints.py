@@ -522,3 +522,27 @@ def test_a_run_whose_every_checkpoint_is_damaged_in_the_bucket_rents_no_other_ma
     crashes(w, 37)
     next_attempt_dies(w, Cause.CHECKPOINTS_DAMAGED, "step 20 is damaged in the bucket: weights")
     assert (w.run().state in (S.STOPPED, S.FAILED), w.run().attempt, w.run().cause) == (True, 2, Cause.CHECKPOINTS_DAMAGED)
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["with marks", "without marks"])
+def test_an_emptied_bucket_is_seen_though_the_control_plane_marks_proven_checkpoints_there(marked: bool) -> None:
+    """Training would otherwise start again from step 0, on a machine that is paid for."""
+    w = Outside({"budget": {"usd": 500.0}}).trains(step=10)
+    committed(w, 10)
+    crashes(w, 11)
+    trains_on(w, 12)
+    assert mark_key(b.RUN_ID, 10, 1, "proven") in w.bucket.objects
+    there = dict(w.bucket.objects)
+    w.bucket.objects.clear()
+    if marked:
+        w.bucket.objects[mark_key(b.RUN_ID, 10, 1, "proven")] = b""
+    for pod in w.pods.real.list():
+        w.pods.real.preempt(pod.pod_id)
+    w.sweeps(3600)
+    assert (w.run().state, w.run().attempt, w.living()) == (S.QUEUED, 2, [])
+    assert "tiny-1: a committed checkpoint cannot be found" in [alert.title for alert in w.reported.alerts]
+    w.bucket.objects |= there
+    w.sweeps(60)
+    assert w.run().attempt == 3
+    assert w.run().resume is not None
+    assert w.run().resume.step == 10  # type: ignore[union-attr]  # not None, as the line above shows

@@ -77,3 +77,39 @@ def test_a_bucket_that_does_not_answer_stops_no_sweep() -> None:
     assert "ReadBackFailed" in w.received
     del w.fail["bucket"]
     assert len(sweeps(w, 1)) == 1
+
+
+def described(w: Outside, number: int) -> Manifest:
+    """Commit a checkpoint of which a machine says that it has this many small chunks."""
+    files = []
+    for at in range(number):
+        data = b"%d" % at
+        chunk = Chunk(digest=digest_of(data), size=len(data), stored=len(data))
+        files.append(ManifestFile(path=f"part-{at}", size=len(data), chunks=(chunk,)))
+    manifest = Manifest(run=b.RUN_ID, attempt=1, identity=w.identity(1), step=11, created_s=w.now_s, folder="step_11", files=tuple(files))
+    w.bucket.objects[manifest.key] = manifest.to_json()
+    w.store.commit(b.commit(11, attempt=1, key=manifest.key), w.now_s)
+    return manifest
+
+
+def test_a_checkpoint_whose_chunks_are_all_missing_is_left_after_the_first_one() -> None:
+    w = training()
+    described(w, 40_000)
+    asked: list[str] = []
+    read = w.bucket.read
+    w.bucket.read = lambda key: asked.append(key) or read(key)  # type: ignore[method-assign,func-returns-value]  # counts the calls
+    (text,) = sweeps(w, 3)
+    assert "part-0 is missing of step 11" in text
+    assert len(set(asked)) == 1
+    (state,) = w.world.read_back.values()
+    assert state.next_s > w.now_s + part.EVERY_S, "it is not looked at again at once"
+
+
+def test_a_sweep_makes_no_more_calls_than_its_share_whatever_sizes_a_machine_declares() -> None:
+    w = training()
+    described(w, 1000)
+    for at in range(1000):
+        w.bucket.objects[blob_key(b.RUN_ID, digest_of(b"%d" % at))] = b"%d" % at
+    assert sweeps(w, 1) == []
+    (state,) = w.world.read_back.values()
+    assert 0 < state.chunks <= part.LOOK_CHUNKS_MAX

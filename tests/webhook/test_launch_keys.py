@@ -8,6 +8,7 @@ import pytest
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane import store_calls
 from prime_train.control_plane.webhook import Request, Response, WebhookContext, handle
+from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.core.access.launched_run import ACTIVE_MAX
 from prime_train.core.change import requested
@@ -19,6 +20,7 @@ from tests.webhook.calls import MASTER, NOW_S, SECRETS, bucket
 
 MINE, THEIRS = "acme/rl", "acme/secret"
 NAME = "0123abcd"
+NEW = launch_id("tiny", "ab12", "acme/rl")
 ROW = LaunchKey(MINE, NOW_S - 1000, actor="ann", usd_max=10.0)
 ORIGIN = Origin(MINE, "0" * 40, "configs/tiny.yaml", "ab12", actor="ann")
 METHODS = sorted({*store_calls.STORE_METHODS, store_calls.OPENING, "code_url", "revoke", "keys"})
@@ -74,7 +76,7 @@ def answered(name: str, response: Response) -> Any:
 
 
 def new(**changes: Any) -> Run:
-    made = replace(b.run(RunState.QUEUED, run_id="tiny-new11"), origin=ORIGIN, code_sha256="ab" * 32)
+    made = replace(b.run(RunState.QUEUED, run_id=NEW), origin=ORIGIN, code_sha256="ab" * 32)
     return replace(made, **changes)
 
 
@@ -85,7 +87,7 @@ def test_a_run_is_launched_for_the_keys_repository_and_person_whatever_the_clien
 
     assert answered("create", plane.call("create", sent)) is True
 
-    run = plane.run("tiny-new11")
+    run = plane.run(NEW)
     assert run.origin is not None
     assert (run.origin.repository, run.origin.actor, run.origin.commit) == (MINE, "ann", ORIGIN.commit)
     assert (run.created_s, run.next_check_s, run.desired, run.best_step, run.excluded) == (NOW_S, NOW_S, DesiredState.RUN, 0, ())
@@ -162,10 +164,10 @@ def test_no_other_call_is_permitted_and_none_shows_a_key() -> None:
 
 def test_code_is_uploaded_to_a_new_run_only() -> None:
     plane = Plane()
-    assert plane.call("code_url", "tiny-new11").body == b'"https://bucket.example/runs/tiny-new11/code.tar.gz?signed"'
+    assert plane.call("code_url", NEW).body == f'"https://bucket.example/runs/{NEW}/code.tar.gz?signed"'.encode()
     for run_id in ("tiny-mine1", "tiny-their", "../x", ""):
         assert plane.call("code_url", run_id).status == 403
-    assert plane.signed == ["runs/tiny-new11/code.tar.gz"]
+    assert plane.signed == [f"runs/{NEW}/code.tar.gz"]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_a_key_for_an_hour_ends_with_the_hour_and_with_its_row() -> None:
     plane = Plane(replace(ROW, is_github=True, actor=""))
     assert plane.call("list_runs", key=f"{NAME}.{NOW_S + 10}.bob").status == 200
     assert plane.call("create", new(), key=f"{NAME}.{NOW_S + 10}.bob").status == 200
-    assert plane.run("tiny-new11").origin == replace(ORIGIN, actor="bob")
+    assert plane.run(NEW).origin == replace(ORIGIN, actor="bob")
     for until_s in (NOW_S, NOW_S - 1, NOW_S + 3601, 10**11):
         assert plane.call("list_runs", key=f"{NAME}.{until_s}.bob").status == 403
     plane.allow(None)
@@ -230,15 +232,15 @@ def test_what_a_run_cannot_be_is_refused_where_it_is_stored(changes: dict[str, A
     refused = plane.call("create", new(**changes))
     assert refused.status == 403
     assert words in refused.body.decode()
-    assert plane.store.load("tiny-new11") is None
+    assert plane.store.load(NEW) is None
 
 
 def test_a_key_cannot_start_more_and_more_runs_each_with_the_dollars_of_one() -> None:
     plane = Plane()
-    made = [replace(new(), run_id=f"tiny-{number:05}") for number in range(ACTIVE_MAX)]
+    made = [replace(new(), run_id=launch_id("tiny", f"{number:04x}", MINE)) for number in range(ACTIVE_MAX)]
     statuses = [plane.call("create", run).status for run in made]
     assert statuses == [200] * (ACTIVE_MAX - 1) + [403]
-    assert plane.call("save", requested(plane.run("tiny-00000"), DesiredState.CANCEL, NOW_S)).status == 200
+    assert plane.call("save", requested(plane.run(made[0].run_id), DesiredState.CANCEL, NOW_S)).status == 200
 
 
 def test_a_job_of_the_repository_is_linked_and_launched() -> None:
@@ -246,4 +248,20 @@ def test_a_job_of_the_repository_is_linked_and_launched() -> None:
     job = f"https://github.example.org/{MINE}/actions/runs/12"
     sent = new(origin=replace(ORIGIN, job_url=job, pull=7, branch="feature/x"), commit="a" * 40)
     assert plane.call("create", sent).status == 200
-    assert plane.run("tiny-new11").origin == replace(ORIGIN, job_url=job, pull=7, branch="feature/x")
+    assert plane.run(NEW).origin == replace(ORIGIN, job_url=job, pull=7, branch="feature/x")
+
+
+def test_the_code_of_another_repositorys_coming_run_cannot_be_replaced() -> None:
+    plane = Plane()
+    coming = launch_id("tiny", "ab12", THEIRS)
+    assert coming[:-OWNER_CHARS] == NEW[:-OWNER_CHARS]
+    for response in (plane.call("code_url", coming), plane.call("create", new(run_id=coming))):
+        assert (response.status, f"is not an id of a run of {MINE}" in response.body.decode()) == (403, True)
+    assert plane.signed == []
+    assert plane.store.load(coming) is None
+
+
+def test_an_id_belongs_to_its_repository_however_that_is_written() -> None:
+    assert is_id_of(launch_id("tiny", "ab12", "Acme/RL"), MINE)
+    assert not is_id_of(launch_id("tiny", "ab12", THEIRS), MINE)
+    assert not any(is_id_of(text, MINE) for text in ("", "tiny", NEW[:-1], NEW + "a", NEW.upper()))

@@ -87,10 +87,42 @@ def test_nothing_is_launched_while_the_policy_cannot_be_read() -> None:
     status, body = call(door, "create", launched(PRIME))
     assert (status, "cannot be used" in body, door.store.list_runs()) == (422, True, [])
     assert call(door, "list_runs")[0] == 200
-    assert ABOUT_GIVES.validate_json(call(door, ABOUT)[1]).policy is None
+    about = ABOUT_GIVES.validate_json(call(door, ABOUT)[1])
+    assert (about.policy, "cannot be used" in about.policy_unusable) == (None, True), "a watcher elsewhere rents nothing either"
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(providers=("local",), images=("a/*",), usd_max=5, callers=("@ann",))])
 def test_clients_are_told_the_policy(policy: Policy) -> None:
     told = ABOUT_GIVES.validate_json(call(at_door(policy), ABOUT)[1]).policy
     assert told == InForce(policy, "policy.yaml", rents_from=("prime",), defaults=("prime",))
+
+
+@pytest.mark.parametrize("name", ["create", "save"])
+def test_a_run_that_names_no_provider_is_stored_with_those_by_which_it_was_judged(name: str) -> None:
+    run = launched({})
+    door = at_door(runs=(launched(PRIME),) if name == "save" else ())
+    assert call(door, name, run if name == "create" else saved(run))[0] == 200
+    (stored,) = door.store.list_runs()
+    assert (stored.spec.hardware.provider, stored.from_elsewhere) == ("prime", True)
+
+
+def test_a_run_without_a_provider_is_refused_where_the_default_one_is_not_allowed() -> None:
+    door = at_door(Policy(providers=("runpod",)))
+    status, body = call(door, "create", launched({}))
+    assert (status, door.store.list_runs()) == (422, [])
+    assert "write hardware.provider, one of runpod" in body
+
+
+def test_a_client_cannot_say_that_a_run_was_launched_at_the_home() -> None:
+    door = at_door()
+    assert call(door, "create", replace(launched(PRIME), from_elsewhere=False))[0] == 200
+    (stored,) = door.store.list_runs()
+    assert call(door, "save", saved(stored, from_elsewhere=False, next_check_s=NOW_S))[0] == 200
+    assert [run.from_elsewhere for run in door.store.list_runs()] == [True]
+
+
+def test_a_run_of_the_person_at_the_home_stays_theirs_when_a_watcher_elsewhere_saves_it() -> None:
+    run = launched(LOCAL)
+    door = at_door(runs=(run,))
+    assert call(door, "save", saved(run, from_elsewhere=True, next_check_s=NOW_S))[0] == 200
+    assert [run.from_elsewhere for run in door.store.list_runs()] == [False]

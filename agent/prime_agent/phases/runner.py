@@ -260,6 +260,9 @@ class Phases:
             )
         except (RestoreFailed, ExternalError) as error:
             self._warn(f"outputs of earlier attempts were not restored: {error}")
+        except Exception as error:  # what a trainer left must not end every attempt that comes after it
+            _log.exception("outputs of earlier attempts were not restored")
+            self._warn(f"outputs of earlier attempts were not restored, by a bug of prime-train: {type(error).__name__}")
         else:
             _log.info("restored %d outputs of earlier attempts", len(found))
 

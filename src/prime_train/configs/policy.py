@@ -12,7 +12,7 @@ from prime_train.configs.parsing.files import read_source
 from prime_train.configs.parsing.nodes import DRAFTS_MAX, FindingDraft, ParseAborted, finding, plain
 from prime_train.configs.parsing.nodes import Mapping as Tree
 from prime_train.configs.parsing.yaml_tree import read_code
-from prime_train.configs.policy_place import VARIABLE, policy_file
+from prime_train.configs.policy_place import VARIABLE, is_there, policy_file
 from prime_train.core.access.policy import InForce, Policy
 from prime_train.core.config_tree import place_of
 from prime_train.core.errors import UsageError
@@ -27,7 +27,7 @@ def read_policy(root: Path, environment: Mapping[str, str]) -> InForce:
     """Return the policy that is written in the home, its file or the variable; the default one if none is. Raises UsageError with all
     mistakes in it: what cannot be read must not count as no policy."""
     file = policy_file(root, environment)
-    if file is not None and not environment.get(VARIABLE) and not file.exists():
+    if file is not None and not environment.get(VARIABLE) and not is_there(file):
         return InForce(where=str(file))
     where = str(file) if file is not None else VARIABLE
     try:

@@ -28,8 +28,19 @@ def policy_file(root: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def has_policy(root: Path, environment: Mapping[str, str]) -> bool:
-    """Return whether the operator has written a policy here."""
-    return bool(environment.get(VARIABLE)) or (root / FILE).exists()
+    """Return whether the operator has written a policy here. A link that leads nowhere is one, which cannot be read."""
+    return bool(environment.get(VARIABLE)) or is_there(root / FILE)
+
+
+def is_there(file: Path) -> bool:
+    """Return whether something has this name, also what cannot be looked at: only what is certainly absent counts as no policy."""
+    try:
+        file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def may_exceed(hardware: NamesProviders, environment: Mapping[str, str]) -> bool:

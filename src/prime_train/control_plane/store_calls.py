@@ -7,15 +7,16 @@ heartbeats does not import it.)
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from prime_train.core.access.policy import Caller, InForce, beyond, in_words
+from prime_train.core.access.policy import Caller, InForce, beyond, in_words, placed
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
+from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store, Unreadable
@@ -54,6 +55,8 @@ class About:
     run_secrets: tuple[str, ...] = DEFAULT
     policy: InForce | None = None
     """The operator's policy; None: this version knew none, or it cannot be used now."""
+    policy_unusable: str = ""
+    """Why the policy cannot be used now, so that nothing is launched; empty: it can be, or this version did not say it."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,10 @@ def carry_out(store: Store, name: str, body: bytes, policy: Callable[[], InForce
     if _LONG_NUMBER.search(body):  # most bodies have none, so they are not parsed twice
         _check_integers(body)
     arguments = call.takes.validate_json(body)
-    if policy is not None:
-        for run in _launched(store, name, arguments):
-            check_allowed(policy(), run, Caller.of(run.origin, is_remote=True))
+    if name == "create":
+        arguments = (_from_elsewhere(arguments[0], policy),)
+    elif name == "save":
+        arguments = (_changed(store, arguments[0], policy),)
     return packed(call.gives, call.does(store, *arguments))
 
 
@@ -139,17 +143,27 @@ def check_allowed(policy: InForce, run: Run, caller: Caller) -> None:
         raise NotAllowed(in_words(found))
 
 
-def _launched(store: Store, name: str, arguments: Sequence[Any]) -> Iterator[Run]:
-    """Yield the run that a call launches, resumes or changes in what the policy is about. Other writes, such as those of a watcher that is
-    elsewhere or a request to stop, are about a run that was allowed when it was launched."""
-    if name == "create":
-        yield arguments[0]
-    elif name == "save":
-        run = arguments[0].run
-        stored = store.load(run.run_id)
-        before = stored.run if stored is not None else None
-        if before is None or (before.spec, before.origin) != (run.spec, run.origin) or (before.is_over and not run.is_over):
-            yield run
+def _from_elsewhere(run: Run, policy: Callable[[], InForce] | None) -> Run:
+    """Return the run that a client launches, resumes or changes in what the policy is about, as it is stored: with the mark that it comes
+    from elsewhere, which each watcher heeds before it rents, and with its providers, because another watcher has other default ones. Raises
+    NotAllowed if the policy does not allow it."""
+    if policy is not None:
+        in_force = policy()
+        run = replace(run, spec=placed(in_force, run.spec, is_remote=True))
+        check_allowed(in_force, run, Caller.of(run.origin, is_remote=True))
+        if not allowed_providers(run.spec.hardware):
+            raise NotAllowed("hardware.provider: is not set, and this control plane has no default one; write it into the config")
+    return replace(run, from_elsewhere=True)
+
+
+def _changed(store: Store, change: Change, policy: Callable[[], InForce] | None) -> Change:
+    """Return the change that a client saves, as it is stored. Writes such as those of a watcher that is elsewhere, or a request to stop,
+    are about a run that was allowed when it was launched; they change nothing of where it came from."""
+    run, stored = change.run, store.load(change.run.run_id)
+    before = stored.run if stored is not None else None
+    if before is None or (before.spec, before.origin) != (run.spec, run.origin) or (before.is_over and not run.is_over):
+        return replace(change, run=_from_elsewhere(run, policy))
+    return replace(change, run=replace(run, from_elsewhere=before.from_elsewhere))
 
 
 def _check_integers(body: bytes) -> None:

@@ -31,6 +31,7 @@ class AlertKind(StrEnum):
     FUNDS = "funds"
     NO_CAPACITY = "no_capacity"
     SECRETS = "secrets"
+    POLICY = "policy"
     BUCKET = "bucket"
     CHECKPOINT = "checkpoint"
     OLDER = "older"

@@ -397,6 +397,9 @@ class Run:
     """What was estimated of its config when it was launched, or last resumed with another config."""
     probe: Probe | None = None
     """What it measures before it ends; None: it is an ordinary run."""
+    from_elsewhere: bool = False
+    """Whether it was launched, changed or resumed from another machine than the control plane's own. The control plane sets this, and
+    nobody takes it back. False also in older stores, which do not say it."""
 
     @property
     def config(self) -> str:

@@ -60,7 +60,7 @@ def serve(
 
         home.policy()  # one that cannot be used is reported now, and not first when a run is launched
         _make_bucket(home)
-        context = home.context(public, watched=_log) if watching else None
+        context = home.context(public, watched=_log, serves=True) if watching else None
         webhook = home.webhook(public, watches=watching)
         if webhook.issue_credentials is not None:
             try_role(webhook.issue_credentials)

@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.store_remote import RemoteStore
+from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.control_plane.wiring.home import Home
+from prime_train.core.errors import UsageError
+from tests import builders as b
 from tests.cli.shell import CONFIG, Shell
 
 LOCAL = CONFIG.replace("hardware: {", "hardware: {provider: local, ")
@@ -88,3 +93,38 @@ def test_a_laptop_is_refused_by_the_policy_of_the_control_plane_elsewhere(shell:
 
         policy(shell, "providers: [local]\n")
         assert laptop.run("run", laptop.config(LOCAL), **there).returncode == 0, "the policy is read anew at each launch"
+
+
+def test_a_ci_job_with_the_policy_judges_no_provider_that_the_config_does_not_name(shell: Shell) -> None:
+    done = shell.run("validate", shell.config(), CI="true", PRIME_TRAIN_POLICY="{usd_max: 300}")
+    assert (done.returncode, "PT027" in done.stdout) == (0, False), done.stdout
+    done = shell.run("validate", shell.config(LOCAL), CI="true", PRIME_TRAIN_POLICY="{usd_max: 300}")
+    assert (done.returncode, "PT027" in done.stdout) == (1, True), "what it names is judged"
+
+
+def test_a_watcher_without_the_keys_runs_no_strangers_command_on_this_machine(shell: Shell) -> None:
+    """The launch names no provider, and another watcher has other default ones than the process that judged it."""
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", **PRIME):
+        there = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        remote = RemoteStore(there["PRIME_TRAIN_STORE"], bytes.fromhex(there["PRIME_TRAIN_MASTER_KEY"]))
+        assert remote.create(b.run(run_id="tiny-stranger", spec=b.spec(), created_s=remote.now_s(), next_check_s=remote.now_s()))
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+        shell.run("watch", "--once")
+    store = SqliteStore(shell.home / "control.sqlite")
+    (run,) = store.list_runs()
+    assert [attempt.offer.provider for attempt in run.attempts if attempt.pod_id] == []
+    assert not list((shell.home / "pods").glob("local-*"))
+
+
+def test_while_the_policy_elsewhere_cannot_be_read_nothing_is_launched_or_rented_from_here(shell: Shell, tmp_path: Path) -> None:
+    with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+        there = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+        policy(shell, "provider: [prime]\n")
+        folder = tmp_path / "laptop"
+        folder.mkdir()
+        laptop = Shell(folder)
+        refused = laptop.run("run", laptop.config(), **there)
+        assert (refused.returncode, "cannot read its policy, so nothing is launched" in refused.stderr) == (4, True), refused.stderr
+        guest = Home.of({"PRIME_TRAIN_HOME": str(folder / "home"), **there})
+        with pytest.raises(UsageError, match="cannot read its policy"):
+            guest.not_allowed(b.run())

@@ -27,6 +27,25 @@ def test_no_disguise_of_a_git_folder_passes(name: str, path: str) -> None:
         *("lib/python3.11/site-packages/x.pth", ".husky/pre-commit", ".bashrc", ".ENVRC", ".envrc.", "run.code-workspace"),
         *("autorun.inf", ".npmrc", ".ssh/authorized_keys", ".gitlab-ci.yml", ".devcontainer/devcontainer.json", "sitecustomize.pyc"),
         ".claude/settings.json",
+        *(".hg/hgrc", ".jj/repo/config.toml", ".svn/wc.db", ".Rprofile", ".Renviron", ".RData", ".pdbrc", ".helix/languages.toml"),
+        *(
+            ".bazelrc",
+            "user.bazelrc",
+            ".mise/config.toml",
+            "mise.toml",
+            "mise.local.toml",
+            ".config/mise.production.toml",
+            "mise/config.toml",
+        ),
+        *(
+            ".gemini/settings.json",
+            ".windsurf/rules.md",
+            ".kiro/hooks/a.kiro.hook",
+            ".codex/config.toml",
+            "prettier.config.mjs",
+            ".bsp/x.json",
+        ),
+        *("jupyter_server_config.py", ".ipython/profile_default/startup/a.py", "rust-toolchain.toml", ".latexmkrc", ".mvn/jvm.config"),
     ],
 )
 def test_files_that_run_by_themselves_do_not_pass(path: str) -> None:
@@ -38,6 +57,17 @@ def test_files_that_run_by_themselves_do_not_pass(path: str) -> None:
     [
         *("step_10/model.pth", "weights/last.pth", "model.safetensors", "git", "legit/x", "gitlab.txt", "my.git/x", "repo.git/notes"),
         *("HEAD", "head/weights.bin", "objects/a", ".gitignore", ".metadata", "out/.complete", "-rf", "config.json", "trainer_state.json"),
+        *(
+            "compromise.toml",
+            "mise/rows.csv",
+            "config.toml",
+            "profile.json",
+            "eslint.txt",
+            "jupyter.ipynb",
+            "bazel/x",
+            "hg/x",
+            "startup.log",
+        ),
         *("__0_0.distcp", ".metadata.json", "git~x", "digit~1", "env/params.json", "github/x", "tokenizer.model", "\u00fcn\u00ef.bin"),
     ],
 )

@@ -159,9 +159,9 @@ class LocalPods:
         if (folder / "agent.json").exists():
             return
         file = folder / "disk" / "ticket.json"
-        walls = self._walls.around(folder / "disk", folder / "home") if self._walls is not None and (folder / "home").is_dir() else []
-        command = [*walls, *self._agent_command, "--ticket", str(file), "--disk", str(folder / "disk")]
         with translated_errors(folder):
+            walls = self._walls.around(folder / "disk", folder / "home") if self._walls is not None and (folder / "home").is_dir() else []
+            command = [*walls, *self._agent_command, "--ticket", str(file), "--disk", str(folder / "disk")]
             (folder / "agent.error").unlink(missing_ok=True)
             write(file, ticket.model_dump_json().encode())
             write_json(folder / "start.json", {"command": command})

@@ -3,6 +3,10 @@
 A command on the provider `local` runs as the user of the control plane. It gets an environment by a list of what is harmless, and a home
 folder of its own. Where bubblewrap works, it also sees no other process, and neither the control plane's home nor what programs keep in
 hidden files and folders of the user's home: keys, log-ins, histories. Everything else, such as data sets and GPUs, stays usable.
+
+A program outside that takes orders by a socket would run them outside, as its user: tmux, screen, a desktop, an editor, D-Bus, Docker. So
+`/run` is empty, `/tmp` and `/var/tmp` are the pod's own, and whatever other sockets with a name there are when it starts are hidden one by
+one. The network is shared, and with it sockets without a file, whose names Linux keeps with the network.
 """
 
 import os
@@ -37,8 +41,20 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 
 DEVICES = ("nvidia*", "dri", "kfd", "infiniband", "dxg")
 """Devices of GPUs and of networks between them, below /dev."""
-_PRIVATE = ("/run/dbus", "/run/docker.sock", "/run/podman", "/run/containerd", "/run/crio", "/run/systemd/private")
-"""Doors to programs that would start processes outside of the walls."""
+OWN = ("/tmp", "/var/tmp")
+"""Folders of which each pod has its own, on its disk: what is there belongs to this machine's other programs."""
+TMP = "tmp"
+"""The folder for it in the home folder of the pod."""
+_EMPTY = ("/run",)
+_LINKS = ("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/shm")
+"""Links to programs and memory that systems keep in there."""
+_USABLE = ("/etc/resolv.conf", "/run/media")
+"""What is needed of it, if it is there: the file that says how to look up names, and disks that were plugged in."""
+_RUNTIME = ("XDG_RUNTIME_DIR", "SCREENDIR")
+"""Variables with folders of sockets; tmux has a folder of its own in that of its variable."""
+_SOCKETS = Path("/proc/net/unix")
+_HARMLESS = ("/var/lib/sss/pipes/nss",)
+"""Sockets that only answer questions, such as which name a user has."""
 _SYSTEM = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/sbin", "/srv", "/usr", "/var")
 """What root could change so that it is run outside of the walls; any other user cannot change it anyway."""
 HIDDEN_MAX = 1000
@@ -75,35 +91,83 @@ class Walls:
         return _why_none()
 
     def around(self, disk: Path, home: Path) -> list[str]:
-        """Return the words that come before the command of a pod whose disk and home folder these are; none if there are no walls."""
+        """Return the words that come before the command of a pod whose disk and home folder these are; none if there are no walls. Its own
+        folder for what is temporary is made there."""
         program = bubblewrap.program()
         if program is None or self.why_none:
             return []
-        hidden = list(dict.fromkeys([*self._hidden(), self.home]))
-        words = [program, *_base(), *(word for path in hidden for word in _hiding(path))]
-        for path in self._needed(hidden):
+        (home / TMP).mkdir(mode=0o700, exist_ok=True)
+        emptied = [Path(place) for place in (*_EMPTY, *OWN) if Path(place).is_dir() and not Path(place).is_symlink()]
+        user = Path.home()
+        words = [program, *_base()]
+        for place in emptied:
+            words += ["--bind", str(home / TMP), str(place)] if str(place) in OWN else ["--tmpfs", str(place)]
+        words += _usable()
+        if user.is_dir() and any(user != place and user.is_relative_to(place) for place in emptied):
+            words += ["--bind", str(user), str(user)]
+        else:
+            user = home
+        hidden: list[Path] = []
+        for path in (self.home, *self._hidden()):
+            # Not in what is empty or hidden already: a file would be made there for it.
+            if not _is_below(path, hidden) and (path.is_relative_to(user) or not _is_below(path, emptied)):
+                hidden.append(path)
+        words += [word for path in hidden for word in _hiding(path)]
+        for path in self._needed([*emptied, *hidden]):
             words += ["--ro-bind", str(path), str(path)]
         for path in (*self._bucket(), disk, home):
             words += ["--bind", str(path), str(path)]
-        return [*words, "--chdir", str(disk), "--"]
+        return [*words, "--setenv", "TMPDIR", "/tmp", "--chdir", str(disk), "--"]
 
     def _hidden(self) -> Iterator[Path]:
         """Yield what is hidden besides the control plane's home: the hidden entries of the user's home, and doors out of the walls."""
         yield from _hidden_in(Path.home())
-        yield from (path for path in (*map(Path, _PRIVATE), Path(f"/run/user/{os.getuid()}")) if path.exists())
-        yield from Path("/tmp").glob("ssh-*")
+        folders = [Path(os.environ[name]) for name in _RUNTIME if os.environ.get(name)]
+        if os.environ.get("TMUX_TMPDIR"):
+            folders.append(Path(os.environ["TMUX_TMPDIR"]) / f"tmux-{os.getuid()}")
+        yield from (path for path in folders if path.is_absolute() and path.is_dir())
+        yield from _sockets()
 
     def _needed(self, hidden: Iterable[Path]) -> list[Path]:
         """Return the folders of this Python that would be hidden: its own, the one that it is made from, and those of its packages."""
         places = [Path(place) for place in (sys.prefix, sys.base_prefix, *sys.path) if place and Path(place).is_dir()]
         both = dict.fromkeys(path for place in places for path in (place, place.resolve()))
         covered = tuple(hidden)
-        return [path for path in both if any(path.is_relative_to(one) for one in covered) and path != self.home]
+        return [path for path in both if _is_below(path, covered) and path != self.home]
 
     def _bucket(self) -> list[Path]:
         parts = urlsplit(self.bucket_url)
         folder = Path(unquote(parts.path))
         return [folder] if parts.scheme == "file" and folder.is_dir() else []
+
+
+def _is_below(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _usable() -> list[str]:
+    """Return the words for what stays usable of folders that are emptied."""
+    words = [word for link in map(Path, _LINKS) if link.is_symlink() for word in ("--symlink", str(link.readlink()), str(link))]
+    found = {str(Path(place).resolve()) for place in _USABLE if Path(place).exists()}
+    return [*words, *(word for place in sorted(found) if _is_below(Path(place), map(Path, _EMPTY)) for word in ("--bind", place, place))]
+
+
+def _sockets() -> list[Path]:
+    """Return the sockets of this machine that have a file, as far as this user can reach them, without those of pods themselves."""
+    try:
+        lines = _SOCKETS.read_text(errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return []  # a system that does not say it; what has a usual place is hidden there
+    names = sorted({fields[7] for line in lines if len(fields := line.split(None, 7)) == 8 and fields[7].startswith("/")})
+    shown = [Path(name) for name in names if not name.startswith(_HARMLESS)]
+    return [path for path in shown if _is_socket(path)][:HIDDEN_MAX]
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return path.is_socket()
+    except OSError:
+        return False
 
 
 def _hidden_in(home: Path) -> Sequence[Path]:
@@ -127,8 +191,7 @@ def _base() -> list[str]:
 
 
 def _locked(place: Path) -> tuple[str, ...]:
-    words = ("--ro-bind", str(place), str(place))
-    return (*words, "--bind", "/var/tmp", "/var/tmp") if place == Path("/var") and Path("/var/tmp").is_dir() else words
+    return ("--ro-bind", str(place), str(place))
 
 
 def _hiding(path: Path) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from prime_train.adapters.stored_json import (
     history_from,
     load,
     one_record,
+    readable,
     readable_alone,
     runs_and_unreadable,
     unreadable_alerts,
@@ -291,7 +292,7 @@ def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
 
 
 def _stored(run_id: str, run: str, version: int, next_check_s: int | None, *leased: Any) -> StoredRun:
-    return StoredRun(run_id, partial(run_of, run, version, next_check_s), partial(lease_of, run_id, *leased))
+    return StoredRun(readable(run_id), partial(run_of, run, version, next_check_s), partial(lease_of, run_id, *leased))
 
 
 def _answer(is_new: bool, row: Sequence[Any] | None) -> Answer:

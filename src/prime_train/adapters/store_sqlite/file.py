@@ -130,6 +130,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     _keep_private(path)
     try:
         sql = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+        sql.text_factory = _text
     except sqlite3.Error as error:
         raise external_error(error, path) from error
     try:
@@ -146,6 +147,12 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         sql.close()
         raise
     return sql
+
+
+def _text(data: bytes) -> str:
+    """Return a stored text. Bytes that are no UTF-8 become halves of surrogate pairs, which no parser takes: then the row that has them
+    cannot be read, rather than all rows that are read with it."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _keep_private(path: Path) -> None:

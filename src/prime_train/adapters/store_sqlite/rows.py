@@ -32,6 +32,8 @@ def lease_of(
     committed_key: str,
     identity: str,
 ) -> Lease:
+    for text in (order_reason, committed_key, identity):
+        text.encode()  # a ValueError for bytes that are no text; the other columns are parsed
     last = Heartbeat.model_validate_json(heartbeat) if heartbeat is not None else None
     ordered = Order(order), order_reason
     return Lease(run_id, attempt, bool(is_open), version, seq, heartbeat_s, last, *ordered, committed_step, committed_key, identity)

@@ -17,7 +17,7 @@ from prime_train.core.advice import Call, Operation
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
-from prime_train.core.keys import blob_prefix, parse_pod_name, run_prefix, spec_key
+from prime_train.core.keys import blob_prefix, code_key, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
 from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
@@ -186,15 +186,15 @@ def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
     the newest one before it: a machine that may be rented must not wait for a checkpoint that may never have been."""
     run = record.run
     try:
-        proven = write_marks(context.bucket, run)
         manifests = read_manifests(context.bucket, run.run_id)
         sizes = {stat.key: stat.size for stat in context.bucket.list(blob_prefix(run.run_id))} if manifests else {}
         newest = newest_of(run, manifests, sizes)
         lost = _lost_step(context.bucket, record, newest) if run.step_asked is None else None
         if lost is None and newest is not None and newest == run.resume and run.step_asked is None:
             lost = _step_without_blobs(newest, manifests, sizes)
-        if lost is not None and next(iter(context.bucket.list(run_prefix(run.run_id))), None) is None:
+        if lost is not None and _is_emptied(context.bucket, run):  # decided before anything is written there
             return context.store.save(_waits(record, _other_bucket(run, lost), now_s))
+        proven = write_marks(context.bucket, run)
     except ExternalError as error:
         return _bucket_fails(context, record, error, now_s)
     choice = choose(run, manifests, sizes, proven=proven, lost=lost)
@@ -219,6 +219,18 @@ def _step_without_blobs(point: ResumePoint, manifests: Sequence[Manifest], sizes
     the bytes of those that it has, by key."""
     manifest = next((m for m in manifests if m.key == point.key and not m.blobs_of), None)
     return point.step if manifest is not None and missing_blobs(manifest, sizes) else None
+
+
+def _is_emptied(bucket: Bucket, run: Run) -> bool:
+    """Return whether the bucket holds nothing of the run, but for what the control plane itself, or a resume with other code, may have
+    written since."""
+    own = (
+        spec_key(run.run_id),
+        mark_prefix(run.run_id),
+        results_key(run.run_id),
+        *(code_key(run.run_id, n + 1) for n in range(run.revision)),
+    )
+    return all(stat.key.startswith(own) for stat in bucket.list(run_prefix(run.run_id)))
 
 
 def _other_bucket(run: Run, lost: int) -> d.Notify:

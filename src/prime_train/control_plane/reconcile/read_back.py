@@ -1,10 +1,12 @@
 """Reads the newest checkpoints of runs that are alive back from the bucket, a little in each sweep, so that damage is known while the
 machine that can mend it still runs.
 
-A sweep reads at most `SWEEP_BYTES_MAX`, and of each run one checkpoint after the other, from where the last sweep stopped. Most clouds
-charge for reads from outside, so content is read only where that is free or wanted; the manifest is read in any case.
+A sweep reads at most `SWEEP_BYTES_MAX`, and of each run one checkpoint after the other, from where the last sweep stopped, up to the first
+damage. A machine wrote the manifest, so neither the sizes nor the number of chunks in it bound the time that this takes. Most clouds charge
+for reads from outside, so content is read only where that is free or wanted; the manifest is read in any case.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,6 +24,11 @@ EVERY_S = 60
 REST_S = 3600
 """Seconds until a checkpoint that was read to its end is read again, unless a newer one replaces it."""
 SWEEP_BYTES_MAX = 64 * 2**20
+CALL_BYTES = 2**18
+"""What a chunk counts at least, whatever size a machine has declared for it: each takes a call to the bucket."""
+LOOK_CHUNKS_MAX = 256
+LOOK_S_MAX = 10.0
+"""Longest time in seconds for one run in a sweep, from which on no further chunk is read: other runs wait for their decisions meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +77,30 @@ def _look(context: Context, record: RunRecord, before: ReadBack | None, now_s: i
         _tell(context, record, Notify(AlertKind.LATE_FILES, Severity.WARNING, "a checkpoint changed after it was complete", text), now_s)
     if not context.reads_back or bytes_max <= 0:
         return 0
-    chunks = list({chunk.digest: chunk for file in manifest.files for chunk in file.chunks}.values())
-    read = 0
-    for chunk in chunks[done:]:
-        if read and read + chunk.stored > bytes_max:
+    places: dict[str, tuple[Chunk, str]] = {}
+    for file in manifest.files:
+        for chunk in file.chunks:
+            places.setdefault(chunk.digest, (chunk, file.path))
+    chunks = list(places.values())
+    left, found, until_s = bytes_max, "", time.monotonic() + LOOK_S_MAX
+    for chunk, path in chunks[done : done + LOOK_CHUNKS_MAX]:
+        cost = max(chunk.stored, CALL_BYTES)
+        if left < bytes_max and (cost > left or time.monotonic() > until_s):
             break
-        read, done = read + chunk.stored, done + 1
-        damage = _damage(context, manifest, chunk)
-        if damage:
-            text = (
-                f"{damage} of step {manifest.step}. Its machine sends it again if it still has the content, at the latest before the run "
-                "succeeds; otherwise the newest checkpoint without it is resumed from"
-            )
-            _tell(context, record, Notify(AlertKind.DAMAGED, Severity.WARNING, "a checkpoint is damaged in the bucket", text), now_s)
-    is_read = done >= len(chunks)
+        left, done = left - cost, done + 1
+        if damage := _damage(context, manifest, chunk):
+            found = f"{path} {damage}"
+            break
+    if found:
+        text = (
+            f"{found} of step {manifest.step}. Its machine sends it again if it still has the content, at the latest before the run "
+            "succeeds; otherwise the newest checkpoint without it is resumed from"
+        )
+        _tell(context, record, Notify(AlertKind.DAMAGED, Severity.WARNING, "a checkpoint is damaged in the bucket", text), now_s)
+    # The first damage says it all: people look at the whole checkpoint then.
+    is_read = bool(found) or done >= len(chunks)
     context.read_back[run_id] = ReadBack(key, 0 if is_read else done, now_s + (REST_S if is_read else EVERY_S))
-    return read
+    return bytes_max - left
 
 
 def _damage(context: Context, manifest: Manifest, chunk: Chunk) -> str:
@@ -95,8 +110,7 @@ def _damage(context: Context, manifest: Manifest, chunk: Chunk) -> str:
     try:
         fetch(context.bucket, manifest.holder, chunk)
     except Damaged as error:
-        path = next(file.path for file in manifest.files if chunk in file.chunks)
-        return f"{path} {error}"
+        return str(error)
     return ""
 
 

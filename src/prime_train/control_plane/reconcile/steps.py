@@ -10,10 +10,12 @@ from prime_train.control_plane.reconcile.moves import look_for_move
 from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
 from prime_train.control_plane.reconcile.outbox import enqueue
 from prime_train.core import decide as d
+from prime_train.core.errors import UsageError
 from prime_train.core.funds import Funds
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import ACTIVE_STATES, Run, RunState
 from prime_train.core.verdict import Verdict, judge, with_tracker_report
+from prime_train.ports import ExternalError
 
 STEPS_A_RUN_MAX = 12
 
@@ -41,9 +43,18 @@ def reconcile(
         verdict = judge(record.run, evidence, now_s)
     lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
     funds = _paying(record.run, snapshot.funds)
-    # Read only where a machine may be rented next, so that a policy that cannot be used stops no run that trains.
-    not_allowed = context.not_allowed(record.run) if record.run.state is RunState.QUEUED else ""
-    decision = d.decide(record.run, verdict, evidence.pods, now_s, lacking=lacking, funds=funds, move=move, not_allowed=not_allowed)
+    not_allowed, policy_unread = _judged(context, record.run)
+    decision = d.decide(
+        record.run,
+        verdict,
+        evidence.pods,
+        now_s,
+        lacking=lacking,
+        funds=funds,
+        move=move,
+        not_allowed=not_allowed,
+        policy_unread=policy_unread,
+    )
     if isinstance(decision, d.Launch) and (names := providers_elsewhere(context, record.run, now_s)):
         return _left(context, record.run, names, now_s)
     saved = carry_out(context, record, decision, now_s, wallets=snapshot.funds)
@@ -61,6 +72,17 @@ def _left(context: Context, run: Run, providers: Sequence[str], now_s: int) -> S
     if alert is not None:
         enqueue(context, alert)
     return Step(None, False)
+
+
+def _judged(context: Context, run: Run) -> tuple[str, str]:
+    """Return what the run asks beyond the operator's policy, and why the policy cannot be read; each empty if nothing. It is read only
+    where a machine may be rented next."""
+    if run.state is not RunState.QUEUED:
+        return "", ""
+    try:
+        return context.not_allowed(run), ""
+    except (UsageError, ExternalError) as error:
+        return "", str(error)
 
 
 def _is_seen(context: Context, run: Run) -> bool:

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from prime_train.control_plane.admission import notices
 from prime_train.control_plane.admission.authenticate import proven
+from prime_train.control_plane.admission.calls import GithubCall
 from prime_train.control_plane.admission.responses import unavailable
 from prime_train.control_plane.server.body import BodyReader, Overloaded, Receive, Scope
 from prime_train.control_plane.server.group_commit import GroupCommit
@@ -28,6 +30,8 @@ from prime_train.ports import ExternalError
 
 SLOW_THREADS = 4
 SLOW_WAITING_MAX = 256
+UNSIGNED_WAITING_MAX = 8
+"""Calls that anybody may make, which wait for their one thread: they hold up no signed ones."""
 
 SIGNED = "prime_train.signed"
 """An extension of the ASGI scope: the function to call once a request has a valid signature."""
@@ -42,6 +46,15 @@ def nobody() -> None:
     """Do nothing: the default wake-up of a webhook without a watcher."""
 
 
+@dataclass
+class _Lane:
+    """Threads for calls of one kind. `waiting`: the number of calls in it now, at most `waiting_max`."""
+
+    threads: ThreadPoolExecutor
+    waiting_max: int
+    waiting: int = 0
+
+
 class RequestHandler:
     """Reads a request, parses, stores and answers it, and pokes the watcher. Heartbeats are stored in batches, other calls run in a few
     threads. `clock`: replaces the store's."""
@@ -50,8 +63,8 @@ class RequestHandler:
         self._context, self._on_wake, self._clock = webhook, on_wake, clock or webhook.store.now_s
         self._bodies = BodyReader()
         self._heartbeats = GroupCommit(webhook, self._clock)
-        self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="webhook")
-        self._slow_waiting = 0
+        self._signed = _Lane(ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="webhook"), SLOW_WAITING_MAX)
+        self._unsigned = _Lane(ThreadPoolExecutor(1, thread_name_prefix="webhook-unsigned"), UNSIGNED_WAITING_MAX)
 
     async def respond(self, scope: Scope, receive: Receive) -> Response | None:
         """Return the response; None if the client has disconnected."""
@@ -78,25 +91,31 @@ class RequestHandler:
         call = parse(self._context, request)
         if isinstance(call, Response):
             return call
-        scope.get("extensions", {}).get(SIGNED, nobody)()
+        signed = scope.get("extensions", {}).get(SIGNED, nobody)
+        if not isinstance(call, GithubCall):  # whose token is verified when it is carried out
+            signed()
         response = await (self._heartbeats.submit(call) if isinstance(call, HeartbeatCall) else self._slowly(call))
+        if isinstance(call, GithubCall) and response.status == 200:
+            signed()
         if response.wakes:
             self._on_wake()
         return proven(self._context, request, response)
 
     async def _slowly(self, call: Call) -> Response:
-        if self._slow_waiting >= SLOW_WAITING_MAX:
+        lane = self._unsigned if isinstance(call, GithubCall) else self._signed
+        if lane.waiting >= lane.waiting_max:
             return overloaded(self._clock())
-        self._slow_waiting += 1
+        lane.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._slow, carry_out, self._context, call, self._clock())
+            return await asyncio.get_running_loop().run_in_executor(lane.threads, carry_out, self._context, call, self._clock())
         except Exception:
             log.exception("a call failed")
             return refuse(500, "a bug in the control plane; see its log", self._clock())
         finally:
-            self._slow_waiting -= 1
+            lane.waiting -= 1
 
     def close(self) -> None:
         """Wait for requests in progress and end the threads."""
         self._heartbeats.close()
-        self._slow.shutdown()
+        self._signed.threads.shutdown()
+        self._unsigned.threads.shutdown()

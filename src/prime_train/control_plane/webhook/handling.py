@@ -124,6 +124,7 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
     from prime_train.control_plane import store_calls
 
     if name == store_calls.ABOUT:
+        policy, unusable = _policy(webhook)
         about = store_calls.About(
             webhook.providers,
             webhook.bucket_url,
@@ -131,7 +132,8 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
             webhook.watches,
             __version__,
             webhook.run_secrets,
-            _policy(webhook),
+            policy,
+            unusable,
         )
         return Response(200, store_calls.packed(store_calls.ABOUT_GIVES, about))
     if name == store_calls.OPENING:
@@ -147,12 +149,12 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         return refuse(422, str(error), now_s)
 
 
-def _policy(webhook: WebhookContext) -> "InForce | None":
-    """Return the operator's policy for clients; None if there is none, or it cannot be used: what they launch is then refused anyway."""
+def _policy(webhook: WebhookContext) -> "tuple[InForce | None, str]":
+    """Return the operator's policy for clients, and why it cannot be used now: what they launch is then refused, and nothing is rented."""
     try:
-        return webhook.policy() if webhook.policy is not None else None
-    except UsageError:
-        return None
+        return (webhook.policy() if webhook.policy is not None else None), ""
+    except UsageError as error:
+        return None, str(error)
 
 
 def _launching(webhook: WebhookContext, call: LaunchCall | GithubCall, now_s: int) -> Response:

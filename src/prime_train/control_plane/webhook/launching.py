@@ -15,6 +15,7 @@ from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, Re
 from prime_train.control_plane.admission.responses import RETRY_S, refuse
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.core.access.launch_ids import is_id_of
 from prime_train.core.access.launch_key import SESSION_S, LaunchRight, is_actor, launch_token, right_of, row_for_job, session_name
 from prime_train.core.access.launched_run import unfit_to_launch
 from prime_train.core.advice import Call, Operation, Option, Setting
@@ -59,7 +60,7 @@ def launch_call(webhook: WebhookContext, call: LaunchCall, now_s: int, carried_o
                 record = webhook.store.load(arguments[0])
                 return _given("history", webhook.store.history(arguments[0]) if record is not None and _is_of(right, record.run) else [])
             case store_calls.CODE_URL:
-                return Response(200, store_calls.packed(store_calls.CODE_URL_GIVES, _code_url(webhook, arguments[0])))
+                return Response(200, store_calls.packed(store_calls.CODE_URL_GIVES, _code_url(webhook, right, arguments[0])))
             case _:
                 raise _Refused(f"a launch key does not permit the call {call.name}")
     except ValidationError as error:
@@ -108,6 +109,7 @@ def _launched(webhook: WebhookContext, right: LaunchRight, sent: Run, now_s: int
     spec = sent.spec
     if not is_run_id(sent.run_id) or not sent.run_id.startswith(f"{spec.name}-"):
         raise _Refused(f"run_id: {sent.run_id[:60]!r} is not an id of {spec.name}")
+    _check_id(right, sent.run_id)
     if sent.origin is None:
         raise _Refused(f"a launch key launches from GitHub only: use {command(Call(Operation.LAUNCH_FROM_GITHUB))}, or the action launch")
     if sent.lineage is not None:
@@ -145,8 +147,16 @@ def _stopped(store: Store, right: LaunchRight, wanted: Run, now_s: int) -> bool:
     return store.save(requested(record.run, wanted.desired, now_s))
 
 
-def _code_url(webhook: WebhookContext, run_id: str) -> str:
+def _check_id(right: LaunchRight, run_id: str) -> None:
+    """Raise _Refused for an id that is not of the key's repository: it may be that of another one's coming run."""
+    if not is_id_of(run_id, right.repository):
+        why = "use the version of prime-train that the control plane has" if is_run_id(run_id) else "it is no id of a run"
+        raise _Refused(f"{run_id[:60]!r} is not an id of a run of {right.repository}: {why}")
+
+
+def _code_url(webhook: WebhookContext, right: LaunchRight, run_id: str) -> str:
     """Return the URL to which the code of a new run may be uploaded for some minutes; empty for a bucket that is a folder."""
+    _check_id(right, run_id)
     if not is_run_id(run_id) or webhook.store.load(run_id) is not None:
         raise _Refused(f"{run_id[:60]!r} is not the id of a new run")
     return webhook.code_url(code_key(run_id)) if webhook.code_url is not None else ""

@@ -63,5 +63,5 @@ def control_plane(
         home.catch_up()
         with Server(webhook, port=number, pages=pages) as server:
             home.write_serving(server.url)
-            server.watch(home.context(home.public_url(server.url), watched=watched), interval_s=interval_s)
+            server.watch(home.context(home.public_url(server.url), watched=watched, serves=True), interval_s=interval_s)
             yield server

@@ -5,10 +5,10 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
@@ -40,6 +40,7 @@ from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
 from prime_train.core.registry.providers import LOCAL, PROVIDERS, notice_secrets
 from prime_train.core.run import Run
+from prime_train.core.text.safe import neutralized
 from prime_train.ports import Bucket, ExternalError, NoTracker, PermanentError, Store, Tracker, Watched
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ READ_BACK = "PRIME_TRAIN_READ_BACK"
 """1: the watcher reads checkpoints back from a bucket where reading may cost money."""
 FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
+REASON_CHARS_MAX = 500
 PID_CHARS_MAX = 20
 
 
@@ -263,16 +265,24 @@ class Home:
 
     def policy(self) -> InForce | None:
         """Return the operator's policy as it is now; of a remote control plane its own, None if its version knows none. Raises UsageError
-        if it cannot be used."""
+        if it cannot be used, here or there."""
         if self.elsewhere:
-            return self.remote().about().policy
+            about = self.remote().about()
+            if about.policy_unusable:
+                what = f"the control plane at {self.elsewhere} cannot read its policy, so nothing is launched: "
+                raise UsageError(what + neutralized(about.policy_unusable[:REASON_CHARS_MAX]), code=Exit.EXTERNAL_REFUSED)
+            return about.policy
         last = self.last_serving() if not self.table_url else None
         return in_force(self.root, self.environment, served_from=last.providers if last is not None else ())
 
-    def not_allowed(self, run: Run) -> str:
-        """Return what the run asks beyond the operator's policy, in words; empty if nothing."""
+    def not_allowed(self, run: Run, *, defaults: Sequence[str] = ()) -> str:
+        """Return what the run asks beyond the operator's policy, in words; empty if nothing. `defaults`: the providers from which a run is
+        rented here that names none; without them, those of the process that serves the home."""
         policy = self.policy()
-        return in_words(beyond(policy, run.spec, Caller.of(run.origin, is_remote=self.is_remote))) if policy is not None else ""
+        if policy is None:
+            return ""
+        judged = replace(policy, defaults=tuple(defaults) or policy.defaults)
+        return in_words(beyond(judged, run.spec, Caller.of(run.origin, is_remote=self.is_remote or run.from_elsewhere)))
 
     def webhook(self, public_url: str = "", *, watches: bool = False) -> WebhookContext:
         keys, issue_credentials = keys_for_pods(self.bucket_url, self.environment)
@@ -309,14 +319,18 @@ class Home:
         except ExternalError as error:
             log.warning("it cannot be determined now whether the store is an older copy: %s", error)
 
-    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False) -> "Context":
-        """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends soon, see `Providers`."""
+    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False) -> "Context":
+        """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends soon, see `Providers`.
+        `serves`: for the process that serves the home, whose own providers are those of runs that name none."""
         from prime_train.adapters.canary_http import CanaryHttp
         from prime_train.control_plane.reconcile import Context
 
         self._refuse_unset_bucket()
         master, providers = self.master(), self.providers(webhook_url, waits=waits)
-        pods = providers.pods
+        # Rented and judged by the same ones: another process may lack the keys of the one that serves.
+        last = self.last_serving() if not (serves or self.table_url) else None
+        defaults = last.providers if last is not None else default_providers(self.environment)
+        pods = providers.pods_with(defaults)
         is_beside = bool(self.elsewhere) and self.about.watches
         notifiers = notifiers_of(self.environment, self.store, self.bucket)
         context = Context(
@@ -336,7 +350,7 @@ class Home:
             accounts=providers.accounts,
             is_guest=bool(self.elsewhere),
             reads_back=self.bucket_url.startswith(FILE) or self.environment.get(READ_BACK) == "1",
-            not_allowed=self.not_allowed,
+            not_allowed=partial(self.not_allowed, defaults=defaults),
             delivers=not is_beside,
         )
         return context if watched is None else replace(context, watched=watched)

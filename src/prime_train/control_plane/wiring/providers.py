@@ -62,7 +62,11 @@ class Providers:
 
     @property
     def pods(self) -> PodsByProvider:
-        return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, default_providers(self.environment))
+        return self.pods_with(default_providers(self.environment))
+
+    def pods_with(self, defaults: Sequence[str]) -> PodsByProvider:
+        """Return the providers as one. `defaults`: those of runs that name none."""
+        return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, defaults)
 
     @property
     def local(self) -> "LocalPods":

@@ -96,16 +96,18 @@ class Caller:
 
 @dataclass(frozen=True)
 class Excess:
-    """What a config asks beyond the policy. `key`: the config's key, a path; `line`: the line of the policy that would allow it."""
+    """What a config asks beyond the policy. `key`: the config's key, a path; `line`: the line of the policy that would allow it, empty if
+    the config has to say what it wants first; `instead`: what to write into the config then."""
 
     key: tuple[str, ...]
     message: str
     line: str
     where: str = ""
+    instead: str = ""
 
     @property
     def fix(self) -> str:
-        return f"the operator of the control plane can allow it by this line in {self.where}: {self.line}"
+        return self.instead or f"the operator of the control plane can allow it by this line in {self.where}: {self.line}"
 
     @property
     def text(self) -> str:
@@ -116,11 +118,22 @@ def beyond(in_force: InForce, spec: RunSpec, caller: Caller) -> tuple[Excess, ..
     """Return what the spec asks beyond the policy; empty if the caller may launch it."""
     return (
         *_callers(in_force, caller),
-        *_providers(in_force, allowed_providers(spec.hardware) or in_force.defaults, caller),
+        *_providers(in_force, spec, caller),
         *_images(in_force, spec),
         *_folder(in_force, spec),
         *_dollars(in_force, spec),
     )
+
+
+def placed(in_force: InForce, spec: RunSpec, *, is_remote: bool) -> RunSpec:
+    """Return the spec with its providers set: those that it names, or else the default ones. Of several, those that the policy does not
+    allow are left out, because the config has not chosen them; if it allows none of them, the spec is returned as it is."""
+    allowed = in_force.providers(is_remote=is_remote)
+    names = tuple(name for name in in_force.defaults if name in allowed)
+    if allowed_providers(spec.hardware) or not names:
+        return spec
+    chosen = {"provider": names[0]} if len(names) == 1 else {"providers": names}
+    return spec.model_copy(update={"hardware": spec.hardware.model_copy(update=chosen)})
 
 
 def in_words(found: Sequence[Excess]) -> str:
@@ -135,14 +148,20 @@ def _callers(in_force: InForce, caller: Caller) -> Iterator[Excess]:
     yield Excess((), f"{_shown(name)} may not launch runs here", _line("callers", (*allowed, glob.escape(name))), in_force.where)
 
 
-def _providers(in_force: InForce, names: Sequence[str], caller: Caller) -> Iterator[Excess]:
-    allowed = in_force.providers(is_remote=caller.is_remote)
-    for name in names:
+def _providers(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Excess]:
+    named, allowed = allowed_providers(spec.hardware), in_force.providers(is_remote=caller.is_remote)
+    for name in named or in_force.defaults:
         if name in allowed:
+            continue
+        message = f"hardware.provider: {name} {_why_off(in_force, name, caller)}"
+        if not named:
+            # No line is suggested: nobody has asked for this provider, and the line might open the operator's own machines to strangers.
+            message = f"hardware.provider: is not set, and the default one is not allowed: {message.partition(': ')[2]}"
+            instead = f"write hardware.provider, one of {', '.join(allowed) or 'none, because the policy allows none'}"
+            yield Excess(("hardware", "provider"), message, "", in_force.where, instead)
             continue
         # A list that names only the new one would forbid those that are used without being listed.
         listed = in_force.policy.providers if in_force.policy.providers is not None else (*in_force.rents_from, *in_force.named)
-        message = f"hardware.provider: {name} {_why_off(in_force, name, caller)}"
         yield Excess(("hardware", "provider"), message, _line("providers", dict.fromkeys((*listed, name))), in_force.where)
 
 

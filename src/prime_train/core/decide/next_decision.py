@@ -24,18 +24,19 @@ def decide(
     funds: Funds | None = None,
     move: Move | None = None,
     not_allowed: str = "",
+    policy_unread: str = "",
 ) -> Decision:
     """Return the next action for `run`. `verdict` is None if no attempt holds the lease (queued and terminal states); `lacking` names the
     secrets of the run that the control plane cannot provide; `funds` is the wallet that pays for the run, None if there is none or it
     cannot be read; `move`: the best machine to move to, None if nobody looked for one; `not_allowed`: what the run asks beyond the
-    operator's policy, empty if nothing."""
+    operator's policy, empty if nothing; `policy_unread`: why the policy cannot be read, empty if it can."""
     first = housekeeping(run, pods, now_s)
     if first is not None:
         return first
     if run.is_over:
         return _afterwards(run, now_s)
     if run.state is RunState.QUEUED:
-        return decide_queued(run, pods, now_s, lacking, funds, not_allowed=not_allowed)
+        return decide_queued(run, pods, now_s, lacking, funds, not_allowed=not_allowed, policy_unread=policy_unread)
     attempt = run.current_attempt
     if attempt is None or verdict is None:
         raise ValueError(f"run {run.run_id} is {run.state.value}, so it has an attempt, and its verdict is needed")

@@ -22,7 +22,16 @@ BEHIND_SHARE_MAX = 0.1
 """How far progress may lag behind the used hours, as a share of all steps."""
 
 
-def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], funds: Funds | None, *, not_allowed: str = "") -> Decision:
+def decide_queued(
+    run: Run,
+    pods: PodsView,
+    now_s: int,
+    lacking: Sequence[str],
+    funds: Funds | None,
+    *,
+    not_allowed: str = "",
+    policy_unread: str = "",
+) -> Decision:
     if run.desired is not DesiredState.RUN:
         state = RunState.CANCELLED if run.desired is DesiredState.CANCEL else RunState.STOPPED
         return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
@@ -49,6 +58,9 @@ def decide_queued(run: Run, pods: PodsView, now_s: int, lacking: Sequence[str], 
         return unknown(run, Unknown(pods.why), now_s)
     if now_s < run.not_before_s <= now_s + OUTAGE_BACKOFF_S_MAX:
         return Wait(back_off_until_s(run, run.not_before_s, now_s), "waiting before the next machine (back-off)")
+    if policy_unread:
+        why = f"{policy_unread}; a policy that cannot be read allows nothing, so no machine is rented until it can"
+        return Hold(AlertKind.POLICY, "the policy cannot be read", why)
     if lacking:
         why = (
             f"the control plane does not provide {', '.join(lacking)}: not set there, or not listed in {run_secrets.VARIABLE}; "

@@ -6,6 +6,7 @@ run that counts epochs, rows are told by their epoch instead, because their step
 
 import csv
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
@@ -97,9 +98,12 @@ def _objects(text: str, names: Sequence[str]) -> Steps | None:
 
 
 def _whole(value: object) -> int:
-    """Return the step as a number. Raises ValueError if it is none."""
-    number = float(value) if isinstance(value, str | int | float) else None
-    if number is None or number != int(number):
+    """Return the step as a number. Raises ValueError if it is none, such as an infinite one, or one that no float holds."""
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or number != int(number):
         raise ValueError("a step is a whole number")
     return int(number)
 

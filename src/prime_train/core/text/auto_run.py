@@ -14,27 +14,54 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 GIT = "git runs commands that such a file names"
+VERSIONS = "a version control runs commands and hooks that it names"
 HOOKS = "git and its helpers run hooks from it"
 SHELL = "shells, and tools that read variables for them, run or obey it"
 EDITOR = "editors and assistants run tasks from it"
 CI = "a CI service runs it once it is pushed"
 PYTHON = "Python runs it at every start"
+START = "interpreters run it when they start there"
 PACKAGES = "package managers and the desktop obey it"
 
 _NAMES: Mapping[str, str] = {
     **dict.fromkeys((".git", ".gitattributes", ".gitmodules", ".gitconfig"), GIT),
+    **dict.fromkeys((".hg", ".hgrc", ".hgsub", ".jj", ".svn", ".sl", ".bzr", ".fslckout", ".fossil-settings"), VERSIONS),
     **dict.fromkeys((".githooks", ".husky", ".lefthook", ".lefthook.yml", "lefthook.yml", ".overcommit.yml"), HOOKS),
-    **dict.fromkeys((".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml"), HOOKS),
-    **dict.fromkeys((".envrc", ".env", ".autoenv", ".autoenv.zsh", ".mise.toml", "mise.toml", ".ssh", ".inputrc"), SHELL),
-    **dict.fromkeys((".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"), SHELL),
+    **dict.fromkeys(
+        (".lefthook.yaml", "lefthook.yaml", ".lefthook.toml", "lefthook.toml", ".lefthook-local.yml", "lefthook-local.yml"), HOOKS
+    ),
+    **dict.fromkeys((".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml", "prek.toml"), HOOKS),
+    **dict.fromkeys((".envrc", ".env", ".autoenv", ".autoenv.zsh", ".ssh", ".inputrc", ".direnv", ".devenv"), SHELL),
+    **dict.fromkeys((".mise", ".rtx.toml", ".tool-versions"), SHELL),
+    **dict.fromkeys((".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".kshrc", ".cshrc"), SHELL),
     **dict.fromkeys((".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".tmux.conf", ".screenrc", ".gdbinit", ".lldbinit"), SHELL),
+    **dict.fromkeys(
+        (".tcshrc", ".login", ".logout", ".xprofile", ".xinitrc", ".xsession", ".sqliterc", ".psqlrc", ".wgetrc", ".curlrc"), SHELL
+    ),
     **dict.fromkeys((".vscode", ".idea", ".vs", ".fleet", ".zed", ".cursor", ".claude", ".mcp.json"), EDITOR),
-    **dict.fromkeys((".devcontainer", ".devcontainer.json", ".dir-locals.el", ".dir-locals-2.el"), EDITOR),
-    **dict.fromkeys((".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc"), EDITOR),
+    **dict.fromkeys((".gemini", ".windsurf", ".kiro", ".codex", ".continue", ".roo", ".cline", ".amazonq", ".aider.conf.yml"), EDITOR),
+    **dict.fromkeys(
+        (".junie", ".trae", ".opencode", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".goosehints"), EDITOR
+    ),
+    **dict.fromkeys((".cursorrules", ".windsurfrules", ".clinerules", ".roomodes", ".augment", ".qwen", ".factory"), EDITOR),
+    **dict.fromkeys((".devcontainer", ".devcontainer.json", ".dir-locals.el", ".dir-locals-2.el", ".gitpod.yml", ".theia"), EDITOR),
+    **dict.fromkeys(
+        (".vimrc", "_vimrc", ".gvimrc", ".exrc", "_exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".helix", ".kakrc", ".projectile"), EDITOR
+    ),
+    **dict.fromkeys((".vim", ".nvim", ".vimspector.json", ".luarc.json", ".luarc.jsonc", ".clangd", ".ccls", ".bsp", ".metals"), EDITOR),
+    **dict.fromkeys((".pylintrc", "pylintrc", ".ctags", ".ctags.d", "rust-toolchain", "rust-toolchain.toml"), EDITOR),
     **dict.fromkeys((".github", ".gitea", ".forgejo", ".circleci", ".buildkite", ".gitlab-ci.yml", ".travis.yml"), CI),
-    **dict.fromkeys(("pyvenv.cfg",), PYTHON),
+    **dict.fromkeys((".woodpecker", ".woodpecker.yml", ".drone.yml", ".cirrus.yml", ".appveyor.yml", "azure-pipelines.yml"), CI),
+    **dict.fromkeys(("pyvenv.cfg", ".pdbrc", ".pythonrc", ".pythonrc.py", ".pythonstartup"), PYTHON),
+    **dict.fromkeys((".ipython", ".jupyter", "ipython_config.py"), PYTHON),
+    **dict.fromkeys((".latexmkrc", "latexmkrc", ".gnuplot", "startup.m", "startup.jl"), START),
+    **dict.fromkeys((".rprofile", ".renviron", ".rdata", ".octaverc", ".irbrc", ".pryrc", ".iex.exs", ".ghci", ".ocamlinit"), START),
     **dict.fromkeys((".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".netrc", ".pypirc"), PACKAGES),
-    **dict.fromkeys(("autorun.inf", "desktop.ini"), PACKAGES),
+    **dict.fromkeys(
+        (".bazelrc", "user.bazelrc", ".bazeliskrc", ".mvn", ".buckconfig", ".buckconfig.local", ".pip", ".bunfig.toml"), PACKAGES
+    ),
+    **dict.fromkeys((".yarn", ".pnp.cjs", ".pnp.loader.mjs", "bunfig.toml", ".condarc", ".mambarc", ".gemrc", ".bundle"), PACKAGES),
+    **dict.fromkeys(("autorun.inf", "desktop.ini", ".directory"), PACKAGES),
 }
 """Names of files and folders. What is below such a folder is left out with it."""
 _ENDINGS: Mapping[str, str] = {
@@ -44,6 +71,12 @@ _ENDINGS: Mapping[str, str] = {
     ".lnk": PACKAGES,
     ".desktop": PACKAGES,
 }
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\.?mise(\..+)?\.toml"), SHELL),
+    (re.compile(r"\.?(eslint|prettier|stylelint|babel)(rc|\.config)\.[cm]?[jt]s"), EDITOR),
+    (re.compile(r"jupyter_\w+_config\.(py|json)"), PYTHON),
+)
+"""Names of which a part is free."""
 _IMPORTED = frozenset({"sitecustomize", "usercustomize"})
 _SITES = frozenset({"site-packages", "dist-packages"})
 """Folders in which Python runs the lines of a `.pth` file. Elsewhere it is what torch saved, and belongs to the checkpoint."""
@@ -107,7 +140,10 @@ def _why(part: str, above: str) -> str | None:
         return GIT
     if part.partition(".")[0] in _IMPORTED or (above in _SITES and part.endswith(".pth")):
         return PYTHON
-    return _NAMES.get(part) or next((why for ending, why in _ENDINGS.items() if part.endswith(ending)), None)
+    if above == "mise" and part in ("config.toml", "conf.d"):
+        return SHELL
+    found = _NAMES.get(part) or next((why for ending, why in _ENDINGS.items() if part.endswith(ending)), None)
+    return found or next((why for pattern, why in _PATTERNS if pattern.fullmatch(part)), None)
 
 
 def _is_git(part: str) -> bool:

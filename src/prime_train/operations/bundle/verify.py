@@ -98,8 +98,11 @@ class _File:
 
 @dataclass
 class _Bundle:
+    """`folders`: the paths of folders that the archive names, which unpacking makes also if nothing lies in them."""
+
     run: str
     files: dict[str, _File]
+    folders: frozenset[str] = frozenset()
     about: Mapping[str, object] = field(default_factory=dict)
     manifest: Manifest | None = None
     risks: list[str] = field(default_factory=list)
@@ -145,7 +148,8 @@ def _read(file: Path) -> _Bundle:
     try:
         with file.open("rb") as raw, uncompressed(raw) as stream:
             looks: list[CodeLook] = []
-            files = dict(_files(TarReader(stream, headers_max=MEMBERS_MAX), looks))
+            folders: set[str] = set()
+            files = dict(_files(TarReader(stream, headers_max=MEMBERS_MAX), looks, folders))
     except Unsafe as error:
         raise UsageError(f"{file} is not safe to unpack: {error}", fix="ask for another copy", code=Exit.FINDINGS) from error
     except BROKEN as error:
@@ -153,28 +157,31 @@ def _read(file: Path) -> _Bundle:
         raise UsageError(what, fix="get it again", code=Exit.FINDINGS) from error
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}", fix="write the path of a bundle") from error
-    tops = {path.split("/", 1)[0] for path in files}
+    tops = {path.split("/", 1)[0] for path in (*files, *folders)}
     run = next(iter(tops), "")
     if len(tops) != 1 or not is_run_id(run) or f"{run}/{SUMS}" not in files:
         fix = "write the path of an archive that this command made"
         raise UsageError(f"{file} is not a bundle: it has no folder named by a run with a {SUMS}", fix=fix, code=Exit.FINDINGS)
-    bundle = _Bundle(run, {path.split("/", 1)[1]: one for path, one in files.items()})
+    inside = frozenset(path.split("/", 1)[1] for path in folders if "/" in path)
+    bundle = _Bundle(run, {path.split("/", 1)[1]: one for path, one in files.items()}, inside)
     bundle.code = looks[0] if looks else None
     return bundle
 
 
-def _files(reader: TarReader, looks: list[CodeLook]) -> Iterator[tuple[str, _File]]:
-    """Yield path and content of each file, and add what was seen in the code to `looks`. Raises Unsafe for a member that unpacking could
-    write elsewhere or twice."""
+def _files(reader: TarReader, looks: list[CodeLook], folders: set[str]) -> Iterator[tuple[str, _File]]:
+    """Yield path and content of each file, and add what was seen in the code to `looks`, and the paths of folders to `folders`. Raises
+    Unsafe for a member that unpacking could write elsewhere or twice."""
     seen: set[str] = set()
     for member in reader.members():
         _check(member)
         if member.name in seen:
             raise Unsafe(f"{member.name[:200]!r} is in the archive twice")
+        if member.is_folder:
+            folders.add(member.name)
         if member.is_file:
             seen.add(member.name)
             yield member.name, _content(member, reader, looks)
-    if pair := same_but_for_case(seen):
+    if pair := same_but_for_case(seen | folders):
         raise Unsafe(f"{pair[0][:200]!r} and {pair[1][:200]!r} differ only in case")
 
 
@@ -241,7 +248,7 @@ def _of_signer(bundle: _Bundle, signed_by: bytes | None, signer: bytes | None) -
 
 
 def _of_names(bundle: _Bundle) -> Iterator[WrongFile]:
-    for path, why in auto_run_files(bundle.files).items():
+    for path, why in auto_run_files((*bundle.files, *bundle.folders)).items():
         yield WrongFile(neutralized(path), f"would be laid down by unpacking: {why}", is_unsafe=True)
 
 

@@ -36,7 +36,9 @@ def with_policy(read: Sequence[LoadedConfig], environment: Mapping[str, str]) ->
 def _readable(home: Home, environment: Mapping[str, str]) -> InForce | None:
     """Return the policy; None if it cannot be read from here, as in a CI job without the variable that holds it."""
     if has_policy(home.root, environment):
-        return in_force(home.root, environment)
+        policy = in_force(home.root, environment)
+        # The default providers are those of the control plane, whose keys this environment lacks; the launch judges them.
+        return replace(policy, defaults=()) if home.elsewhere or environment.get("CI") else policy
     if environment.get("CI") or (home.elsewhere and not environment.get(MASTER)):
         return None
     try:

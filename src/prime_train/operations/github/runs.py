@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.access.launch_ids import launch_id
 from prime_train.core.change import requested, resumed
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
@@ -23,8 +24,6 @@ ENDED_S = 86_400
 SHOWN_MAX = 20
 ACTIVE_MAX = 50
 LOADED_MAX = 500
-KEY_CHARS = 10
-_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
 def launch_once(
@@ -40,7 +39,7 @@ def launch_once(
     before = None if again else _same(store, origin, what)
     if before is not None:
         return before.run_id, None
-    run_id = run_id_of(what.spec.name, origin.key)
+    run_id = launch_id(what.spec.name, origin.key, origin.repository)  # deterministic: a request may be delivered twice
     if store.load(run_id) is not None:
         return run_id, None
     origin = replace(origin, deployment=deployment(run_id))
@@ -115,15 +114,6 @@ def run_of_pull(store: Store, repository: str, pull: int, name: str, operation: 
 
 def _can_resume(run: Run) -> bool:
     return run.is_over and run.state is not RunState.SUCCEEDED
-
-
-def run_id_of(name: str, key: str) -> str:
-    """Return the run id for a request's key. The id is deterministic, so that a request delivered twice leads to the same run."""
-    number, letters = int(key, 16), []
-    for _ in range(KEY_CHARS):
-        number, rest = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[rest])
-    return f"{name}-{''.join(letters)}"
 
 
 def check_launches(configs: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import PROVIDER, default_providers, rents
+from prime_train.core.access.policy import InForce, Policy, placed
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, has_errors
@@ -93,7 +94,7 @@ def launch_as(
     now_s = store.now_s()
     placed = on_provider(spec, home)
     run = Run(run_id, placed, created_s=now_s, next_check_s=now_s, commit=made.commit, origin=origin, forecast=forecast)
-    run = replace(run, probe=probe, folded=used)
+    run = replace(run, probe=probe, folded=used, from_elsewhere=home.is_remote)
     if not home.elsewhere:
         home.make_bucket()
     if made.snapshot is not None:
@@ -115,11 +116,9 @@ def on_provider(spec: RunSpec, home: Home) -> RunSpec:
         return spec
     serving = None if is_ours else home.serving()
     defaults = serving.providers if serving is not None else default_providers(home.environment)
-    policy = home.policy()
-    allowed = policy.providers(is_remote=home.is_remote) if policy is not None else defaults
-    defaults = tuple(name for name in defaults if name in allowed) or defaults
-    chosen = {"provider": defaults[0]} if len(defaults) == 1 else {"providers": defaults}
-    return spec.model_copy(update={"hardware": spec.hardware.model_copy(update=chosen)})
+    # A control plane elsewhere that says no policy judges the launch itself.
+    in_force = home.policy() or InForce(Policy(providers=defaults))
+    return placed(replace(in_force, defaults=defaults), spec, is_remote=home.is_remote)
 
 
 def renamed(config: Config, name: str) -> RunSpec:
