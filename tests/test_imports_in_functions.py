@@ -43,7 +43,6 @@ ALLOWED = {
     "src/prime_train/reports/charts/png.py": (1, OPTIONAL),
     "src/prime_train/reports/errors.py": (2, FAST),
     "src/prime_train/rules/engine.py": (1, FAST),
-    "src/prime_train/rules/hf/sizes.py": (1, FAST),
     "src/prime_train/rules/resilience/recovery.py": (2, FAST),
     "src/prime_train/rules/spec_rules.py": (1, FAST),
     "src/prime_train/trainers/patterns.py": (1, FAST),

@@ -444,14 +444,16 @@ class Agent:
             return v.UploadFailed(local.step, str(error))
         self._manifests[manifest.step] = manifest
         sent = self._uploader.sent
-        return v.Uploaded(manifest.step, manifest.key, Moved(sent.bytes_total, sent.bytes_sent, sent.ended_s - sent.began_s))
+        moved = Moved(sent.bytes_total, sent.bytes_sent, sent.ended_s - sent.began_s)
+        return v.Uploaded(manifest.step, manifest.key, moved, owes_best=self._uploader.owes_best)
 
     def _called_off(self, step_: int) -> bool:
         return self._leaving.is_set() or self._uploader.overtaken(step_, tuple(self._found))
 
     def _settle(self, step_: int) -> v.Event:
         manifest = self._manifests.get(step_)
-        self._last = manifest or self._last
+        if manifest is not None and (self._last is None or manifest.step >= self._last.step):
+            self._last = manifest
         for older in [other for other in self._manifests if other <= step_]:
             del self._manifests[older]
         if manifest is not None and not self._leaving.is_set():

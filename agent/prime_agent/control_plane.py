@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import requests
 from pydantic import BaseModel, ValidationError
 
+from prime_train.core.text.retry_after import retry_after_s
 from prime_train.core.wire import (
     PROOF_HEADER,
     SIGNATURE_HEADER,
@@ -82,19 +83,22 @@ class ControlPlane:
             return Reply(outcome=Outcome.FENCED, reason=str(error))
 
     def _answer(self, method: str, verb: str, body: bytes, model: type[M]) -> M:
-        status, data, fences = self._ask(method, verb, body)
+        status, data, fences, delay_s = self._ask(method, verb, body)
         if status == 401 and self._learn_time(data):
-            status, data, fences = self._ask(method, verb, body)
+            status, data, fences, delay_s = self._ask(method, verb, body)
         if fences:
             raise Fenced(_shown(data))
         if status != 200:
-            kind = TemporaryError if status >= 500 or status in (401, 408, 409, 429) else PermanentError
-            raise kind(f"{verb}: the control plane answers {status}: {_shown(data)}")
+            message = f"{verb}: the control plane answers {status}: {_shown(data)}"
+            if status >= 500 or status in (401, 408, 409, 429):
+                raise TemporaryError(message, delay_s=delay_s)
+            raise PermanentError(message)
         return _parsed(verb, data, model)
 
-    def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes, bool]:
-        """Send one request, and return the response's status and body, and whether it is a fence. The signature covers the API's own path,
-        without any prefix of the URL.
+    def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes, bool, float]:
+        """Send one request, and return the response's status and body, whether it is a fence, and the seconds that it asks to wait.
+
+        The signature covers the API's own path, without any prefix of the URL.
 
         A fence is a response that proves to come from the control plane itself: a proxy may answer 409, or anything else, in its place.
         """
@@ -115,7 +119,7 @@ class ControlPlane:
                 status, data = response.status_code, _read(response)
                 proof = response.headers.get(PROOF_HEADER, "").encode()
                 fences = hmac.compare_digest(prove(self._ticket.key, signature, status, data).encode(), proof)
-                return status, data, fences
+                return status, data, fences, retry_after_s(response.headers)
         except requests.RequestException as error:
             raise TemporaryError(f"{verb}: no answer from the control plane: {type(error).__name__}: {error}"[:TEXT_SHOWN_MAX]) from error
 

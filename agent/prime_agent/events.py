@@ -8,7 +8,7 @@ from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.services import Answer, Services
 from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Phase, Reply
+from prime_train.core.wire import Phase, Reply, Traffic
 from prime_train.trainers import Progress
 
 
@@ -102,6 +102,7 @@ class Sensed:
 
     disk_free_gib: float | None = None
     gpus: GpuSnapshot = field(default_factory=GpuSnapshot)
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True)
@@ -151,11 +152,12 @@ class CheckpointsScanned:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """The step's manifest is in the bucket under `key`."""
+    """The step's manifest is in the bucket under `key`. `owes_best`: the trainer's best checkpoint is an older one that was passed over."""
 
     step: int
     key: str
     moved: Moved | None = None
+    owes_best: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,12 @@ from collections.abc import Callable
 
 from prime_agent.control_plane import Fenced
 from prime_train.core.wire import PodKeys
-from prime_train.ports import ExternalError
+from prime_train.ports import ExternalError, TemporaryError
 
 RENEW_SHARE = 0.75
 RETRY_FIRST_S, RETRY_MAX_S = 5.0, 60.0
+ASKED_S_MAX = 300.0
+"""The longest pause that the control plane may ask for: old keys are renewed a quarter of an hour before they expire."""
 FAILURES_COUNTED_MAX = 16
 KEPT_MAX = 256
 """Number of key sets that remain redacted. Each is valid for an hour, so these are the sets of about a week."""
@@ -84,7 +86,7 @@ class Renewal:
             _log.info("no new keys to the bucket: %s", error)
             self._due_s = None
         except ExternalError as error:
-            self._failed(str(error))
+            self._failed(str(error), error.delay_s if isinstance(error, TemporaryError) else 0.0)
         except Exception as error:
             # A bug here must not end the renewal: without keys, no training progress is saved.
             _log.exception("new keys could not be requested")
@@ -105,11 +107,13 @@ class Renewal:
         self._failures = 0
         self._due_s = max(self._ring.renew_s, self._monotonic_s() + RETRY_FIRST_S)
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, why: str, asked_s: float = 0.0) -> None:
+        """Report the failure, and ask again after a pause; after `asked_s` if that is longer, but at most `ASKED_S_MAX`."""
         left_s = self._ring.newest().valid_s
         state = f"the old ones expire in {left_s} s" if left_s else "the old ones have expired"
         message = f"new keys to the bucket could not be fetched, {state}: {why}"
         _log.warning("%s", message)
         self._report(message)
-        self._due_s = self._monotonic_s() + min(RETRY_MAX_S, RETRY_FIRST_S * 2**self._failures)
+        pause_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2**self._failures)
+        self._due_s = self._monotonic_s() + max(pause_s, min(asked_s, ASKED_S_MAX))
         self._failures = min(self._failures + 1, FAILURES_COUNTED_MAX)

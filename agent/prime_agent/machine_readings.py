@@ -3,11 +3,13 @@
 import logging
 import shutil
 import threading
+import time
 from pathlib import Path
 
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Sensed
 from prime_agent.gpu.reading import Gpus
+from prime_agent.traffic import TrafficMeter
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
 GPUS_S_MAX = 3.0
@@ -16,9 +18,9 @@ GPUS_S_MAX = 3.0
 _log = logging.getLogger(__name__)
 
 
-def read(disk: Path, gpus: Gpus) -> Sensed:
+def read(disk: Path, gpus: Gpus, meter: TrafficMeter) -> Sensed:
     """Return the current figures; those of the GPUs include their age. Raises OSError."""
-    return Sensed(round(shutil.disk_usage(disk).free / 2**30, 3), gpus.look(GPUS_S_MAX))
+    return Sensed(round(shutil.disk_usage(disk).free / 2**30, 3), gpus.look(GPUS_S_MAX), meter.read())
 
 
 class SensorThread:
@@ -26,6 +28,7 @@ class SensorThread:
 
     def __init__(self, disk: Path, gpus: Gpus, inbox: Inbox, *, heartbeat_s: int) -> None:
         self._disk, self._gpus, self._inbox = disk, gpus, inbox
+        self._meter = TrafficMeter(time.monotonic)
         self._every_s = min(EVERY_S_MAX, max(EVERY_S_MIN, heartbeat_s / 3))
         self._pause = threading.Event()
         threading.Thread(target=self._run, name="sensors", daemon=True).start()
@@ -33,7 +36,7 @@ class SensorThread:
     def _run(self) -> None:
         while True:
             try:
-                self._inbox.put(read(self._disk, self._gpus))
+                self._inbox.put(read(self._disk, self._gpus, self._meter))
             except OSError as error:
                 _log.warning("the disk usage cannot be read: %s", error)
             self._pause.wait(self._every_s)

@@ -260,6 +260,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         disk_free_gib=state.sensed.disk_free_gib,
         disk_full_s=full_s(state.free_space),
         saves=report(state.saves, now_s),
+        traffic=state.sensed.traffic,
         loss=steps.loss,
         reward=steps.reward,
         learning_rate=steps.learning_rate,

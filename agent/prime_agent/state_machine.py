@@ -24,7 +24,7 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
-from prime_train.core.after.steps import is_done_despite, is_trained, output_patterns
+from prime_train.core.after.steps import REFUSED, is_done_despite, is_trained, output_patterns
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.spec_choices import OnDivergence, Verify
 from prime_train.core.text.formatting import usd
@@ -137,8 +137,8 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             moved = replace(moved, waits_to_look=waits)
             state, effects = _scanned(state, moved, now_s)
             return _compared(state, seen, now_s), effects
-        case v.Uploaded(step_, key, sent):
-            return _uploaded(state, step_, key, sent, now_s)
+        case v.Uploaded(step_, key, sent, owes_best):
+            return _uploaded(state, step_, key, sent, now_s, owes_best=owes_best)
         case v.UploadFailed(step_, why):
             return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
         case v.OutputsUploaded(refused, failed):
@@ -202,8 +202,8 @@ def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
     return [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading] if moved.found else []
 
 
-def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float) -> Out:
-    moved = transfers.uploaded(state.transfers, step_, key, now_s)
+def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float, *, owes_best: bool) -> Out:
+    moved = transfers.uploaded(state.transfers, step_, key, now_s, owes_best=owes_best)
     spec, is_first = state.job.spec, step_ > state.transfers.uploaded_step
     evaluations, effects = (
         steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps) if is_first else (state.evaluations, ())
@@ -321,7 +321,8 @@ def _diverged(state: AgentState, now_s: float) -> Out:
     health, made = state.job.spec.health, progress.not_finite_steps(state.steps)
     if made < health.not_finite_steps or health.on_divergence is OnDivergence.ALERT:
         return state, ()
-    detail = f"the loss was NaN or infinite in {made} steps in a row, from step {state.steps.not_finite_since} to step {state.steps.step}"
+    where = f"from step {state.steps.not_finite_since} to step {state.steps.not_finite_step}"
+    detail = f"the loss, or the norm of its gradients, was NaN or infinite in {made} steps in a row, {where}"
     return _stopping(state, Cause.NOT_FINITE, detail, now_s)
 
 
@@ -450,10 +451,11 @@ def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> 
 
 
 def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
-    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached."""
+    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached and
+    what it trained is wanted."""
     steps = state.job.spec.trainer.steps
-    is_other = state.stop is not None and state.stop.cause is Cause.RESUME_IGNORED
-    finished = event.code == 0 and steps is not None and reached(state) >= steps and not is_other
+    is_refused = state.stop is not None and state.stop.cause in REFUSED
+    finished = event.code == 0 and steps is not None and reached(state) >= steps and not is_refused
     if state.stop is None and state.gpus.fault and event.code != 0:
         # The trainer's own error is a consequence of the GPU's fault.
         return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)
@@ -552,10 +554,11 @@ def _watch_uploads(state: AgentState, now_s: float) -> Out:
 def _done_despite_crash(state: AgentState) -> AgentState:
     """Return the state with a flush after success, if the trainer's process ended badly after its last step was reached and durable: what
     is finished stays finished, and the crash is a note."""
-    flush, durable = state.flush, min(reached(state), state.committed_step)
+    flush = state.flush
     if flush is None or flush.exit.code is None or flush.exit.cause is Cause.FINISHED:
         return state
-    if not is_done_despite(flush.exit.cause, state.job.spec.trainer.steps, durable):
+    steps, durable = state.job.spec.trainer.steps, state.committed_step
+    if not is_done_despite(flush.exit.cause, steps, reached=reached(state), durable_step=durable):
         return state
     ended = flush.exit.model_copy(update={"cause": Cause.FINISHED, "action": None})
     return replace(state, flush=replace(flush, exit=ended, until_s=None))

@@ -190,7 +190,7 @@ class Client:
         kind: str | Sequence[str] = (),
         gpus: int | None = None,
         seq_len: int | None = None,
-        micro_batch: int = 1,
+        micro_batch: int | None = None,
         lora: bool = False,
         bf16: bool = False,
         hub: bool = False,

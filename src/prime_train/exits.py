@@ -55,5 +55,6 @@ def end(leaving: SystemExit) -> None:
 
 
 def leave(code: Exit, message: str) -> NoReturn:
-    print(f"prime-train: {message}", file=sys.stderr)
+    with suppress(OSError):  # it may be a file on a full disk; the exit code still says how it ended
+        print(f"prime-train: {message}", file=sys.stderr, flush=True)
     sys.exit(code)

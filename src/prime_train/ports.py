@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
-from prime_train.core.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.core.errors import ExternalError, LimitReached, NoCapacity, NoFunds, NotHere, PermanentError, TemporaryError
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
@@ -37,9 +37,11 @@ __all__ = [
     "NoCapacity",
     "NoFunds",
     "NoTracker",
+    "NotHere",
     "Notifier",
     "PartlyListed",
     "PermanentError",
+    "PlacedNotifier",
     "Pods",
     "RunRecord",
     "Secrets",
@@ -375,7 +377,17 @@ class Canary(Protocol):
 
 class Notifier(Protocol):
     def send(self, alert: Alert, run: Run | None) -> None:
-        """Send the alert to people. The same key may be sent twice; it is the same alert."""
+        """Send the alert to people. The same key may be sent twice; it is the same alert. Raises NotHere if only a process with another
+        environment can send it."""
+
+
+@runtime_checkable
+class PlacedNotifier(Protocol):
+    """A notifier of which there may be several that send to different places."""
+
+    @property
+    def place(self) -> str:
+        """Return what tells its place from others, the same in every process and without secrets."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
+from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests.fakes.certificates import make_certificate
 from tests.fakes.http import CutRequest, Fault, Response, ScriptedServer
@@ -195,6 +196,27 @@ def test_the_status_says_whether_later_may_help(status: int, kind: type[External
 def test_how_long_to_wait_is_read_and_bounded(message: str, delay_s: float) -> None:
     with ScriptedServer(Response(429, headers={"retry-after": message})) as there:
         assert requested(there).ask("GET", "/").delay_s == delay_s
+
+
+@pytest.mark.parametrize(
+    ("until", "sent", "delay_s"),
+    [
+        ("Thu, 26 Nov 2026 12:02:00 GMT", "Thu, 26 Nov 2026 12:00:30 GMT", 90.0),
+        ("Thu, 26 Nov 2026 12:00:00 GMT", "Thu, 26 Nov 2026 12:00:30 GMT", 0.0),
+        ("Fri, 27 Nov 2026 12:00:00 GMT", "Thu, 26 Nov 2026 12:00:30 GMT", 3600.0),
+        ("Thu, 26 Nov 2026 12:02:00 GMT", "", 0.0),
+        ("Thu, 99 Nov 2026 12:02:00 GMT", "Thu, 26 Nov 2026 12:00:30 GMT", 0.0),
+    ],
+)
+def test_a_date_until_which_to_wait_counts_from_the_date_of_the_answer(until: str, sent: str, delay_s: float) -> None:
+    assert retry_after_s({"retry-after": until, "date": sent}) == delay_s
+
+
+def test_nothing_is_repeated_that_a_server_wants_to_be_asked_later() -> None:
+    with ScriptedServer(Response(503, headers={"retry-after": "60"}), Response(200, b"{}")) as there:
+        answer = requested(there).ask("GET", "/pods/")
+        assert (answer.status, answer.delay_s) == (503, 60.0)
+        assert len(there.requests) == 1
 
 
 def test_what_is_no_json_has_no_content() -> None:

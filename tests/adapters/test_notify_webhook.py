@@ -9,7 +9,7 @@ import pytest
 from prime_train.adapters.notify_webhook import MUTE_S, RETRIES_MAX, WebhookNotifier
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.run import Run, RunState
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, NotHere, PermanentError, TemporaryError
 from tests import builders as b
 from tests.fakes.http import CutRequest, Fault, Hang, Response, ScriptedServer
 
@@ -87,10 +87,10 @@ def test_who_took_an_alert_is_not_reported_again_for_another_who_did_not() -> No
     assert (len(discord.requests), len(busy.requests)) == (2, 4)
 
 
-def test_a_name_without_a_url_is_reported() -> None:
+def test_a_name_without_a_url_is_left_to_a_watcher_that_has_it() -> None:
     error = raised(WebhookNotifier({}), own("ALERT_URL"))
 
-    assert isinstance(error, PermanentError)
+    assert isinstance(error, NotHere)
     assert "ALERT_URL" in str(error)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.store_sqlite.file import connect
-from prime_train.adapters.store_sqlite.schema import MIGRATIONS, migrate
+from prime_train.adapters.store_sqlite.schema import MIGRATIONS, Statement, migrate
 from prime_train.adapters.stored_json import dump
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Outcome
@@ -280,7 +280,10 @@ def tables(path: Path) -> set[str]:
         return {name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-NEXT: Sequence[Sequence[str]] = (*MIGRATIONS, ("ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT 'nobody'", "CREATE TABLE more (x)"))
+NEXT: Sequence[Sequence[Statement]] = (
+    *MIGRATIONS,
+    ("ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT 'nobody'", "CREATE TABLE more (x)"),
+)
 
 
 def test_an_older_file_is_migrated_and_keeps_what_it_holds(path: Path) -> None:

@@ -13,13 +13,14 @@ NUMBER = st.integers(0, 2**53)
 
 
 @given(st.sampled_from(Outcome), st.sampled_from(Order), TEXT, NUMBER, NUMBER, NUMBER, st.booleans())
-def test_a_reply_is_as_its_model_writes_it(
+def test_a_reply_is_as_its_model_writes_it_with_the_outcome_also_under_its_older_name(
     outcome: Outcome, order: Order, why: str, pace_s: int, step: int, now_s: int, wakes: bool
 ) -> None:
     model = Reply(outcome=outcome, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s)
     for words in ((outcome, order), (outcome.value, order.value)):
         response = reply(*words, why, pace_s, step, now_s, wakes)
-        assert response == (409 if outcome is Outcome.FENCED else 200, model.model_dump_json().encode(), wakes, ())
+        body = model.model_dump_json().removesuffix("}") + f',"verdict":"{outcome}"}}'
+        assert response == (409 if outcome is Outcome.FENCED else 200, body.encode(), wakes, ())
 
 
 @given(TEXT, NUMBER)

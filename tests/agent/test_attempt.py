@@ -170,6 +170,13 @@ def test_a_set_up_command_that_fails_is_named_with_its_code_and_output(tmp_path:
         assert not (here.disk / "work" / "never").exists()
 
 
+def test_a_package_that_does_not_exist_is_no_fault_of_the_network_that_was_lost_before(tmp_path: Path) -> None:
+    lost = "WARNING: Retrying after connection broken by NewConnectionError: Name or service not known"
+    wanted = demo_spec("--steps 5", setup=[f"echo '{lost}'; echo 'ERROR: No matching distribution found for flash-atn==9.9'; exit 1"])
+    with attempt(tmp_path, wanted) as here:
+        assert cause_of(the_exit(here)) is Cause.SETUP_FAILED
+
+
 def test_a_set_up_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     wanted = demo_spec("--steps 5", setup=["sleep 300 & sleep 300"], health={"first_step_s": 1})
     with attempt(tmp_path, wanted) as here:

@@ -15,7 +15,7 @@ from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.trainer.services import Answer, ServiceHealth
 from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Order, Outcome, Phase, Reply
+from prime_train.core.wire import Order, Outcome, Phase, Reply, Traffic
 from prime_train.trainers import Progress
 from prime_train.trainers.services import Service
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, sensed
@@ -239,9 +239,10 @@ def test_a_crash_carries_its_cause_code_and_last_lines_and_its_log_is_kept() -> 
     assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (Cause.GPU_OOM, 1, "CUDA out of memory", "Traceback ...")
 
 
-@pytest.mark.parametrize(("reached", "cause"), [(2, Cause.FINISHED), (1, Cause.TRAINER_ERROR)])
-def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(reached: int, cause: Cause) -> None:
-    history = History(spec(trainer={"steps": 2}, checkpoints=WITH_SENTINEL)).begin().train(*range(1, reached + 1))
+@pytest.mark.parametrize(("reported", "last", "cause"), [(2, 2, Cause.FINISHED), (1, 2, Cause.FINISHED), (2, 3, Cause.TRAINER_ERROR)])
+def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(reported: int, last: int, cause: Cause) -> None:
+    """The checkpoint of the last step shows that it was reached, although the trainer reports only every few steps."""
+    history = History(spec(trainer={"steps": last}, checkpoints=WITH_SENTINEL)).begin().train(*range(1, reported + 1))
     history.look()
     history.hear(v.TrainerExited(139, Cause.TRAINER_ERROR, "killed by SIGSEGV", action=Action.STOP))
     history.hear(v.LogKept())
@@ -674,6 +675,14 @@ def test_evidence_that_could_not_be_kept_is_not_claimed() -> None:
     history.hear(v.EvidenceDone(kept=False, why="the bucket answers 503"))
     assert not history.heartbeats[-1].evidence
     assert "503" in history.heartbeats[-1].note
+
+
+def test_the_control_plane_hears_of_the_machines_traffic() -> None:
+    history = History().begin().train(1)
+    assert history.heartbeats[-1].traffic is None
+    history.hear(v.Sensed(100.0, traffic=Traffic(down_bytes=7, up_bytes=9, seconds=60)))
+    history.wait(40)
+    assert history.heartbeats[-1].traffic == Traffic(down_bytes=7, up_bytes=9, seconds=60)
 
 
 def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from prime_agent.control_plane import Fenced
-from prime_agent.keyring import KEPT_MAX, RETRY_FIRST_S, RETRY_MAX_S, KeyRing, Renewal
+from prime_agent.keyring import ASKED_S_MAX, KEPT_MAX, RETRY_FIRST_S, RETRY_MAX_S, KeyRing, Renewal
 from prime_agent.redaction import SecretsToRedact
 from prime_agent.trainer.environment import without_secrets
 from prime_train.core.wire import PodKeys
@@ -159,3 +159,12 @@ def test_what_is_remembered_of_old_keys_has_a_bound() -> None:
 def test_keys_are_not_shown_where_they_are_printed() -> None:
     assert "secret-1" not in repr(keys(1))
     assert "token-1" not in str(keys(1))
+
+
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(0.0, RETRY_FIRST_S), (90.0, 90.0), (99_999.0, ASKED_S_MAX)])
+def test_a_control_plane_that_says_when_to_come_back_is_asked_then(asked_s: float, pause_s: float) -> None:
+    plane = Plane(failing=TemporaryError("503", delay_s=asked_s))
+    ring, renewal = renewing(plane)
+    plane.now_s = ring.renew_s
+    renewal.step()
+    assert renewal.due_s == plane.now_s + pause_s

@@ -14,12 +14,12 @@ PIECE_BYTES = 2**24
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
+def small_disk(folder: Path, size_bytes: int = DISK_BYTES) -> Iterator[None]:
     """Let `folder`, which must not exist yet, be a small disk of its own. Where nothing may be mounted it is an ordinary folder, and is
     never full."""
     folder.mkdir(mode=0o700)
     mount = shutil.which("mount")
-    command = [mount or "", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(folder)]
+    command = [mount or "", "-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "tmpfs", str(folder)]
     is_mounted = mount is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
     try:
         yield

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 HOUR_S = 3600
 DAY_S = 86_400
+SUSPENDED_S = (8, 150)
+"""Range of the seconds of a suspension: the longest are longer than any limit of health, and a machine that seems lost comes back."""
 LAST_S = 12.0
 """Latest start of the last fault in seconds; a run without faults takes about as long."""
 FAULTS_MAX = 4
@@ -121,7 +123,7 @@ def _size(kind: Kind, draw: random.Random) -> float:
     if kind in CLOCKS_ONLY:
         return round(draw.choice([-1, 1]) * draw.choice([draw.uniform(30, 300), draw.uniform(300, HOUR_S), draw.uniform(HOUR_S, DAY_S)]))
     if kind in SUSPENSIONS:
-        return round(draw.uniform(8, 60), 1)
+        return round(draw.uniform(*SUSPENDED_S), 1)
     if kind in LASTING:
         return round(draw.uniform(1, 5), 1)
     return 0.0

@@ -6,10 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-RUN = ("distrusted", "resume_failures", "unresumable", "step_asked", "finite_limit", "rollbacks", "rolls_back", "began", "renewed_attempt")
-MEASURED = ("timed_steps", "timed_s", "timed_spread_s", "gpu_peak_mib", "gpu_mib")
+ROLLED_BACK = ("finite_limit", "rollbacks", "went_back_attempt", "rolls_back", "began")
+RUN = ("distrusted", "resume_failures", "unresumable", "step_asked", "renewed_attempt", *ROLLED_BACK)
+MEASURED = ("timed_steps", "timed_s", "timed_spread_s", "gpu_peak_mib", "gpu_mib", "traffic")
 ATTEMPT = ("resumed_attempt", "not_finite_since", *MEASURED, "created_s", "variant")
-HEARTBEAT = ("unsaved", "not_finite_since", "finite_step", "restored_step", "learning_rate", "timed_spread_s", "after_failed")
+HEARTBEAT = ("unsaved", "not_finite_since", "finite_step", "restored_step", "learning_rate", "timed_spread_s", "after_failed", "traffic")
 
 
 def make_older(store: Path) -> None:

@@ -14,6 +14,7 @@ from prime_train.operations.configs.ready_configs import ready_names
 from prime_train.operations.configs.validate import check_configs
 from prime_train.rules.command_line import flags
 from prime_train.trainers import trainer_for
+from prime_train.trainers.prime_rl.install import UV_ARCHIVES
 from tests.cli.inside import Inside
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,26 @@ def _from_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_kind_of_training_has_one() -> None:
     assert {path.stem for path in FILES} >= WANTED
     assert set(ready_names()) == PRESETS
+
+
+PIPED = re.compile(r"(?:curl|wget)\b[^|\n]*\|\s*(?:env\s+(?:\S+=\S*\s+)*)?(?:sudo\s+)?(?:ba|z|da)?sh\b")
+"""A program from the network that a shell runs unseen."""
+
+
+@pytest.mark.parametrize("folder", ["actions", "agent", "configs", "docs", "examples", "lambdas", "src"])
+def test_nothing_that_ships_runs_a_program_from_the_network_unseen(folder: str) -> None:
+    files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".yaml", ".yml", ".md", ".sh", ".py", ".toml"}]
+    found = {path.relative_to(ROOT).as_posix() for path in files if PIPED.search(path.read_text(encoding="utf-8", errors="replace"))}
+    assert found == set()
+    assert PIPED.search("curl -LsSf --retry 3 https://example.org/install.sh | env UV_NO_MODIFY_PATH=1 sh")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_uv_comes_in_the_version_of_the_agent_and_by_its_hash(path: Path) -> None:
+    for command in spec_of(path).setup:
+        if re.search(r"\buv==|pip install[^&|]*\buv\b", command):
+            assert f"uv=={UV_ARCHIVES.rpartition('/')[2]} --hash=sha256:" in command
+            assert "--require-hashes" in command
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -242,6 +242,7 @@ def full_run() -> Run:
         step_asked=8,
         finite_limit=9,
         rollbacks=1,
+        went_back_attempt=2,
         rolls_back=True,
         began=Figures(9.5, 1e-6),
         renewed_attempt=1,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from prime_train import __version__
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
@@ -26,6 +27,8 @@ from tests.fakes.s3_servers import S3Server
 MASTER = b"m" * 32
 ODD = "odd"
 ALERT = "alert"
+OF_RECORD = ("form", "attempts")
+"""Forms of a newer record: its number is higher, or it has a field outside of the config that this version does not know."""
 Spoil = Callable[[str], None]
 """Gives one stored value of the run `odd` a form that this version does not know: RECORD, LEASE, HISTORY or ALERT."""
 
@@ -34,6 +37,10 @@ def newer(what: str, text: str) -> str:
     """Return the JSON as a later version could write it: with a new field, a new kind of alert, or another form of a field."""
     value = json.loads(text)
     match what:
+        case "form":
+            value["form"] = 99
+        case "attempts":
+            value["brand_new"] = {"unit": "s"}
         case "the record":
             value["spec"]["brand_new"] = 1
         case "the lease":
@@ -48,7 +55,9 @@ def newer(what: str, text: str) -> str:
 @contextmanager
 def sqlite(folder: Path) -> Iterator[tuple[Store, Spoil]]:
     path, store = folder / "store.sqlite", SqliteStore(folder / "store.sqlite")
-    columns = {RECORD: ("runs", "run"), LEASE: ("leases", "heartbeat"), HISTORY: ("history_events", "event"), ALERT: ("outbox", "alert")}
+    record = dict.fromkeys((RECORD, *OF_RECORD), ("runs", "run"))
+    others = {LEASE: ("leases", "heartbeat"), HISTORY: ("history_events", "event"), ALERT: ("outbox", "alert")}
+    columns = record | others
 
     def spoil(what: str) -> None:
         table, column = columns[what]
@@ -79,7 +88,7 @@ def on_dynamo(server: S3Server) -> Iterator[tuple[Store, Spoil]]:
 
 
 def spoil_item(client: Any, store: DynamoStore, what: str) -> None:
-    name = {RECORD: "run", LEASE: "heartbeat", HISTORY: "happened", ALERT: "alert"}[what]
+    name = {**dict.fromkeys((RECORD, *OF_RECORD), "run"), LEASE: "heartbeat", HISTORY: "happened", ALERT: "alert"}[what]
     for item in client.scan(TableName=store.table_name, ConsistentRead=True)["Items"]:
         texts = [value["S"] for value in item[name].get("L", [item[name]])] if name in item else []
         if any(ODD in text for text in texts):
@@ -133,6 +142,24 @@ def test_a_run_that_cannot_be_read_is_named_with_its_field_and_hides_no_other(st
     record = store.load(RUN_ID)
     assert record is not None
     assert store.due(T0_S, 9) == [ODD, RUN_ID]
+
+
+@pytest.mark.parametrize(
+    ("what", "why"), [("form", "it is in form 99, and this version of prime-train reads forms up to 1"), ("attempts", "brand_new")]
+)
+def test_a_run_in_a_newer_form_is_refused_with_what_to_do_and_loses_nothing(stored: tuple[Store, Spoil], what: str, why: str) -> None:
+    store, spoil = stored
+    spoil(what)
+    assert ids(store) == [RUN_ID]
+    (found,) = store.unreadable()
+    assert (found.run_id, found.what) == (ODD, RECORD)
+    assert found.reason.startswith(why)
+    assert found.reason.endswith(f"this version is {__version__}, and a newer one has written it: use that one")
+    with pytest.raises(UnreadableRecord):
+        store.load(ODD)
+    assert store.heartbeats([heartbeat(2, run=ODD)], T0_S + 5)[0].outcome is Outcome.OK
+    store.wake(ODD, T0_S)
+    assert store.unreadable() == [found], "it is still as the newer version wrote it"
 
 
 @pytest.mark.parametrize("what", [RECORD, LEASE])

@@ -11,8 +11,9 @@ from prime_train.core import change as c
 from prime_train.core import ledger
 from prime_train.core.decision import Terminate
 from prime_train.core.keys import pod_name
-from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, RunState, Totals
+from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Lease, Orphan, Run, RunState, Totals, with_heartbeat
 from prime_train.core.verdict import Pod, PodStatus
+from prime_train.core.wire import Traffic
 from tests import builders as b
 from tests.core.given import NOW_S, PROPERTY, a_run
 
@@ -191,3 +192,48 @@ def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_pr
     after = c.change(record, b.lease(record), Terminate((second,)), now_s).run
     assert 0 <= ledger.spent(after, now_s + 60).usd - ledger.spent(record, now_s + 60).usd <= 660 * 6.0 / 3600 + 1e-9
     assert after.orphans[0].created_s in (attempt.launched_s, now_s)
+
+
+DEAR: dict[str, Any] = {"usd_per_gib_down": 0.01, "usd_per_gib_up": 0.02}
+
+
+def test_traffic_counts_while_the_run_trains_and_not_only_once_it_is_billed() -> None:
+    traffic = Traffic(down_bytes=100 * 2**30, up_bytes=2_000 * 2**30, seconds=36_000)
+    run = b.run(RunState.TRAINING, attempts=(b.new_attempt(offer=b.offer(**DEAR), traffic=traffic),))
+    now_s = T0_S + 36_000
+    assert ledger.totals(run, now_s).traffic_usd == pytest.approx(41.0)
+    assert ledger.spent(run, now_s).usd == pytest.approx(3.6 + 41.0)
+    assert ledger.totals(run, now_s).usd == pytest.approx(3.6 + 41.0)
+
+
+def test_a_bill_contains_the_traffic() -> None:
+    traffic = Traffic(up_bytes=2_000 * 2**30, seconds=600)
+    totals = spent(lived(offer=b.offer(**DEAR), traffic=traffic, billed_usd=7.0))
+    assert (totals.usd, totals.traffic_usd) == (7.0, 0.0)
+
+
+def test_a_machine_without_a_price_of_traffic_costs_what_it_did() -> None:
+    traffic = Traffic(up_bytes=2_000 * 2**30, seconds=600)
+    assert spent(lived(traffic=traffic)) == spent(lived())
+
+
+def test_an_agent_that_was_started_again_takes_no_traffic_back() -> None:
+    run = b.run(RunState.TRAINING)
+    for seq, gib in ((1, 30), (2, 1), (3, 40)):
+        heartbeat = b.heartbeat(seq, traffic=Traffic(up_bytes=gib * 2**30, seconds=60 * gib))
+        run = with_heartbeat(run, Lease(run.run_id, attempt=1, open=True, heartbeat=heartbeat))
+    assert run.attempts[-1].traffic == Traffic(up_bytes=40 * 2**30, seconds=2400)
+
+
+def test_the_rate_of_traffic_is_known_to_the_budget_before_the_next_machine_has_reported_any() -> None:
+    traffic = Traffic(up_bytes=36 * 2**30, seconds=3600)
+    first = b.new_attempt(1, RunState.QUEUED, offer=b.offer(**DEAR), traffic=traffic)
+    second = b.new_attempt(2, offer=b.offer(**DEAR))
+    run = b.run(RunState.TRAINING, attempt=2, attempts=(first, second))
+    assert ledger.burn_usd_per_s(run) == pytest.approx(0.36 / 3600 + 36 * 0.02 / 3600)
+
+
+def test_a_models_download_is_not_taken_for_a_lasting_rate() -> None:
+    traffic = Traffic(down_bytes=180 * 2**30, seconds=60)
+    run = b.run(RunState.TRAINING, attempts=(b.new_attempt(offer=b.offer(**DEAR), traffic=traffic),))
+    assert ledger.burn_usd_per_s(run) == pytest.approx(0.36 / 3600 + 1.8 / ledger.RATE_S_MIN)

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.estimate.models.dimensions import MODELS, SAME_AS, Model
-from prime_train.estimate.models.lookup import resolve_model, sized
+from prime_train.estimate.models.lookup import resolve_model, resolve_path, sized
 from tests.core.given import PROPERTY
 
 
 def counted(model: Model) -> int:
-    """Return the parameters that a token passes, by the shape alone: embedding, attention and gated MLP, without norms, biases and
+    """Return the parameters that a token passes, by the shape alone: embedding, attention and MLP, without norms, biases and
     routers.
     """
     attention = 2 * model.hidden * (model.attention_width + model.kv_width)
-    return model.embedding_params + model.layers * (attention + 3 * model.hidden * model.ffn)
+    return model.embedding_params + model.layers * (attention + (3 if model.gated else 2) * model.hidden * model.ffn)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -47,12 +47,30 @@ def test_the_table_has_each_name_once() -> None:
         ("PrimeIntellect/INTELLECT-3", "GLM-4.5-Air"),
         ("microsoft/phi-4", "Phi-4"),
         ("./models/SmolLM2-135M/", "SmolLM2-135M"),
+        ("mistralai/Magistral-Small-2507", "Mistral-Small-24B"),
+        ("stabilityai/stablelm-2-1_6b", "stablelm-2-1_6b"),
+        ("axolotl-quants/Llama-4-Scout-17B-16E-Linearized-bnb-nf4-bf16", "Llama-4-Scout-17B-16E"),
     ],
 )
 def test_a_model_is_known_by_the_name_of_its_base(name: str, known: str) -> None:
     found = resolve_model(name)
     assert found is not None
     assert (found.name, found.guessed) == (known, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("saves/qwen3-4b/full/sft", "Qwen3-4B"),
+        ("/data/Qwen2.5-7B-Instruct/checkpoint-500/", "Qwen2.5-7B"),
+        ("Qwen/Qwen3-8B", "Qwen3-8B"),
+        ("out/sft", None),
+        ("", None),
+    ],
+)
+def test_a_model_that_was_saved_before_is_known_by_a_folder_of_its_path(path: str, known: str | None) -> None:
+    found = resolve_path(path)
+    assert (found.name if found is not None else None) == known
 
 
 @pytest.mark.parametrize(
@@ -73,7 +91,7 @@ def test_another_name_is_understood_by_the_size_in_it(name: str, params: float, 
 
 
 @pytest.mark.parametrize(
-    "name", ["", "gpt2", "/", "microsoft/Phi-4-mini-instruct", "mistralai/Mixtral-8x22B", "0B", "99999B", "x4bit", "3B-A8B"]
+    "name", ["", "gpt2", "/", "microsoft/Phi-4-mini-instruct", "zai-org/GLM-4.7-Flash", "0B", "99999B", "x4bit", "3B-A8B"]
 )
 def test_a_name_that_tells_no_size_is_not_guessed_at(name: str) -> None:
     assert resolve_model(name) is None

@@ -26,6 +26,13 @@ NOT_OPTIONS = {
     "ssh-hosts": {"PRIME_TRAIN_SSH_HOSTS"},
     "vast-api-key": {"VAST_API_KEY"},
     "wandb-api-key": {"WANDB_API_KEY"},
+    "alert-url": {"PRIME_TRAIN_ALERT_URL"},
+    "discord-webhook-url": {"DISCORD_WEBHOOK_URL"},
+    "slack-token": {"PRIME_TRAIN_SLACK_TOKEN"},
+    "slack-channel": {"PRIME_TRAIN_SLACK_CHANNEL"},
+    "slack-webhook": {"PRIME_TRAIN_SLACK_WEBHOOK"},
+    "slack-mention": {"PRIME_TRAIN_SLACK_MENTION"},
+    "policy": {"PRIME_TRAIN_POLICY"},
     "bucket": {"PRIME_TRAIN_BUCKET"},
     "token": {"GITHUB_TOKEN"},
 }

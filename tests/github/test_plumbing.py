@@ -202,6 +202,16 @@ def test_the_settings_of_a_cluster_and_the_list_of_machines_reach_one_step_alone
         assert not {"PRIME_TRAIN_KUBERNETES", "PRIME_TRAIN_SSH_HOSTS"} & set(job.get("env", {})), path
 
 
+def test_slack_discord_the_alert_url_and_the_policy_reach_the_watcher(runs: Runs) -> None:
+    secrets = {"PRIME_TRAIN_SLACK_TOKEN": "xoxb-1", "PRIME_TRAIN_SLACK_WEBHOOK": "https://hooks.slack.example/1"}
+    secrets |= {"PRIME_TRAIN_ALERT_URL": "https://alerts.example.com/1", "DISCORD_WEBHOOK_URL": "https://discord.example.com/1"}
+    variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_SLACK_CHANNEL": "C0123ABCD"}
+    variables |= {"PRIME_TRAIN_SLACK_MENTION": "here", "PRIME_TRAIN_POLICY": "providers: [prime]"}
+    given = reported(runs.run("watch.yml", "schedule", {}, variables=variables, secrets=secrets), "watch", "watch")
+    assert {name: given[name] for name in secrets} == dict.fromkeys(secrets, "***"), "secrets, which the log does not show"
+    assert {name: given[name] for name in variables} == variables
+
+
 def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:
     given = reported(runs.run("validate.yml", "pull_request", pull("opened")), "validate", "validate")
     assert given["PRIME_TRAIN_INPUT_PATHS"] == ""

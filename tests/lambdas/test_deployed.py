@@ -80,7 +80,8 @@ def test_the_doctor_finds_it_well_once_it_has_watched(here: Deployed) -> None:
     marks = {line[7:].partition(":")[0]: line[:5].strip() for line in words.splitlines()[1:]}
     assert f"stack {STACK}" in words.splitlines()[0]
     assert marks == dict.fromkeys(
-        ("stack", "secret", "provider prime, by the secret's key", "webhook", "pods, by the role's keys", "watcher", "alarms"), "well"
+        ("stack", "secret", "provider prime, by the secret's key", "webhook", "pods, by the role's keys", "bucket", "watcher", "alarms"),
+        "well",
     ) | {"W&B": "off"}
 
 

@@ -57,9 +57,20 @@ def test_what_was_trained_outlives_the_stack() -> None:
 
 def test_of_all_that_is_in_the_bucket_only_old_evidence_goes_by_itself() -> None:
     rules = resources()["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
-    goes = [rule for rule in rules if set(rule) - {"Id", "Status", "AbortIncompleteMultipartUpload"}]
+    by_itself = {"Id", "Status", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration", "ExpiredObjectDeleteMarker"}
+    goes = [rule for rule in rules if set(rule) - by_itself]
     assert goes == [{"Id": "old-evidence", "Status": "Enabled", "Prefix": EVIDENCE, "ExpirationInDays": "EvidenceDays"}]
     assert not RUNS.startswith(EVIDENCE)
+
+
+def test_what_a_machine_deletes_can_be_brought_back_for_some_days() -> None:
+    bucket = resources()["Bucket"]["Properties"]
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    (rule,) = [rule for rule in bucket["LifecycleConfiguration"]["Rules"] if "NoncurrentVersionExpiration" in rule]
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": "VersionDays"}
+    statements = [one for policy in resources()["PodRole"]["Properties"]["Policies"] for one in policy["PolicyDocument"]["Statement"]]
+    actions = {action for one in statements for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])}
+    assert actions == {"s3:ListBucket", "s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}
 
 
 def test_a_table_that_was_restored_may_take_the_place_of_the_stacks_own() -> None:

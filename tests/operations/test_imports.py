@@ -353,10 +353,86 @@ def test_a_command_that_needs_several_machines_or_other_chips_fails_the_import(t
     assert why in reason
 
 
-def test_a_script_of_slurm_is_named_as_such(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Slurm batch script") as refused:
-        made_of("#!/bin/bash\n#SBATCH --gpus-per-node=8\n#SBATCH --time=04:00:00\nsrun torchrun train.py\n", tmp_path, "job.slurm")
-    assert "hardware.count" in str(refused.value.fix)
+SLURM = """\
+#!/bin/bash
+#SBATCH --job-name=Pretrain_1B
+#SBATCH -N 1 --ntasks-per-node=1   # one process, which starts the others
+#SBATCH --gres=gpu:h100:4
+#SBATCH --time=1-12:30:00
+#SBATCH --partition=gpu
+#SBATCH --export=ALL,EPOCHS=3,HF_TOKEN
+
+# Of a cluster:
+module load cuda/12.4
+export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)
+awk '{print $1}' data.txt
+srun --nodes=1 -n 1 --cpu-bind=none --label torchrun --nproc_per_node $SLURM_GPUS_ON_NODE train.py --epochs $EPOCHS
+#SBATCH --gres=gpu:8
+"""
+
+
+def test_a_script_of_slurm_becomes_a_config(tmp_path: Path) -> None:
+    made = made_of(SLURM, tmp_path, "train.slurm")
+    spec, why = spec_of(made), {one.what: one.line for one in made.left}
+    assert (made.tool, spec.name, spec.hardware.gpus, spec.hardware.count) == ("Slurm", "pretrain-1b", ("H100",), 4)
+    assert (spec.budget.hours, spec.hardware.spot) == (36.5, Spot.NEVER)
+    assert spec.environment == {"EPOCHS": "3", "SLURM_GPUS_ON_NODE": "4"}
+    assert spec.trainer.command.format().splitlines() == [
+        "export MASTER_ADDR=localhost",
+        "awk '{print $1}' data.txt",
+        "torchrun --nproc_per_node $SLURM_GPUS_ON_NODE train.py --epochs $EPOCHS",
+    ]
+    assert why == {"#SBATCH --partition": 6, "#SBATCH --export HF_TOKEN": 7, "module": 10}
+    assert not made.impossible
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "why"),
+    [
+        ("#SBATCH --nodes=2\nsrun train\n", "#SBATCH --nodes", "one machine"),
+        ("#SBATCH -N 2-4\nsrun train\n", "#SBATCH --nodes", "one machine"),
+        ("#SBATCH --ntasks-per-node=8\nsrun python train.py\n", "#SBATCH --ntasks-per-node", "torchrun --nproc_per_node"),
+        ("#SBATCH --array=0-9\npython train.py\n", "#SBATCH --array", "several runs"),
+        ("#SBATCH --gres=gpu:mi300x:8\npython train.py\n", "#SBATCH --gres", "no NVIDIA GPU"),
+        ("#SBATCH --gpus=32\npython train.py\n", "#SBATCH --gpus", "GPUs of one machine"),
+        ("#SBATCH -G 1\npython train.py --config $1\n", "commands", "arguments of sbatch"),
+        ("#SBATCH -G 1\nsrun $ARGS python train.py\n", "commands", "srun is a command of Slurm"),
+        ("#SBATCH -G 1\nsrun -n 4 python train.py\n", "commands", "srun is a command of Slurm"),
+        ("#SBATCH -G 1\npython train.py\nsbatch next.sh\n", "commands", "sbatch is a command of Slurm"),
+    ],
+)
+def test_a_script_of_slurm_that_one_machine_cannot_run_is_no_config(text: str, what: str, why: str, shell: Shell) -> None:
+    shell.write("job.sh", f"#!/bin/bash\n{text}")
+    done = shell.run("import", "job.sh", "--usd", "20")
+    assert done.returncode == 1
+    reason = done.stderr.partition("it cannot run as it is:")[2]
+    assert f"{what}: " in reason
+    assert why in reason
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("srun python t.py", "python t.py"),
+        ("srun --ntasks=1 --gres=gpu:1 -u python t.py --n 2", "python t.py --n 2"),
+        ("srun --mpi pmi2 -l python t.py", "python t.py"),
+        ("srun --container-image='a b' \\\n  python t.py", "python t.py"),
+        ("A=1 srun python t.py && srun -n1 python u.py &", "A=1 python t.py && python u.py &"),
+        ("set -e\n# srun is not used\npython t.py", "set -e\n# srun is not used\npython t.py"),
+        ("python srun_like.py", "python srun_like.py"),
+    ],
+)
+def test_what_srun_starts_is_started_without_it(line: str, command: str, tmp_path: Path) -> None:
+    made = made_of(f"#SBATCH --gpus-per-node=a100:1\n{line}\n", tmp_path, "t.sbatch")
+    assert spec_of(made).trainer.command.format() == command
+    assert not made.impossible
+
+
+@pytest.mark.parametrize(
+    ("limit", "hours"), [("90", 1.5), ("90:00", 1.5), ("04:30:00", 4.5), ("2-0", 48), ("1-06:30", 30.5), ("UNLIMITED", None), ("0", None)]
+)
+def test_a_time_limit_of_slurm_is_one_of_the_budget(limit: str, hours: float | None, tmp_path: Path) -> None:
+    assert spec_of(made_of(f"#SBATCH -t {limit} -G 1\npython t.py\n", tmp_path, "t.sbatch")).budget.hours == hours
 
 
 @pytest.mark.parametrize("more", ["", ", mode: MOUNT", ", mode: MOUNT_CACHED"])

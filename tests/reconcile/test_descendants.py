@@ -5,12 +5,14 @@ import json
 import pytest
 
 from prime_train.adapters.stored_json import dump, load
+from prime_train.checkpoints.catalog import Reader
 from prime_train.control_plane.reconcile.descendants import ABANDONED_S
 from prime_train.core import change as c
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_key, descendant_key, manifest_key, spec_key
 from prime_train.core.manifest import Manifest
+from prime_train.core.retention import Policy, why_kept
 from prime_train.core.run import Ancestor, Lineage, Run, RunState
 from prime_train.operations.checkpoints.lookup import Found
 from tests import builders as b
@@ -129,7 +131,29 @@ def test_the_lineage_is_found_in_what_a_version_with_other_names_has_stored(w: O
     written = dict(json.loads(w.bucket.objects[spec_key(DESCENDANT)]))
     former = {"lineage": [{"run": b.RUN_ID, "step": 10}], "blobs_of": b.RUN_ID}
     older = dict(json.loads(stored))
-    del older["lineage"], written["lineage"]
+    del older["lineage"], older["form"], written["lineage"], written["form"]
     assert load(Run, json.dumps(older | {"branch": former})) == run
     w.bucket.objects[spec_key(DESCENDANT)] = json.dumps(written | {"branch": former}).encode()
     assert Found(DESCENDANT, "", w.bucket, None, w.now_s).launched == (run.spec, run.lineage)
+
+
+def test_the_checkpoint_that_a_descendant_started_from_stays_until_one_of_its_own_is_proven(w: Outside) -> None:
+    w.trains(DESCENDANT, step=12)
+    for step in (20, 30):
+        saved(w, DESCENDANT, step)
+        key = manifest_key(DESCENDANT, step, 1)
+        w.store.commit(b.commit(step, run=DESCENDANT, key=key, identity=w.identity(1, DESCENDANT)), w.now_s)
+    assert kept(w, committed_step=30) == {(30, 1): "newest 1", (10, 0): "newest proven"}
+    w.after(20).exit(Cause.CUDA_ERROR, DESCENDANT, step=31)
+    w.settle(DESCENDANT)
+    w.trains(DESCENDANT, step=33)
+    assert w.run(DESCENDANT).attempts[-1].resumed_step == 30
+    saved(w, DESCENDANT, 40)
+    assert kept(w, committed_step=40) == {(40, 1): "newest 1", (30, 1): "newest proven"}
+
+
+def kept(w: Outside, *, committed_step: int) -> dict[tuple[int, int], str]:
+    """Return the descendant's checkpoints that its agent keeps after a commit, with the reasons."""
+    catalog = Reader(w.bucket, DESCENDANT).catalog()
+    reasons = why_kept(catalog.kept(Policy(keep=1)), Policy(keep=1), committed_step=committed_step)
+    return {(m.step, m.attempt): reasons[m.key] for m in catalog.manifests if m.key in reasons}

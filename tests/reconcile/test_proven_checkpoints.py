@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from prime_train.control_plane.reconcile import deliver
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.change import Renewed, resumed
 from prime_train.core.decide.figures import CLEAR_AFTER_S
 from prime_train.core.keys import mark_key, mark_prefix
@@ -38,14 +38,14 @@ def crashes(w: Outside, step: int, cause: Cause = Cause.TRAINER_ERROR, **message
     return w
 
 
-def next_attempt_dies(w: Outside, cause: Cause = Cause.TRAINER_ERROR, detail: str = "cannot load") -> Outside:
+def next_attempt_dies(w: Outside, cause: Cause = Cause.TRAINER_ERROR, detail: str = "cannot load", **exit_: Any) -> Outside:
     """Let the newest attempt restore its checkpoint, and its trainer end before its first step."""
     w.settle()
     w.after(5).heartbeat(phase=Phase.RESTORE)
     w.settle()
     w.after(5).heartbeat(phase=Phase.TRAIN)
     w.settle()
-    w.after(5).heartbeat(phase=Phase.EXITED, exit=JobExit(cause=cause, detail=detail), news=True)
+    w.after(5).heartbeat(phase=Phase.EXITED, exit=JobExit(cause=cause, detail=detail, **exit_), news=True)
     for _ in range(20):
         w.after(60).settle()
         if w.run().state in (S.BOOTING, S.STOPPED, S.FAILED):
@@ -81,7 +81,7 @@ def alerts(w: Outside) -> list[str]:
     return [f"{alert.title}: {alert.text}" for alert in w.reported.alerts]
 
 
-@pytest.mark.parametrize("cause", [Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT, Cause.KILLED, Cause.BAD_CONFIG, Cause.IMPORT_ERROR])
+@pytest.mark.parametrize("cause", [Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT, Cause.KILLED])
 def test_a_checkpoint_that_the_trainer_cannot_load_costs_one_attempt_and_the_one_before_it_is_used(cause: Cause) -> None:
     w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
     committed(w, 10, 20, 30)
@@ -102,6 +102,85 @@ def test_a_machine_that_fails_before_the_first_step_does_not_count_against_the_c
     crashes(w, 37)
     next_attempt_dies(w, cause)
     assert (w.run().state, resumes_from(w), w.run().distrusted) == (S.BOOTING, (30, 1), ())
+
+
+OF_CONFIG = [
+    (Cause.BAD_CONFIG, "error: unrecognized arguments: --resume-stp 60", None),
+    (Cause.BAD_CONFIG, "_pickle.UnpicklingError: Weights only load failed.", None),
+    (Cause.IMPORT_ERROR, "ModuleNotFoundError: No module named 'loader'", None),
+    (Cause.BAD_CHECKPOINT, "size mismatch for lm_head.weight: copying a param", Action.STOP),
+]
+
+
+@pytest.mark.parametrize(("cause", "detail", "action"), OF_CONFIG)
+def test_a_wrong_option_or_code_that_cannot_resume_stops_at_once_and_the_mended_run_goes_on_from_the_newest_checkpoint(
+    cause: Cause, detail: str, action: Action | None
+) -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=65)
+    committed(w, 10, 20, 30, 40, 50, 60)
+    crashes(w, 65, Cause.PREEMPTED)
+    next_attempt_dies(w, cause, detail, action=action)
+    assert (w.run().state, w.run().attempt, w.run().distrusted, w.living()) == (S.FAILED, 2, (), [])
+    assert w.store.save(resumed(w.run(), w.now_s, renewed=Renewed(w.run().spec, "")))
+    w.after(60).settle()
+    assert (w.run().state, resumes_from(w)) == (S.BOOTING, (60, 1))
+
+
+def test_words_about_the_config_count_against_the_checkpoint_once_an_attempt_has_resumed_with_it() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    committed(w, 20, 30)
+    crashes(w, 37, Cause.PREEMPTED)
+    trains_on(w, 31)
+    committed(w, 40, attempt=2)
+    crashes(w, 45, Cause.PREEMPTED)
+    next_attempt_dies(w, Cause.BAD_CONFIG, "_pickle.UnpicklingError: Weights only load failed.")
+    assert (w.run().state, resumes_from(w), [one.step for one in w.run().distrusted]) == (S.BOOTING, (30, 1), [40])
+
+
+def test_arguments_of_a_rollback_that_the_trainer_refuses_count_against_no_checkpoint() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=15)
+    (first,) = committed(w, 10)
+    crashes(w, 15, Cause.PREEMPTED)
+    trains_on(w, 11)
+    committed(w, 20, attempt=2)
+    del w.bucket.objects[first.key]  # it is proven, and a rollback would choose it
+    crashes(w, 30, Cause.NOT_FINITE, not_finite_since=26, finite_step=25)
+    assert resumes_from(w) == (20, 2)
+    next_attempt_dies(w, Cause.BAD_CONFIG, "error: unrecognized arguments: --lr")
+    assert (w.run().state, w.run().attempt, w.run().distrusted) == (S.FAILED, 3, ())
+
+
+def test_an_exit_code_that_the_user_lists_stops_the_run_also_before_the_first_step() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "trainer": {"stop_on": {"exit_codes": [3]}}}).trains(step=35)
+    committed(w, 20, 30)
+    crashes(w, 37, Cause.PREEMPTED)
+    next_attempt_dies(w, code=3)
+    assert (w.run().state, w.run().attempt, w.living()) == (S.FAILED, 2, [])
+
+
+def test_checkpoints_that_no_attempt_could_load_are_trusted_again_with_mended_code_and_stay_in_the_bucket() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=65)
+    committed(w, 10, 20, 30, 40, 50, 60)
+    crashes(w, 65, Cause.PREEMPTED)
+    for _ in range(CHECKPOINTS_TRIED_MAX):
+        next_attempt_dies(w, Cause.TRAINER_ERROR, "TypeError: load() missing 1 required positional argument: 'step'", action=Action.STOP)
+    assert (w.run().state, len(marks(w))) == (S.STOPPED, CHECKPOINTS_TRIED_MAX)
+    assert w.store.save(resumed(w.run(), w.now_s, renewed=Renewed(w.run().spec, "")))
+    w.after(60).settle()
+    assert (w.run().state, resumes_from(w), w.run().distrusted, marks(w)) == (S.BOOTING, (60, 1), (), [])
+
+
+def test_a_checkpoint_that_fails_while_others_are_resumed_from_stays_distrusted_with_another_config() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    committed(w, 20, 30)
+    crashes(w, 37, Cause.PREEMPTED)
+    next_attempt_dies(w, Cause.BAD_CHECKPOINT, "failed finding central directory")
+    trains_on(w, 21)
+    w.exit(Cause.ACCESS_DENIED, step=22)
+    w.settle()
+    assert w.store.save(resumed(w.run(), w.now_s, renewed=Renewed(w.run().spec, "")))
+    w.after(60).settle()
+    assert (w.run().state, resumes_from(w)) == (S.BOOTING, (20, 1))
 
 
 def test_a_checkpoint_that_could_not_be_loaded_is_not_chosen_again_after_the_run_went_back() -> None:
@@ -298,6 +377,14 @@ def test_a_rollback_goes_back_to_the_last_finite_checkpoint_with_the_users_argum
     assert (w.run().state, w.run().rollbacks, resumes_from(w)) == (S.BOOTING, 1, (10, 1))
 
 
+def test_a_run_that_diverged_up_to_its_last_step_goes_back_too() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK, "trainer": {"steps": 60}}).trains(step=55)
+    committed(w, 50)
+    committed(w, 60, finite=False, not_finite_since=51)
+    crashes(w, 60, Cause.NOT_FINITE, not_finite_since=51, finite_step=50)
+    assert (w.run().state, w.run().rollbacks, resumes_from(w)) == (S.BOOTING, 1, (50, 1))
+
+
 def test_a_rollback_prefers_a_proven_checkpoint() -> None:
     w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=15)
     committed(w, 10)
@@ -325,6 +412,40 @@ def test_a_rollback_without_a_checkpoint_from_before_starts_anew() -> None:
     committed(w, 10, finite=False, not_finite_since=4)
     crashes(w, 15, Cause.NOT_FINITE, not_finite_since=4, finite_step=3)
     assert (w.run().state, w.run().resume) == (S.BOOTING, None)
+
+
+def test_a_rollback_to_the_only_finite_checkpoint_does_not_start_anew_though_the_figures_after_it_were_not_finite() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=1000)
+    committed(w, 1000, finite=True)
+    crashes(w, 1000, Cause.PREEMPTED)
+    trains_on(w, 1001)
+    committed(w, 1005, attempt=2, finite=False, not_finite_since=1001)
+    crashes(w, 1010, Cause.NOT_FINITE, not_finite_since=1001)
+    assert (w.run().state, w.run().rollbacks, resumes_from(w)) == (S.BOOTING, 1, (1000, 1))
+
+
+def test_a_person_who_resumes_a_diverged_run_gets_its_only_finite_checkpoint() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=1000)
+    committed(w, 1000, finite=True)
+    crashes(w, 1000, Cause.PREEMPTED)
+    trains_on(w, 1001)
+    committed(w, 1005, attempt=2, finite=False, not_finite_since=1001)
+    w.after(5).exit(Cause.NOT_FINITE, step=1010, not_finite_since=1001)
+    w.settle()
+    assert w.store.save(resumed(w.run(), w.now_s))
+    w.after(60).settle()
+    assert resumes_from(w) == (1000, 1)
+
+
+def test_a_run_that_went_back_keeps_the_arguments_of_the_rollback_after_a_person_resumed_it() -> None:
+    w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=15)
+    committed(w, 10)
+    crashes(w, 25, Cause.NOT_FINITE, not_finite_since=16, finite_step=15)
+    trains_on(w, 11)
+    w.after(5).exit(Cause.ACCESS_DENIED, step=12)
+    w.settle()
+    assert w.store.save(resumed(w.run(), w.now_s))
+    assert (w.run().rollbacks, w.run().has_gone_back) == (0, True)
 
 
 def test_a_loss_that_begins_anew_after_a_resume_is_told_with_the_step() -> None:
@@ -367,6 +488,32 @@ def test_a_checkpoint_of_fewer_files_after_which_the_trainer_went_on_is_whole() 
     committed(w, 30, seen_whole=True)
     crashes(w, 37)
     assert resumes_from(w) == (30, 1)
+
+
+def test_a_checkpoint_that_an_old_machine_uploads_again_after_it_was_chosen_stays_the_newest() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    newest = committed(w, 20, 30)[1]
+    crashes(w, 37)
+    assert resumes_from(w) == (30, 1)
+    again = newest.model_copy(update={"created_s": newest.created_s + 60})
+    w.bucket.objects[again.key] = again.model_dump_json(exclude_none=True).encode()
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    assert (resumes_from(w), w.run().resume) == ((30, 1), again.point)
+    assert not any("missing in the bucket" in text for text in lines(w))
+
+
+def test_a_checkpoint_that_lost_a_blob_after_it_was_restored_is_passed_over_at_once() -> None:
+    w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
+    newest = committed(w, 20, 30)[1]
+    crashes(w, 37)
+    assert resumes_from(w) == (30, 1)
+    del w.bucket.objects[next(iter(newest.blobs()))]
+    w.exit(Cause.PREEMPTED)
+    w.settle()
+    assert resumes_from(w) == (20, 1)
+    (told,) = [text for text in alerts(w) if "older checkpoint" in text]
+    assert "files of step 30, which was committed, are missing in the bucket" in told
 
 
 def test_a_run_whose_every_checkpoint_is_damaged_in_the_bucket_rents_no_other_machine() -> None:

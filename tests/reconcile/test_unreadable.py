@@ -149,7 +149,7 @@ def test_people_are_notified_of_a_run_that_cannot_be_read_what_was_to_be_reporte
     store.unread[ODD] = NEWER
     skipped(w)
     assert {(b.RUN_ID, True), (ODD, False)} == set(knowing.reported)
-    assert store.outbox(9) == []
+    assert store.outbox(9, lacking="Knowing") == []
 
 
 def test_of_a_run_that_cannot_be_read_just_now_people_are_notified_when_it_can() -> None:

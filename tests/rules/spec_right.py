@@ -2,7 +2,7 @@
 
 MIN = """\
 name: tiny
-trainer: {command: "python train.py --out {checkpoints}", code: {folder: tree}}
+trainer: {command: "python train.py --out {checkpoints}", resume: "--resume {checkpoint}", code: {folder: tree}}
 budget: {usd: 5}
 hardware: {spot: never}
 """
@@ -13,6 +13,7 @@ trainer:
     python train.py \\
       --out {checkpoints} \\
       --lr 3e-4
+  resume: ""
   code: {folder: tree}
 hardware: {provider: local, disk_gib: 5}
 checkpoints: {every_steps: 50}

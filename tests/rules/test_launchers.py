@@ -51,14 +51,38 @@ def test_flags_of_the_trainer_are_checked_like_its_settings(tmp_path: Path, flag
     assert code not in codes(found(tmp_path, "python train.py --output_dir {checkpoints} --save_strategy steps --save_steps 50"))
 
 
-@pytest.mark.parametrize("flag", ["--save_steps 100", "--save-steps=100", "--ckpt_every 100"])
-def test_an_interval_on_the_command_line_is_known(tmp_path: Path, flag: str) -> None:
-    assert "RE501" not in codes(found(tmp_path, f"python train.py --out {{checkpoints}} {flag}"))
-    assert "RE501" in codes(found(tmp_path, "python train.py --out {checkpoints} --save_steps auto"))
-
-
 def test_a_settings_file_of_llama_factory_is_checked_with_its_run(tmp_path: Path) -> None:
     assert codes(found(tmp_path, "llamafactory-cli train lf.yaml")) >= {"TR422", "ME206"}
+
+
+FULL_7B = "model_name_or_path: Qwen/Qwen2.5-7B\nfinetuning_type: full\noutput_dir: saves/x\nbf16: true\n"
+QLORA_70B = "base_model: meta-llama/Llama-3.1-70B\nadapter: qlora\noutput_dir: out\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "count", "fits"),
+    [
+        # Without DeepSpeed or FSDP each GPU has a copy of all states: 16 bytes for a parameter.
+        (FULL_7B, "llamafactory-cli train given.yaml", 8, False),
+        (FULL_7B + "deepspeed: ds_z3_config.json\n", "llamafactory-cli train given.yaml", 8, True),
+        (FULL_7B + "pure_bf16: true\n", "llamafactory-cli train given.yaml", 8, True),
+        (FULL_7B.replace("full", "lora"), "llamafactory-cli train given.yaml", 1, True),
+        (FULL_7B, "llamafactory-cli train given.yaml deepspeed=ds_z3_config.json", 8, True),
+        (FULL_7B.replace("full", "lora").replace("7B", "72B"), "llamafactory-cli train given.yaml", 1, False),
+        (QLORA_70B, "axolotl train given.yaml", 1, True),
+        (QLORA_70B.replace("qlora", "lora"), "axolotl train given.yaml", 1, False),
+        (QLORA_70B.replace("adapter: qlora", "adapter:"), "axolotl train given.yaml", 1, False),
+        (
+            QLORA_70B.replace("adapter: qlora", "adapter:"),
+            "accelerate launch --config_file x.yaml -m axolotl.cli.train given.yaml",
+            1,
+            True,
+        ),
+    ],
+)
+def test_a_run_that_cannot_fit_is_an_error_whatever_it_trains(tmp_path: Path, text: str, command: str, count: int, fits: bool) -> None:
+    (tmp_path / "given.yaml").write_text(text)
+    assert ("ME206" in codes(found(tmp_path, command, count=count))) == (not fits)
 
 
 def test_a_settings_file_of_axolotl_is_checked_with_its_run(tmp_path: Path) -> None:

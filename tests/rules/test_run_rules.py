@@ -15,7 +15,7 @@ from tests.rules.spec_mistakes import BROKEN
 RUN = """\
 name: small
 trainer:
-  command: python train.py --out {checkpoints}
+  command: python train.py --out {checkpoints} --resume auto
   steps: 1000
   code:
     folder: TREE
@@ -161,6 +161,12 @@ class Case:
     files: tuple[tuple[str, str], ...] = ()
 
 
+TORCHRUN = "  kind: torchrun\n  workers: 2\n  command: train.py --out {checkpoints}"
+SELF_RESUMING = """\
+latest = os.path.join(args.out, "latest.pt")
+if os.path.exists(latest):
+    state = torch.load(latest)
+"""
 STRATEGIES = "save_strategy: steps\nsave_steps: 100\nsave_total_limit: 2\neval_strategy: steps"
 LIMIT_TO_BEST = "save_total_limit: 2\neval_strategy: steps\nmax_steps: 1000\nload_best_model_at_end: true"
 
@@ -187,6 +193,18 @@ MISTAKES = (
     Case("run.yaml", "RE505", "usd: 20", "usd: 220", "220"),
     Case("run.yaml", "RE506", "budget:", "smoke:\n  command: python train.py\n  steps: 1000\nbudget:", "  steps: 1000\nbudget"),
     Case("run.yaml", "RE507", "every_steps: 100", "every_steps: 100\n  keep_every_steps: 250", "keep_every"),
+    Case("run.yaml", "RE511", " --resume auto", "", "python train.py"),
+    Case("run.yaml", "RE511", "--resume auto", "--resume false", "python train.py"),
+    Case("run.yaml", "RE511", " --resume auto", " --no_resume --dataloader_num_workers 2 --load_in_4bit", "python train.py"),
+    Case("run.yaml", "RE511", "  command: python train.py --out {checkpoints} --resume auto", TORCHRUN, "train.py"),
+    Case(
+        "run.yaml",
+        "RE511",
+        "{checkpoints} --resume auto",
+        "out",
+        "python train.py",
+        (("checkpoints", "  folder: out\n  pattern: 'm_{step}.pt'\n  also: ['o_{step}.pt']\n"),),
+    ),
     Case("run.yaml", "TR451", "budget:", "environment: {WANDB_DISABLED: 'false'}\nbudget:", "WANDB_DISABLED"),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc-per-node 4 train.py", "torchrun"),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc_per_node=8 train.py", "torchrun"),
@@ -272,6 +290,15 @@ NEAR_MISSES = (
     ),
     Case("run.yaml", "RE505", "budget:\n  usd: 20", "smoke: {command: python train.py --steps 2}\nbudget:\n  usd: 120", ""),
     Case("run.yaml", "RE507", "every_steps: 100", "every_steps: 100\n  keep_every_steps: 500", ""),
+    Case("run.yaml", "RE511", " --resume auto", "\n  resume: --init_from resume", ""),
+    Case("run.yaml", "RE511", " --resume auto", "\n  resume: ''", ""),
+    Case("run.yaml", "RE511", " --resume auto", " --auto_resume", ""),
+    Case("run.yaml", "RE511", " --resume auto", " train.resume=true", ""),
+    Case("run.yaml", "RE511", " --resume auto", " --load=save", ""),
+    Case("run.yaml", "RE511", " --resume auto", "", "", (("train.py", "p.add_argument('--resume-step', type=int)"),)),
+    Case("run.yaml", "RE511", " --resume auto", "", "", (("train.py", SELF_RESUMING),)),
+    Case("run.yaml", "RE511", "python train.py --out {checkpoints} --resume auto", "-m torchtitan.train", "", (("kind", "torchtitan"),)),
+    Case("run.yaml", "RE511", "{checkpoints} --resume auto", "out", "", (("checkpoints", "  folder: out\n  also: [latest]\n"),)),
     Case("run.yaml", "TR451", "budget:", "environment: {WANDB_DISABLED: 'true'}\nbudget:", ""),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc-per-node 2 train.py", ""),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc-per-node gpu train.py", ""),
@@ -323,6 +350,10 @@ def found(folder: Path, case: Case) -> tuple[str, tuple[Finding, ...]]:
                 text += f"setup: [{more}]\n"
             case "hardware":
                 text = text.replace("  provider: prime", f"  provider: prime\n  {more}")
+            case "checkpoints":
+                text = text.replace("checkpoints:\n", f"checkpoints:\n{more}")
+            case "kind":
+                text = text.replace("  command:", f"  kind: {more}\n  command:")
             case "best":
                 text = text.replace("at_end: true", f"at_end: {more}")
             case "budget":

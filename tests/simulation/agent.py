@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from prime_train.checkpoints.catalog import Blob, Catalog
-from prime_train.core.budget import agent_limits_s, training_s
+from prime_train.core.budget import GIVE_BACK_S, agent_limits_s, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.keys import blob_prefix, mark_prefix
+from prime_train.core.ledger import burn_usd_per_s
 from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
 from prime_train.core.resuming.trust import marked
 from prime_train.core.retention import Policy, expired
@@ -110,6 +111,8 @@ class VirtualAgent:
         self._removes = False
         """Whether its trainer deletes its last checkpoint before it is uploaded."""
         self._train_s_max: int | None = None
+        self.early_usd = 0.0
+        """Dollars by which its own limit may come too early: for machines that were still paid for when it was told the limit."""
         self._step_s = work.step_s * ties.luck.rng.uniform(0.8, 1.25)
         self._bootstrap()
 
@@ -179,6 +182,8 @@ class VirtualAgent:
         if save_in_s is not None and spent_in_s is not None:
             loop.after(save_in_s, lambda: self._flush(Cause.BUDGET_SPENT))
             loop.after(spent_in_s, self._give_up_flush)
+            others_usd_per_s = burn_usd_per_s(run) - self._machine.usd_per_hour / 3600
+            self.early_usd = max(0.0, others_usd_per_s * GIVE_BACK_S)
         self._t.restored(self.run_id, self.attempt, run.resume)
         self.sending_since_s = loop.now_s
         self._heartbeat_s = run.spec.health.heartbeat_s

@@ -84,6 +84,10 @@ class VirtualBucket:
         self.removing(key)
         self._folder(key).pop(key, None)
 
+    def lose(self, key: str) -> None:
+        """Let an object vanish that was there, by nobody's doing."""
+        self._folder(key).pop(key, None)
+
     def stats(self, prefix: str) -> Sequence[Stat]:
         folders = list(self._objects.values()) if prefix == RECORDS else [self._folder(prefix)]
         found = sorted(item for folder in folders for item in folder.items())

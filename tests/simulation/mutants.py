@@ -25,8 +25,8 @@ OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (
     f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps")
 )
 BY_PROVIDER = "adapters/pods_by_provider.py"
-ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING = (
-    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining")
+ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING, QUEUED = (
+    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
 )
 DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
 CHOICE, TRUST = (f"core/resuming/{name}.py" for name in ("choice", "trust"))
@@ -335,8 +335,12 @@ MUTANTS = (
         world="contract",
     ),
     _mutant(
+        "a machine is rented for a run whose last step is durable",
+        (QUEUED, "    if (done := _done_before(run)) is not None:", "    if (done := None) is not None:"),
+    ),
+    _mutant(
         "a crash after the last step counts as success, durable or not",
-        (VERDICT, "is_done_despite(ended.cause, steps, min(step, durable))", "is_done_despite(ended.cause, steps, step)"),
+        (VERDICT, "reached=step, durable_step=durable)", "reached=step, durable_step=step)"),
         world="contract",
     ),
     _mutant(
@@ -348,6 +352,11 @@ MUTANTS = (
         "no checkpoint is ever blamed",
         (VERDICT, "        is_checkpoint = failed_to_resume(run, lease, ended.cause)\n", "        is_checkpoint = False\n"),
         (FENCES, "    is_checkpoint = failed_to_resume(run, lease, decision.cause)\n", "    is_checkpoint = False\n"),
+        world="contract",
+    ),
+    _mutant(
+        "a lost machine speaks against the checkpoint that it was to restore",
+        (TRUST, "if cause is None or cause in OUTSIDE or attempt is None", "if cause is None or attempt is None"),
         world="contract",
     ),
     _mutant(
@@ -441,6 +450,12 @@ BITTEN = {
     "a run goes back without end": 0,
     "the newest proven checkpoint is deleted": 35,
     "the best checkpoint is deleted": 0,
+    "a lost machine speaks against the checkpoint that it was to restore": 1,
+    "checkpoints are tried without end": 205,
+    "a rollback goes to a checkpoint that nobody has resumed from": 24,
+    "memory that never sufficed is tried again": 3,
+    "a service that never answers is asked for ever": 41,
+    "doubtful checkpoints push out good ones": 69,
 }
 """Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
 

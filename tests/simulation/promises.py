@@ -18,6 +18,7 @@ never asks the core whether the core was right; it looks at what was written and
 8  An attempt asks for one pod, after the intent is saved.
 9  Every move is in the table; attempts and versions rise one by one; attempts without progress end at the limit; the ledger is the bill,
    but for the time of the create call before it, `SETTLED_S` after it, and `STEP_S_MAX`.
+10 Finished work is finished: no machine is rented once the last step is durable.
 
 Bounds are in *able* seconds: those in which a watcher was up, the provider could be asked and no call of the last sweep had failed.
 """
@@ -407,6 +408,12 @@ class Keeper:
             self._broken(
                 1, "no durable step is lost", new.run_id, f"attempt {new.attempt} resumes from {step}, {truth.acked} was committed"
             )
+        if (
+            truth.steps == step == new.spec.trainer.steps
+            and old.attempts
+            and old.attempts[-1].cause in (*LOSSES, Cause.SILENT, Cause.STALLED)
+        ):
+            self._broken(10, "finished work is finished", new.run_id, f"attempt {new.attempt} is rented, and step {step} is the last")
         if truth.strikes >= new.spec.budget.restarts_without_progress:
             self._broken(9, "restarts without progress end", new.run_id, f"{truth.strikes} attempts in a row made no checkpoint")
         truth.received_s = 0.0
@@ -557,6 +564,12 @@ class Keeper:
         trained = hours is not None and training_s(run, now_s) >= hours * 3600 - 2 * SKEW_S
         return spent.usd >= run.spec.budget.usd * BUDGET_SHARE_MIN or trained
 
+    def _is_nearly_spent(self, truth: Truth, run: Run) -> bool:
+        """Return whether the dollars are spent by the limit that its agent was told when other machines were still paid for."""
+        agent = truth.agents.get(run.attempt)
+        spent_usd = ledger.spent(run, int(self._loop.now_s) + SKEW_S).usd
+        return agent is not None and spent_usd + agent.early_usd >= run.spec.budget.usd * BUDGET_SHARE_MIN
+
     def _ended(self, truth: Truth, old: RunRecord, new: Run) -> None:
         why = f"{new.state.value} by {new.cause.value if new.cause else 'nobody'}: {new.why}"
         if not self._is_due(truth, old.run, new):
@@ -579,6 +592,7 @@ class Keeper:
                 spent = new.cause in (Cause.BUDGET_SPENT, Cause.HOURS_SPENT, None) and (self._is_spent(new) or self._is_spent(old))
                 # The agent's own limit was told to it when launches that came to nothing were still counted.
                 spent = spent or (new.cause is Cause.HOURS_SPENT and new.spec.budget.hours is not None)
+                spent = spent or (new.cause is Cause.BUDGET_SPENT and self._is_nearly_spent(truth, new))
                 return struck or spent or DesiredState.STOP in truth.requested or (new.cause in ailments and new.cause is not None)
 
     def _is_kept_long_enough(self, truth: Truth, run: Run) -> bool:

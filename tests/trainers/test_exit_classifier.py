@@ -108,7 +108,6 @@ SAMPLES: dict[Cause, list[str]] = {
         "error: no checkpoint at /disk/checkpoints/step_30",
         "zipfile.BadZipFile: File is not a zip file",
         "EOFError: Ran out of input",
-        "EOFError",
     ],
     Cause.BAD_CONFIG: [
         "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
@@ -172,6 +171,7 @@ SAMPLES: dict[Cause, list[str]] = {
         "ConnectionError: The vLLM server can't be reached at http://localhost:8000 after 240.0 seconds.",
     ],
     Cause.TRAINER_ERROR: [
+        "EOFError",
         "SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
         "Worker 'rollout/0' failed with exit code 1",
         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",

@@ -72,11 +72,56 @@ def test_the_detail_says_the_thing_itself(lines: list[str], code: int, line: str
         "worker-1: ModuleNotFoundError: No module named 'trl'",
         "[default0]:[rank0]: ModuleNotFoundError: No module named 'trl'",
         "2026-11-26T10:00:00.123456Z stderr F ModuleNotFoundError: No module named 'trl'",
+        "2026-11-26 10:00:00,123 - __main__ - ERROR - ModuleNotFoundError: No module named 'trl'",
+        "(EngineCore_DP0 pid=73) ERROR 11-26 10:00:00 [core.py:866] ModuleNotFoundError: No module named 'trl'",
+        "E1126 10:00:00.123000 713 site-packages/torch/run.py:533] ModuleNotFoundError: No module named 'trl'",
+        "26-11-2026 10:00:00 CRITICAL ModuleNotFoundError: No module named 'trl'",
+        "    ModuleNotFoundError: No module named 'trl'",
     ],
 )
 def test_a_launchers_label_does_not_hide_the_error(line: str) -> None:
     found = ending_in([line], code=1, kind="command").found
     assert (found.cause, found.line) == (Cause.IMPORT_ERROR, "ModuleNotFoundError: No module named 'trl'")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "h:1:2 [0] NCCL INFO NET/Plugin : libnccl-net.so: cannot open shared object file: No such file or directory",
+        "2026-11-26 10:00:00.1: W tensorflow/dso_loader.cc:64] Could not load dynamic library 'libnvinfer.so.7'",
+        "[2026-11-26 10:00:00,973] [WARNING] cannot open shared object file: libaio.so",
+        "2026-11-26 10:00:00 WARNING hub: 403 Client Error: Forbidden for url: https://hub/telemetry",
+        "INFO:root:Connection reset by peer",
+        "UserWarning: undefined symbol: _ZN3c105ErrorC2E, the slow path is taken",
+    ],
+)
+def test_what_a_logger_calls_information_or_a_warning_does_not_hide_the_exception(line: str) -> None:
+    raised = "ValueError: Expected input batch_size (32) to match target batch_size (31)."
+    found = ending_in([line, raised], code=1, kind="command").found
+    assert (found.cause, found.line) == (Cause.TRAINER_ERROR, raised)
+
+
+def test_a_warning_is_what_is_left_to_go_by_where_nothing_was_raised() -> None:
+    line = "2026-11-26 10:00:00 WARNING hub: 403 Client Error: Forbidden for url: https://hub/a"
+    assert ending_in([line], code=1, kind="command").found.cause is Cause.ACCESS_DENIED
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("subprocess.CalledProcessError: Command '['python3', 'train.py']' died with <Signals.SIGKILL: 9>.", Cause.KILLED),
+        ("mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 9 (Killed).", Cause.KILLED),
+        ("ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.", Cause.SHARED_MEMORY),
+    ],
+)
+def test_the_signal_that_a_launcher_saw_is_the_cause(line: str, cause: Cause) -> None:
+    assert ending_in([line], code=1, kind="command").found.cause is cause
+
+
+def test_an_error_of_any_kind_that_no_rule_knows_is_final_at_the_first_start_and_may_be_passing_later() -> None:
+    line = "RuntimeError: an error that nobody has seen"
+    assert ending_in([line], code=1, kind="command").next.action == "stop at once"
+    assert ending_in(["step 40 loss 2.1", line], code=1, kind="command").next.action == "same machine"
 
 
 @pytest.mark.parametrize(

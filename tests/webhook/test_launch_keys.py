@@ -10,6 +10,7 @@ from prime_train.control_plane import store_calls
 from prime_train.control_plane.webhook import Request, Response, WebhookContext, handle
 from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
+from prime_train.core.access.launched_run import ACTIVE_MAX
 from prime_train.core.change import requested
 from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin, Run, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
@@ -210,6 +211,44 @@ def test_a_key_for_an_hour_ends_with_the_hour_and_with_its_row() -> None:
 def test_a_forged_key_is_refused_before_the_store_is_asked(key: str, secret: str) -> None:
     plane = Plane()
     assert plane.call("list_runs", key=key, secret=secret).status == 401
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"code_sha256": "ab"}, "code_sha256 is no SHA-256"),
+        ({"commit": "main; rm -rf /"}, "commit is no full hash"),
+        ({"origin": replace(ORIGIN, commit="HEAD")}, "origin.commit is no full hash"),
+        ({"origin": replace(ORIGIN, job_url="javascript:alert(1)")}, "no address of a job"),
+        ({"origin": replace(ORIGIN, job_url="https://ann@evil.example/acme/rl/")}, "no address of a job"),
+        ({"origin": replace(ORIGIN, branch="x\u202emain")}, "characters that are not shown"),
+        ({"origin": replace(ORIGIN, key="k" * 301)}, "origin.key is longer than 300 characters"),
+        ({"origin": replace(ORIGIN, pull=-1)}, "origin.pull is -1"),
+        ({"spec": b.spec(environment={"X": "y" * 210_000})}, "bytes as it is stored"),
+    ],
+)
+def test_what_a_run_cannot_be_is_refused_where_it_is_stored(changes: dict[str, Any], words: str) -> None:
+    plane = Plane()
+    refused = plane.call("create", new(**changes))
+    assert refused.status == 403
+    assert words in refused.body.decode()
+    assert plane.store.load(NEW) is None
+
+
+def test_a_key_cannot_start_more_and_more_runs_each_with_the_dollars_of_one() -> None:
+    plane = Plane()
+    made = [replace(new(), run_id=launch_id("tiny", f"{number:04x}", MINE)) for number in range(ACTIVE_MAX)]
+    statuses = [plane.call("create", run).status for run in made]
+    assert statuses == [200] * (ACTIVE_MAX - 1) + [403]
+    assert plane.call("save", requested(plane.run(made[0].run_id), DesiredState.CANCEL, NOW_S)).status == 200
+
+
+def test_a_job_of_the_repository_is_linked_and_launched() -> None:
+    plane = Plane()
+    job = f"https://github.example.org/{MINE}/actions/runs/12"
+    sent = new(origin=replace(ORIGIN, job_url=job, pull=7, branch="feature/x"), commit="a" * 40)
+    assert plane.call("create", sent).status == 200
+    assert plane.run(NEW).origin == replace(ORIGIN, job_url=job, pull=7, branch="feature/x")
 
 
 def test_the_code_of_another_repositorys_coming_run_cannot_be_replaced() -> None:

@@ -2,6 +2,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -188,6 +189,23 @@ def test_the_bootstrap_is_the_complete_job_with_the_named_secrets_only(store: St
     assert (job.best_step, job.now_s) == (there.run.best_step, NOW_S)
     assert job.secrets == {"HF_TOKEN": SECRETS["HF_TOKEN"]}
     assert SECRETS["OTHER_TOKEN"] not in response.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_changed"),
+    [({}, False), ({"rollbacks": 1}, True), ({"went_back_attempt": 1}, True)],
+    ids=["never", "older store", "since"],
+)
+def test_the_arguments_of_a_rollback_stay_in_the_command_also_after_a_person_resumed_the_run(
+    store: Store, fields: dict[str, Any], is_changed: bool
+) -> None:
+    of = held()
+    wanted = b.spec(health={"on_divergence": "rollback", "rollback_arguments": "--lr 1e-5"})
+    stored(store, replace(of, run=replace(of.run, spec=wanted, **fields)))
+
+    job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
+
+    assert job.spec.trainer.command.endswith(" --lr 1e-5") is is_changed
 
 
 def test_the_bootstrap_says_where_the_run_was_requested(store: Store) -> None:

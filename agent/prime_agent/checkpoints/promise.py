@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from prime_train.core.checkpoint_names import has_wildcards
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.core.text.formatting import span
@@ -185,7 +186,8 @@ def text_of(spec: RunSpec, seen: Seen, *, good_step: int, reached: int, waited_s
         parts.append(f"{count}{_shown(newest.name)} {newest.reason}")
     if (found := seen.unmatched) is not None:
         more = "more than " if seen.is_cut else ""
-        entries = f"{more}{found.count} {'entry' if found.count == 1 else 'entries'} in {folder}"
+        place = f"{_shown(found.folder)}/" if has_wildcards(folder) else folder
+        entries = f"{more}{found.count} {'entry' if found.count == 1 else 'entries'} in {place}"
         parts.append(f"{entries}, none matches {pattern}; the newest is {_shown(found.newest)}")
     if seen.is_empty:
         parts.append(f"no file was written in {folder}{_although(spec, reached, waited_s)}")

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, Seen, Strangers, looks_like_checkpoint, numbers_in
+from prime_train.core.checkpoint_names import has_wildcards, is_place
 from prime_train.core.text.globs import matches
 
 ENTRIES_MAX = 5000
@@ -38,11 +39,13 @@ class Entry:
 
 
 class Surroundings:
-    """The look of one attempt. `work` is the working tree, `folder` the checkpoint folder in it. `step_of` returns the step of a
-    checkpoint's name, or None for other names. Files that one of the patterns `outputs` chooses are none, because they are uploaded."""
+    """The look of one attempt. `work` is the working tree, `folder` the checkpoint folder in it, perhaps with wildcards. `step_of` returns
+    the step of a checkpoint's name, or None for other names. Files that one of the patterns `outputs` chooses are none, because they are
+    uploaded."""
 
     def __init__(self, work: Path, folder: str, *, step_of: Callable[[str], int | None], outputs: Sequence[str]) -> None:
         self._work, self._folder = work, PurePosixPath(folder)
+        self._places: tuple[PurePosixPath, ...] = (self._folder,)
         self._step_of, self._outputs = step_of, outputs
         self._present: dict[str, float] = {}
         self._seen: Seen | None = None
@@ -51,6 +54,7 @@ class Surroundings:
     def disregard_present(self) -> None:
         """Leave out what exists now unless it is written again: this attempt did not write it. Call this before the trainer starts."""
         self._present = {}
+        self._places = self._found_places()
         for folder in self._folders():
             self._present |= {str(folder / entry.name): entry.mtime_s for entry in _entries(self._work / folder)}
 
@@ -64,28 +68,44 @@ class Surroundings:
         return self._seen
 
     def _look(self, units: Collection[str], refused: Sequence[Refusal], *, above: int, deep: bool) -> Seen:
-        odd, others = list(refused), list[Entry]()
-        for entry in self._new(self._folder):
-            step = self._step_of(entry.name)
-            if step is None and not self._is_output(self._folder / entry.name):
-                others.append(entry)
-            elif step is not None and step > above and entry.name not in units:
-                # The name matches, and the uploader did not take it for a checkpoint.
-                odd.append(Refusal(entry.name, step, f"is {entry.kind}, and no folder"))
+        self._places = self._found_places()
+        odd, others = list(refused), dict[PurePosixPath, list[Entry]]()
+        for place in self._places:
+            for entry in self._new(place):
+                step = self._step_of(entry.name)
+                if step is None and entry.name not in units and not self._is_output(place / entry.name):
+                    others.setdefault(place, []).append(entry)
+                elif step is not None and step > above and entry.name not in units:
+                    # The name matches, and the uploader did not take it for a checkpoint.
+                    odd.append(Refusal(entry.name, step, f"is {entry.kind}, and no folder"))
+        # Of the folders that the wildcards match, the one that was written last is that of the present launch.
+        last = max(others, key=lambda place: max(entry.mtime_s for entry in others[place]), default=self._folder)
+        unmatched = others.get(last, [])
         every = sorted(odd, key=lambda one: one.step, reverse=True)
         return Seen(
             refused=tuple(every[:REFUSALS_MAX]),
             refused_count=len({one.step for one in every}),
-            unmatched=_strangers(self._folder, others, is_root=self._folder == PurePosixPath()),
+            unmatched=_strangers(last, unmatched, is_root=last == PurePosixPath()),
             elsewhere=self._elsewhere() if deep else None,
-            is_cut=len(others) >= ENTRIES_MAX,
+            is_cut=len(unmatched) >= ENTRIES_MAX,
         )
+
+    def _found_places(self) -> tuple[PurePosixPath, ...]:
+        """Return the folders that the checkpoint folder stands for; one without wildcards stands for itself, whether it exists or not."""
+        folder = str(self._folder)
+        if not has_wildcards(folder):
+            return (self._folder,)
+        try:
+            found = [PurePosixPath(path.relative_to(self._work)) for path in islice(self._work.glob(folder), FOLDERS_MAX) if path.is_dir()]
+        except OSError:
+            return self._places  # a folder vanished meanwhile
+        return tuple(sorted(place for place in found if is_place(folder, str(place))))
 
     def _elsewhere(self) -> Strangers | None:
         """Return the other folder with the most entries that look like checkpoints of this attempt; None if there is none."""
         best: Strangers | None = None
         for folder in self._folders():
-            if folder == self._folder or self._is_in_unit(folder):
+            if folder in self._places or self._is_in_unit(folder):
                 continue
             found = [entry for entry in self._new(folder) if self._is_suspect(folder / entry.name)]
             strangers = _strangers(folder, found)
@@ -95,12 +115,12 @@ class Surroundings:
 
     def _is_in_unit(self, folder: PurePosixPath) -> bool:
         """Return whether the folder is a checkpoint of the run, or is inside one."""
-        is_below = folder != self._folder and folder.is_relative_to(self._folder)
-        return is_below and self._step_of(folder.relative_to(self._folder).parts[0]) is not None
+        below = (folder.relative_to(place) for place in self._places if folder != place and folder.is_relative_to(place))
+        return any(self._step_of(path.parts[0]) is not None for path in below)
 
     def _is_suspect(self, path: PurePosixPath) -> bool:
         is_it = self._step_of(path.name) is not None or looks_like_checkpoint(path.name)
-        return is_it and not self._folder.is_relative_to(path) and not self._is_output(path)
+        return is_it and not any(place.is_relative_to(path) for place in self._places) and not self._is_output(path)
 
     def _is_output(self, path: PurePosixPath) -> bool:
         return any(matches(pattern, str(path)) for pattern in self._outputs)
@@ -109,8 +129,8 @@ class Surroundings:
         return [entry for entry in _entries(self._work / folder) if self._present.get(str(folder / entry.name)) != entry.mtime_s]
 
     def _folders(self) -> list[PurePosixPath]:
-        """Return the checkpoint folder, and the folders of the working tree, the upper levels first."""
-        found, level = [self._folder], [PurePosixPath()]
+        """Return the checkpoint folders, and the folders of the working tree, the upper levels first."""
+        found, level = list(self._places), [PurePosixPath()]
         for _ in range(DEPTH_MAX):
             below: list[PurePosixPath] = []
             for folder in level[: FOLDERS_MAX - len(found)]:

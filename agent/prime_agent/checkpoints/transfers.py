@@ -58,6 +58,9 @@ class Transfers:
     """Whether no step has shown yet that the trainer has resumed."""
     held_until_s: float | None = None
     """Time until which the first checkpoint waits for that; None before there is one."""
+    owed_since: int | None = None
+    """The newest scan when an upload showed that the trainer's best checkpoint, an older one, is not in the bucket; None once a later scan
+    has looked for it."""
     removed: bool = False
     """Whether the checkpoint folder existed earlier, and was missing or empty at the last scan."""
     waits_to_look: bool = False
@@ -66,7 +69,8 @@ class Transfers:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left to upload, according to the last scan."""
-        return self.uploading is None and not self.found and self.failures == 0 and not self.waits_to_look
+        is_looked_at = self.owed_since is None and not self.waits_to_look
+        return self.uploading is None and not self.found and self.failures == 0 and is_looked_at
 
 
 def begin(transfers: Transfers, now_s: float, *, resumed: bool) -> Transfers:
@@ -84,7 +88,7 @@ def release(transfers: Transfers, now_s: float) -> Transfers:
 
 def close(transfers: Transfers) -> Transfers:
     """Upload and commit nothing more."""
-    return replace(transfers, open=False, found=(), uncommitted=None, waits_to_look=False)
+    return replace(transfers, open=False, found=(), uncommitted=None, waits_to_look=False, owed_since=None)
 
 
 def scan_now(transfers: Transfers, now_s: float) -> Transfers:
@@ -109,14 +113,17 @@ def scanned(
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
     after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
     after = replace(after, begun_step=max([transfers.begun_step, begun, *steps]), removed=removed)
+    if transfers.owed_since is not None and transfers.scans > transfers.owed_since:
+        after = replace(after, owed_since=None)
     if found and transfers.held and transfers.held_until_s is None:
         held_until_s = now_s + HELD_S_MAX
         after = replace(after, held_until_s=held_until_s, next_upload_s=max(after.next_upload_s, held_until_s))
     return after if found else replace(after, failures=0, problem="")
 
 
-def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfers:
-    """Record the upload of `step`, whose manifest is in the bucket under `key`, and schedule its commit if it is the newest."""
+def uploaded(transfers: Transfers, step: int, key: str, now_s: float, *, owes_best: bool = False) -> Transfers:
+    """Record the upload of `step`, whose manifest is in the bucket under `key`, and schedule its commit if it is the newest. `owes_best`:
+    the trainer's best checkpoint is an older one that is not in the bucket, so that the next scan finds it."""
     newer = transfers.uncommitted is None or step > transfers.uncommitted.step
     return replace(
         transfers,
@@ -128,6 +135,7 @@ def uploaded(transfers: Transfers, step: int, key: str, now_s: float) -> Transfe
         uncommitted=Manifested(step, key) if newer else transfers.uncommitted,
         found=tuple(other for other in transfers.found if other > step),
         next_scan_s=min(transfers.next_scan_s, now_s),
+        owed_since=transfers.scans if owes_best else transfers.owed_since,
     )
 
 

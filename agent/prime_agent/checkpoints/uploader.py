@@ -80,7 +80,7 @@ class LocalCheckpoint:
     pointers: tuple[Pointer, ...] = ()
     is_held: bool = False
     is_again: bool = False
-    """Whether it was uploaded before, and has changed since."""
+    """Whether it is to be uploaded although a newer one was: it has changed since its own upload, or is the trainer's best."""
 
     @property
     def name(self) -> str:
@@ -163,6 +163,8 @@ class Uploader:
         self._policy = Policy.of(spec.checkpoints)
         self._retention = Retention(bucket, self._blobs, run_id, policy=self._policy, pinned=known, clock=clock)
         self._dropped = False
+        self._best: int | None = None
+        self._uploaded_steps: set[int] = set()
         self._newest_step = known.step if known else -1
         self._committed_step = -1
         self._violations: dict[str, str] = {}
@@ -191,8 +193,9 @@ class Uploader:
     def scan(self, now_s: int) -> list[LocalCheckpoint]:
         """Return the newest checkpoint that is complete and not yet uploaded, as a list of at most one.
 
-        Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case the newest one vanishes. The
-        content of the returned checkpoint is kept from now on, whatever the trainer does.
+        Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case the newest one vanishes. Only
+        the one that the trainer calls its best follows once the newest is uploaded, because the trainer keeps that one, too. The content of
+        the returned checkpoint is kept from now on, whatever the trainer does.
         """
         self._gatherer.gather(above=self._newest_step, resumed_step=self._known.step if self._known else 0)
         self._begun = next((unit.step for unit in self._newer()), 0)
@@ -216,7 +219,28 @@ class Uploader:
                 self._gatherer.drop(below=unit.step)
                 self._held = {unit.step: found}
                 return [self._as_held(unit.step, waiting.path) if waiting is not None else found]
-        return [self._as_held(waiting.step, waiting.path)] if waiting is not None else []
+        if waiting is not None:
+            return [self._as_held(waiting.step, waiting.path)]
+        best = self._best_left()
+        return [best] if best is not None else []
+
+    @property
+    def owes_best(self) -> bool:
+        """Whether the checkpoint that the trainer calls its best was passed over for a newer one. One that the trainer had before it
+        resumed is in the bucket."""
+        best = self._best
+        return best is not None and best not in self._uploaded_steps and best > (self._known.step if self._known else 0)
+
+    def _best_left(self) -> LocalCheckpoint | None:
+        """Return the trainer's best checkpoint if it was passed over and is still on this machine."""
+        if not self.owes_best:
+            return None
+        unit = next((unit for unit in self._found() if unit.step == self._best), None)
+        if unit is None or self._disregarded.get(unit.path) == unit.written_s:
+            return None
+        # The trainer has gone on, so nothing of it is still being written.
+        local = self._if_complete(unit, self._files_s() + self._spec.checkpoints.settled_s + 1)
+        return replace(local, is_again=True) if local is not None else None
 
     def _changed(self, now_s: int) -> LocalCheckpoint | None:
         """Return the checkpoint that was uploaded last if files of it were added or changed since, and the trainer has gone on."""
@@ -387,6 +411,9 @@ class Uploader:
             raise TemporaryError(f"step {local.step} cannot be read: {error.strerror or error}") from error
         finally:
             clear(stage)
+        self._uploaded_steps.add(local.step)
+        if local.step >= self._newest_step:
+            self._best = manifest.best_step
         self._newest_step = max(self._newest_step, local.step)
         self._waiting.newest(above=self._newest_step)
         self._dropped = False
@@ -426,7 +453,8 @@ class Uploader:
             self._write(manifest.key, data)
         finally:
             self._blobs.release()
-        self._second.uploaded(manifest, files, self._begun)
+        if local.step >= self._newest_step:
+            self._second.uploaded(manifest, files, self._begun)
         self._blobs.named(manifest)
         return manifest
 

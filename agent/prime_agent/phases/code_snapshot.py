@@ -12,6 +12,7 @@ from prime_train.checkpoints.restore import DISK_MARGIN_BYTES
 from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import unpack_stream
 from prime_train.core.causes import Cause
+from prime_train.core.keys import code_keys
 from prime_train.core.spec import CodeSpec
 from prime_train.ports import Bucket, ExternalError, PermanentError
 
@@ -30,7 +31,7 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
     packed = work.with_name("code.tar.gz")
     for attempt in range(1, TRIES_MAX + 1):
         try:
-            if not bucket.get_file(key, packed):
+            if not any(bucket.get_file(each, packed) for each in code_keys(key)):
                 raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} is not in the bucket")
             break
         except ExternalError as error:

@@ -1,22 +1,15 @@
 """Runs the commands that prepare the working tree, in order; the first failure ends the attempt."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.environment import without_secrets
 from prime_train.core.causes import Cause
+from prime_train.core.next_action import set_up_failed
+from prime_train.core.text.outages import ended_by_outage
 
 COMMAND_SHOWN_MAX = 200
 LINE_SHOWN_MAX = 200
-_OUTAGE = re.compile(
-    r"Temporary failure (in name resolution|resolving)|Name or service not known|Could ?n[o']t resolve (host|proxy)|Network is unreachable"
-    r"|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Read timed out|Connection (reset by peer|refused|timed out)"
-    r"|RemoteDisconnected|IncompleteRead|\b(429|50[0234]) (Client|Server) Error\b|HTTP error (429|50[0234])\b|error: (429|50[0234])\b"
-    r"|Too Many Requests|Failed to connect to \S+ port|unexpected disconnect|early EOF|Unable to connect to \S+:(http|https|\d+)",
-    re.IGNORECASE,
-)
-"""What tools print when a network or a server is at fault: curl, git, apt, pip, uv, requests."""
 
 
 def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Callable[[str], None]) -> None:
@@ -31,14 +24,13 @@ def set_up(commands: Sequence[str], shell: Shell, *, timeout_s: int, note: Calla
         if ended.timed_out:
             raise PhaseError(Cause.SETUP_FAILED, f"`{shown}` did not end within {timeout_s} s", log_tail=ended.tail)
         if ended.code != 0:
-            said = f": {last_line(ended.tail)}" if last_line(ended.tail) else ""
-            raise PhaseError(cause_of(ended), f"`{shown}` ended with code {ended.code}{said}", log_tail=ended.tail)
+            raise PhaseError(cause_of(ended), set_up_failed(shown, ended.code, last_line(ended.tail)), log_tail=ended.tail)
 
 
 def cause_of(ended: Ended) -> Cause:
-    """Return the cause of a command's failure: the network's, if the end of its output says so, because then another machine may do
+    """Return the cause of a command's failure: the network's, if the last errors of its output say so, because then another machine may do
     better."""
-    return Cause.NETWORK_ERROR if _OUTAGE.search(ended.tail) else Cause.SETUP_FAILED
+    return Cause.NETWORK_ERROR if ended_by_outage(ended.tail) else Cause.SETUP_FAILED
 
 
 def last_line(tail: str) -> str:

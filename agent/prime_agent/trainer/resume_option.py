@@ -4,15 +4,12 @@ No argument is invented: a script that finds its checkpoint by itself would be s
 that has the option of prime-train's own examples is given it.
 """
 
-import shlex
-from itertools import pairwise
 from pathlib import Path
 
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
 from prime_train.core.spec_choices import RESUME_ARGUMENTS
-
-SCRIPT_BYTES_MAX = 2**20
+from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, is_given_step, scripts_of
 
 
 def resume_of(spec: RunSpec, work: Path) -> RunSpec:
@@ -23,19 +20,12 @@ def resume_of(spec: RunSpec, work: Path) -> RunSpec:
 
 
 def _has_option(command: str, work: Path) -> bool:
-    option = RESUME_ARGUMENTS.split()[0]
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return False
-    modules = [f"{word.replace('.', '/')}.py" for before, word in pairwise(words) if before == "-m"]
-    scripts = [word for word in words if word.endswith((".py", ".sh"))]
-    return option not in command and any(option.encode() in _text(work / path) for path in (*scripts, *modules))
+    return any(is_given_step(command, _text(work / path)) for path in scripts_of(command))
 
 
-def _text(path: Path) -> bytes:
+def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(SCRIPT_BYTES_MAX)
+            return file.read(SCRIPT_BYTES_MAX).decode(errors="replace")
     except OSError:
-        return b""
+        return ""

@@ -38,8 +38,8 @@ class Steps:
     learning_rate: float | None = None
     not_finite_since: int | None = None
     """The step from which on no reported loss was finite; None: the last one was, or none was reported."""
-    not_finite_rows: int = 0
-    """Number of steps since then with a reported loss."""
+    not_finite_step: int = 0
+    """The newest step since then with a reported loss."""
     finite_step: int = 0
     """The newest step with a finite loss; 0: none."""
 
@@ -60,9 +60,10 @@ def seen(steps: Steps, rows: tuple[Progress, ...], now_s: float) -> Steps:
 
 
 def not_finite_steps(steps: Steps) -> int:
-    """Return for how many steps in a row no loss was finite; 0 before a second one was reported, because a single one may be an accident
-    of one batch."""
-    return steps.step - steps.not_finite_since + 1 if steps.not_finite_since is not None and steps.not_finite_rows > 1 else 0
+    """Return for how many steps in a row no loss was finite, up to the newest one with a loss; 0 before a second step was reported with
+    one, because a single one may be an accident of one batch."""
+    since, newest = steps.not_finite_since, steps.not_finite_step
+    return newest - since + 1 if since is not None and newest > since else 0
 
 
 def slow_s(steps: Steps) -> float | None:
@@ -105,10 +106,11 @@ def _lost(steps: Steps, row: Progress) -> Steps:
         steps = replace(steps, learning_rate=row.learning_rate)
     if "loss" in row.not_finite:
         since = steps.not_finite_since if steps.not_finite_since is not None else row.step
-        return replace(steps, loss=None, not_finite_since=min(since, row.step), not_finite_rows=steps.not_finite_rows + 1)
+        newest = max(steps.not_finite_step, row.step)
+        return replace(steps, loss=None, not_finite_since=min(since, row.step), not_finite_step=newest)
     if row.loss is None:
         return steps
-    return replace(steps, loss=row.loss, not_finite_since=None, not_finite_rows=0, finite_step=max(steps.finite_step, row.step))
+    return replace(steps, loss=row.loss, not_finite_since=None, not_finite_step=0, finite_step=max(steps.finite_step, row.step))
 
 
 def _rewarded(steps: Steps, row: Progress) -> Steps:

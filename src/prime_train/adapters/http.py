@@ -25,6 +25,7 @@ from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError, NameResolutionError
 from urllib3.util.retry import Retry
 
+from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import PermanentError, TemporaryError
 
 CONNECT_S = 10.0
@@ -38,7 +39,6 @@ RETRIES_MAX = 2
 RETRY_METHODS = frozenset({"GET", "HEAD", "DELETE"})
 RETRY_STATUS = frozenset({500, 502, 503, 504})
 LATER_STATUS = frozenset({408, 425, 429})
-DELAY_S_MAX = 3600.0
 CONNECTIONS_MAX = 8
 
 Parameters = Mapping[str, str | int | Sequence[str]]
@@ -112,13 +112,8 @@ class Http:
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                return Answer(
-                    what,
-                    response.status_code,
-                    self._struck(_read(response, what)),
-                    retry_after_s(response.headers),
-                    _lower(response.headers),
-                )
+                headers = _lower(response.headers)
+                return Answer(what, response.status_code, self._struck(_read(response, what)), retry_after_s(headers), headers)
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
             raise PermanentError(f"{what}: the address is not an http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
@@ -151,13 +146,6 @@ def failure(answer: Answer, reason: str = "") -> TemporaryError | PermanentError
     return PermanentError(message)
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the Retry-After header in seconds, at most `DELAY_S_MAX`; 0 if there is none, or if it is a date, a form that rate limiters do
-    not use."""
-    text = headers.get("retry-after", "")
-    return min(DELAY_S_MAX, float(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
-
-
 def is_loopback(url: str) -> bool:
     try:
         host = urlsplit(url).hostname or ""
@@ -182,6 +170,13 @@ class _Header(AuthBase):
         return request
 
 
+class _UnlessAsked(Retry):
+    """Repeats no request whose response says when to come back: only the caller knows whether to wait so long."""
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
+        return not has_retry_after and super().is_retry(method, status_code)
+
+
 class _OwnTls(HTTPAdapter):
     """Connections that trust the authorities of `tls` and no others: neither the public ones nor those of REQUESTS_CA_BUNDLE."""
 
@@ -203,7 +198,7 @@ class _OwnTls(HTTPAdapter):
 
 
 def _session(pause_s: float, tls: ssl.SSLContext | None) -> requests.Session:
-    retry = Retry(
+    retry = _UnlessAsked(
         total=RETRIES_MAX,
         redirect=0,
         allowed_methods=RETRY_METHODS,

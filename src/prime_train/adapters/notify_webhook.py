@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from urllib.parse import unquote, urlsplit
 
 import requests
@@ -22,9 +23,9 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
-from prime_train.adapters.http import retry_after_s
 from prime_train.core.run import Alert, Run, Severity
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.core.text.retry_after import retry_after_s
+from prime_train.ports import ExternalError, NotHere, PermanentError, TemporaryError
 from prime_train.reports.alert_card import AlertCard, card_of
 from prime_train.reports.discord import discord_message
 
@@ -47,6 +48,7 @@ REASON_CHARS_MAX = 120
 GUESSABLE_CHARS = 4
 """Minimum length of a part of a URL that is treated as secret."""
 TOOK_MAX = 4096
+PLACE_CHARS = 8
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +86,11 @@ class WebhookNotifier:
         self._took: dict[tuple[str, str | None], None] = {}
         """The newest `TOOK_MAX` pairs of alert key and URL: alerts that this URL has received and another one has not yet."""
 
+    @property
+    def place(self) -> str:
+        """Return a hash of the URL that gets every alert; empty if there is none."""
+        return sha256(self._url.encode()).hexdigest()[:PLACE_CHARS] if self._url else ""
+
     def send(self, alert: Alert, run: Run | None) -> None:
         failures: list[ExternalError] = []
         targets = self._targets(run) if alert.severity is not Severity.QUIET else []
@@ -117,7 +124,7 @@ class WebhookNotifier:
 
     def _post(self, name: str, url: str | None, card: AlertCard) -> None:
         if not url:
-            raise PermanentError(f"alerts.webhook: the control plane's environment has no {name}")
+            raise NotHere(f"alerts.webhook: this watcher's environment has no {name}")
         host = _host(url)
         if host is None:
             raise PermanentError(f"{name} is not an http or https URL")

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from prime_train import __version__
+from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, HistoryEvent, Lease, Run
+from prime_train.core.stored.forms import FIELD, FORM, NewerForm, UnknownField, in_todays_form, numbered
 from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
 from prime_train.ports import RunRecord
 
@@ -19,16 +21,37 @@ _Value = TypeVar("_Value")
 _parsers: dict[type, TypeAdapter[Any]] = {}
 
 
+NUMBERED = frozenset({Run, Watch})
+"""What carries the number of its form."""
+
+
 def dump(value: object) -> str:
     """Return `value` as JSON that loads again. Pydantic's own JSON would turn an infinite number into null, and half a surrogate pair (from
     an odd file name in an error's text) cannot be encoded at all."""
-    return readable(json.dumps(_parser(type(value)).dump_python(value, mode="json"), ensure_ascii=False, separators=(",", ":")))
+    content = _parser(type(value)).dump_python(value, mode="json")
+    return readable(_json(numbered(content) if type(value) in NUMBERED else content))
 
 
 def load(kind: type[_Value], text: str) -> _Value:
-    """Return the value of type `kind` in `text`. Raises ValueError if the JSON does not fit; `first_problem` describes it."""
-    value: _Value = _parser(kind).validate_json(text)
+    """Return the value of type `kind` in `text`, whatever form it was written in. Raises ValueError if the JSON does not fit;
+    `first_problem` describes it."""
+    value: _Value = _parser(kind).validate_json(_todays(kind, text) if kind in NUMBERED else text)
     return value
+
+
+def _todays(kind: type, text: str) -> str:
+    """Return the JSON in today's form: the same text if it is written in that already. Raises NewerForm or UnknownField."""
+    content = json.loads(text)
+    if not isinstance(content, dict):
+        return text
+    if content.get(FIELD) == FORM:
+        in_todays_form(kind, content)
+        return text  # the parser skips the number
+    return _json(in_todays_form(kind, content))
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def readable(text: str) -> str:
@@ -40,6 +63,8 @@ def first_problem(error: ValueError | KeyError) -> str:
     """Return the first problem without the values, which pydantic's own message would contain, and which version may have written it."""
     if isinstance(error, KeyError):
         return f"attribute {error.args[0]} is missing; an older version of prime-train than this one ({__version__}) may have written it"
+    if isinstance(error, NewerForm | UnknownField):
+        return f"{error}; this version is {__version__}, and a newer one has written it: use that one"
     if not isinstance(error, ValidationError):
         return f"{error}"[:PROBLEM_CHARS_MAX] + f"; {_ANOTHER}"
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]

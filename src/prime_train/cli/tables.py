@@ -11,7 +11,7 @@ from prime_train.cli.columns import Column, Fitting
 from prime_train.core.results.criteria import Criterion
 from prime_train.core.results.numbers import Number
 from prime_train.core.run import HistoryEvent, RunState
-from prime_train.core.run_figures import AttemptCost, RunFigures
+from prime_train.core.run_figures import AttemptCost, RunFigures, price_text
 from prime_train.core.text.formatting import span, usd
 from prime_train.ports import RunRecord
 from prime_train.reports import after, gpus, success
@@ -133,7 +133,7 @@ def _machine(cost: AttemptCost, now: RunFigures) -> str:
     if attempt is None:
         return now.others()
     variant = f", {attempt.variant}" if attempt.variant else ""
-    return f"{_offer(cost)} at {usd(attempt.offer.usd_per_hour)}/h{variant}"
+    return f"{_offer(cost)} at {price_text(attempt)}{variant}"
 
 
 def _offer(cost: AttemptCost) -> str:

@@ -24,6 +24,7 @@ from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.definitions import OwnConfig
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.text.redaction import HIDDEN
+from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.rules.command_line import changes
 from prime_train.rules.detect import format_of_command, format_of_toml, format_of_yaml
 from prime_train.rules.launchers import config_named, config_taken
@@ -222,6 +223,23 @@ def _has_code(file: str, spec: "RunSpec") -> bool:
     return not named or any(_found(trees, name) for name in named)
 
 
+def _scripts(file: str, spec: "RunSpec") -> tuple[str, ...]:
+    """Return the texts of the user's own scripts in the working tree, for kinds of trainers that do not know how theirs resume."""
+    if TRAINERS[spec.trainer.kind].layout is not None or spec.trainer.code.repo:
+        return ()
+    trees = _trees(file, spec.trainer.code.folder)
+    found = (_found([tree for tree in trees if not leads_out(tree / name, tree)], name) for name in scripts_of(spec.trainer.command))
+    return tuple(_text_of(path) for path in found if path is not None)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as script:
+            return script.read(SCRIPT_BYTES_MAX).decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def _files_nearby(file: str, subject: Subject, present: frozenset[str] | None) -> frozenset[str]:
     """Return the other files in those folders of the working tree that lack a file named by the spec."""
     assert subject.spec is not None
@@ -290,6 +308,7 @@ def _loaded_config(
         files_nearby=_files_nearby(config.file, subject, files),
         has_code=_has_code(config.file, subject.spec),
         sources=tuple(sources.items()),
+        scripts=_scripts(config.file, subject.spec),
     )
     findings = (*config.findings, *(finding for one in parsed.values() for finding in one.findings))
     return LoadedConfig(

@@ -212,6 +212,10 @@ class Watch:
     """The accounts that own the machines, as the providers name them, by provider; those that are stored elsewhere are left out."""
     buckets: dict[str, str] = field(default_factory=dict)
     """Identities of the buckets that were created or used, by URL."""
+    means: Mapping[str, int] = field(default_factory=dict)
+    """What the watchers of this control plane have, such as notifiers, by name, with the second of the last sweep of one that has it."""
+    unmarked: Mapping[str, int] = field(default_factory=dict)
+    """Attempts that were fenced by a watcher that cannot mark them in the tracker, as RUN/NUMBER, with the second of the fence."""
     launch_keys: dict[str, LaunchKey] = field(default_factory=dict)
     """What each launch key permits, by its name; a key without a row permits nothing."""
     revoked_links: dict[str, int] = field(default_factory=dict)

@@ -15,20 +15,25 @@ from pydantic import TypeAdapter
 
 from prime_train.core.access.signing import record_key_of
 from prime_train.core.run import Lease, Run
+from prime_train.core.stored.forms import in_todays_form, numbered
 
 
 def sealed(run: Run, lease: Lease, master: bytes) -> bytes:
     """Return the record: its seal in the first line, run and lease as JSON in the rest."""
     state = _state().dump_python((run, lease), mode="json")
-    body = json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    body = json.dumps([numbered(state[0]), state[1]], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return _seal(body, master) + b"\n" + body
 
 
 def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
-    """Return the recorded run and lease; None without this control plane's seal. Raises ValueError if it is unreadable."""
+    """Return the recorded run and lease, whatever form they were written in; None without this control plane's seal. Raises ValueError if
+    they are unreadable."""
     seal, _, body = data.partition(b"\n")
     if not hmac.compare_digest(seal, _seal(body, master)):
         return None
+    state = json.loads(body)
+    if isinstance(state, list) and state and isinstance(state[0], dict):
+        body = json.dumps([in_todays_form(Run, state[0]), *state[1:]]).encode()
     run, lease = _state().validate_json(body)
     return run, lease
 

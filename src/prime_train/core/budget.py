@@ -90,7 +90,7 @@ def _seconds_until(run: Run, dollars: float, now_s: int) -> int | None:
     on their way back: what a lost create call has left is paid for a while, and does not shorten the whole attempt."""
     burn, own = ledger.burn_usd_per_s(run), 0.0
     if run.current_attempt is not None and run.current_attempt.ended_s is None:
-        own = run.current_attempt.offer.usd_per_hour / 3600
+        own = ledger.attempt_usd_per_s(run, run.current_attempt)
     if burn <= 0:
         return None
     left_usd = dollars - ledger.spent(run, now_s).usd

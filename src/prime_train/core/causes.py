@@ -73,6 +73,11 @@ class Cause(StrEnum):
     FINISHED = "finished"
     PROBED = "probed"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Cause | None":
+        """Return the cause that stored runs, and agents, from before 2026-11-23 call otherwise."""
+        return cls.STOPPED_GRACEFULLY if value == "drained" else None
+
 
 class Retry(StrEnum):
     FREE = "free"

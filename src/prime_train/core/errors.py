@@ -28,6 +28,10 @@ class TemporaryError(ExternalError):
         self.delay_s = delay_s
 
 
+class NotHere(TemporaryError):
+    """This process lacks a means that another process of the same control plane may have, such as a key: the work is left to it."""
+
+
 class PermanentError(ExternalError):
     """The service refused the call, and a retry will not help."""
 

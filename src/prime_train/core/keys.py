@@ -74,6 +74,12 @@ def code_key(run_id: str, revision: int = 0) -> str:
     return f"runs/{run_id}/code{f'-{revision}' if revision else ''}.tar.gz"
 
 
+def code_keys(key: str) -> tuple[str, str]:
+    """Return the key of a working tree, and the one under which it was stored before 2026-11-23."""
+    folder, _, name = key.rpartition("/")
+    return key, f"{folder}/tree{name.removeprefix('code')}"
+
+
 def run_of(key: str) -> str:
     """Return the id of the run that the key of one of its objects below `RUNS` names."""
     return key.removeprefix(RUNS).partition("/")[0]

@@ -3,14 +3,21 @@
 Each attempt's paid seconds (from the create call until the provider confirms "gone") are split, in order, into provision (until the agent's
 first heartbeat), restore (set-up, verification, restore, until the first step), training and then the steps after it (until the last sign
 of life), detection (until the fence) and teardown (until the pod was gone). Training that repeats steps which an earlier attempt had
-reached is recomputed, the rest is useful.
+reached is recomputed, the rest is useful. Traffic that an offer has a price for is counted as the agent reports it, and spread over these
+parts like the price of the machine.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from prime_train.core.offers import Offer
 from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, Totals
+from prime_train.core.wire import Traffic
+
+GIB = 2**30
+RATE_S_MIN = 1800
+"""Traffic of an attempt that is younger than this, in seconds, counts as spread over this time: a model is downloaded once."""
 
 
 def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
@@ -40,12 +47,24 @@ def attempt_totals(attempt: Attempt, now_s: int) -> Totals:
         teardown_s=teardown_s,
         usd=usd,
         usd_wasted=usd * (1 - (train_s - recomputed_s + steps_s) / paid_s) if paid_s else usd,
+        traffic_usd=traffic_usd(attempt),
     )
 
 
 def attempt_usd(attempt: Attempt, paid_s: int) -> float:
-    """Return the attempt's cost in dollars: the provider's bill if there is one, else its price for `paid_s`."""
-    return attempt.billed_usd if attempt.billed_usd is not None else paid_s * (attempt.offer.usd_per_hour / 3600)
+    """Return the attempt's cost in dollars: the provider's bill if there is one, else its price for `paid_s` and for its traffic."""
+    if attempt.billed_usd is not None:
+        return attempt.billed_usd
+    return paid_s * (attempt.offer.usd_per_hour / 3600) + traffic_usd(attempt)
+
+
+def traffic_usd(attempt: Attempt) -> float:
+    """Return what the attempt's traffic has cost so far at the prices of its offer; 0 once a bill contains it."""
+    return 0.0 if attempt.billed_usd is not None else _usd_of(attempt.traffic, attempt.offer)
+
+
+def _usd_of(traffic: Traffic, offer: Offer) -> float:
+    return (traffic.down_bytes * offer.usd_per_gib_down + traffic.up_bytes * offer.usd_per_gib_up) / GIB
 
 
 def paid_from_s(attempt: Attempt, now_s: int) -> int:
@@ -120,8 +139,17 @@ def spent(run: Run, now_s: int) -> Spent:
 
 def burn_usd_per_s(run: Run) -> float:
     """Return the dollars paid per second now, for every attempt whose pod is not proven gone and for every orphan."""
-    attempts = sum(a.offer.usd_per_hour for a in run.attempts if a.ended_s is None)
-    return (attempts + sum(orphan.usd_per_hour for orphan in unowned(run))) / 3600
+    attempts = sum(attempt_usd_per_s(run, attempt) for attempt in run.attempts if attempt.ended_s is None)
+    return attempts + sum(orphan.usd_per_hour for orphan in unowned(run)) / 3600
+
+
+def attempt_usd_per_s(run: Run, attempt: Attempt) -> float:
+    """Return the dollars per second of an attempt: its machine, and traffic at the mean rate of the newest attempt that has measured it."""
+    price, offer = attempt.offer.usd_per_hour / 3600, attempt.offer
+    if not (offer.usd_per_gib_down or offer.usd_per_gib_up):
+        return price
+    measured = next((each.traffic for each in reversed(run.attempts) if each.traffic.seconds), None)
+    return price if measured is None else price + _usd_of(measured, offer) / max(measured.seconds, RATE_S_MIN)
 
 
 def fold(run: Run) -> Run:

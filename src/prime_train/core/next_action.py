@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from prime_train.core.causes import POLICY, Action, Cause
+from prime_train.core.resuming.trust import is_of_config
 from prime_train.core.run import Attempt
 from prime_train.core.spec import TrainerSpec
+from prime_train.core.text.outages import names_outage
 
 OUTAGES_MAX = 48
 """Attempts in a row that may end because a service outside does not answer: about a day of waiting."""
+SAME_SETUPS_MAX = 4
+"""Set-ups in a row that may end by the same words, although a network is thought to be at fault, if the words themselves do not say so."""
 COMPARED_CHARS_MAX = 300
 SHOWN_CHARS_MAX = 200
 
@@ -29,6 +33,8 @@ _OWN_WORDS = frozenset(
 """Causes whose detail is the last error of what the run itself executes, which says the same if the same happens again."""
 _OF_A_CHECKPOINT = frozenset({Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT})
 """Causes that speak against the restored checkpoint if they end an attempt before its first new step."""
+
+_SETUP_END = re.compile(r"`.*` ended with code -?\d+|cloning .* took longer than ", re.DOTALL)
 
 _VARIES = (
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
@@ -58,6 +64,11 @@ class Ending:
         return self.step > self.restored_step
 
     @property
+    def has_only_restored(self) -> bool:
+        """Return whether the attempt restored a checkpoint, and made no step of its own."""
+        return self.restored_step > 0 and not self.has_trained
+
+    @property
     def may_be_compared(self) -> bool:
         """Return whether its words and its step say what happened: not if it died before its first new step after a restore, because
         then the checkpoint is in question, and an older one is tried first."""
@@ -75,13 +86,15 @@ class Next:
 
 def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt] = ()) -> Next:
     """Return what follows from `ending`. `earlier`: the attempts before it, oldest first."""
-    if ending.code is not None and _is_listed(ending.code, trainer.stop_on.exit_codes):
+    if stops_on(trainer, ending.code):
         return Next(Action.STOP, f"trainer.stop_on lists exit code {ending.code}")
     if ending.code is not None and _is_listed(ending.code, trainer.recover_on.exit_codes):
         return Next(Action.SAME_MACHINE, f"trainer.recover_on lists exit code {ending.code}")
     same = _same_before(ending, earlier)
     if same is not None:
         return Next(Action.STOP, _quoted(ending, same))
+    if _same_setups(ending, earlier) >= SAME_SETUPS_MAX:
+        return Next(Action.STOP, f"{SAME_SETUPS_MAX} set-ups in a row ended by the same words, and these do not name a network")
     action = ending.asked or POLICY[ending.cause].action
     if action is Action.BACK_OFF and _outages(ending, earlier) >= OUTAGES_MAX:
         return Next(Action.STOP, f"{OUTAGES_MAX} attempts in a row ended like this")
@@ -89,11 +102,21 @@ def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt]
         return Next(action)
     if ending.cause in _OUT_OF_MEMORY and ending.has_gained:
         return Next(Action.SAME_MACHINE, "new steps had become durable, so that a start from there makes progress")
-    if ending.cause in _OF_A_CHECKPOINT and ending.restored_step and not ending.has_trained:
+    if ending.cause in _OF_A_CHECKPOINT and not is_of_config(ending.cause, ending.asked) and ending.has_only_restored:
         return Next(Action.SAME_MACHINE, f"no new step came after the restore of step {ending.restored_step:,}, which may be at fault")
     if ending.cause is Cause.TRAINER_ERROR and ending.has_trained:
         return Next(Action.SAME_MACHINE, "it had trained before; if the same comes again at the same step, that is the end")
     return Next(Action.STOP)
+
+
+def set_up_failed(command: str, code: int, last_line: str) -> str:
+    """Return how a set-up command failed, in words; `last_line`: of its output, "" if there is none."""
+    return f"`{command}` ended with code {code}{f': {last_line}' if last_line else ''}"
+
+
+def stops_on(trainer: TrainerSpec, code: int | None) -> bool:
+    """Return whether the user has ordered that this exit code ends the run."""
+    return code is not None and _is_listed(code, trainer.stop_on.exit_codes)
 
 
 def alike(error: str) -> str:
@@ -134,6 +157,15 @@ def _quoted(ending: Ending, before: Attempt) -> str:
 def _outages(ending: Ending, earlier: Sequence[Attempt]) -> int:
     """Return the number of attempts before this one that ended by the same cause in a row, none of which made a step durable."""
     return sum(1 for _ in takewhile(lambda one: one.cause is ending.cause and one.durable_step <= one.resumed_step, reversed(earlier)))
+
+
+def _same_setups(ending: Ending, earlier: Sequence[Attempt]) -> int:
+    """Return how many set-ups in a row, this one included, were ended by a network, as far as their output tells, although their last words
+    are the same and name none; 0: this one was not. Attempts whose agent never came up say nothing."""
+    if ending.cause is not Cause.NETWORK_ERROR or not _SETUP_END.match(ending.detail) or names_outage(ending.detail):
+        return 0
+    words, heard = alike(ending.detail), [one for one in reversed(earlier) if one.first_heartbeat_s is not None]
+    return 1 + sum(1 for _ in takewhile(lambda one: one.cause is ending.cause and alike(one.detail) == words, heard))
 
 
 def _is_listed(code: int, codes: Sequence[int]) -> bool:

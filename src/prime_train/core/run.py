@@ -18,12 +18,13 @@ from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.offers import Offer
 from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Heartbeat, Order
+from prime_train.core.wire import Heartbeat, Order, Traffic
 
 ATTEMPTS_KEPT_MAX = 64
 """Number of attempts that a run lists; older ones are merged into its totals, so that the record stays small."""
 CHECK_S_MAX = 900
 """The longest time between two checks of a run that is not over, in seconds. A run whose `next_check_s` is further ahead is due at once."""
+NO_TRAFFIC = Traffic()
 
 
 class RunState(StrEnum):
@@ -176,6 +177,8 @@ class Attempt:
     """The most memory in MiB that was in use on one of its GPUs; None: not known."""
     gpu_mib: float | None = None
     """All memory of that GPU in MiB; None: not known."""
+    traffic: Traffic = NO_TRAFFIC
+    """What its machine has received and sent, as its agent last reported it; without seconds: not known."""
     evidence_requested_s: int | None = None
     uploading_s: int | None = None
     """The second since which the machine is kept only because it has the only copy of the last checkpoint or of outputs."""
@@ -211,6 +214,8 @@ class Totals:
     teardown_s: int = 0
     usd: float = 0.0
     usd_wasted: float = 0.0
+    traffic_usd: float = 0.0
+    """The part of `usd` that traffic has cost, where the machine has a price for it and no bill has come yet."""
 
 
 @dataclass(frozen=True)
@@ -339,6 +344,8 @@ class Run:
     """The last step up to which a diverged attempt's figures are known to be finite, until the next attempt's checkpoint is chosen."""
     rollbacks: int = 0
     """How often the run went back because its figures were not finite, since its launch or a person's request."""
+    went_back_attempt: int = 0
+    """Number of the newest attempt that ended so that the run went back; 0: none did, or unknown."""
     rolls_back: bool = False
     """Whether the next attempt goes back for that reason; False once its checkpoint is chosen."""
     began: Figures = Figures()
@@ -408,6 +415,11 @@ class Run:
     def starts_elsewhere(self) -> bool:
         """Return whether the next attempt restores the checkpoint of another run, because the run has none of its own yet."""
         return self.lineage is not None and self.resume is not None and self.resume.attempt == 0
+
+    @property
+    def has_gone_back(self) -> bool:
+        """Return whether the run has ever gone back because its figures were not finite."""
+        return self.went_back_attempt > 0 or self.rollbacks > 0
 
     @property
     def is_over(self) -> bool:
@@ -522,15 +534,26 @@ def with_heartbeat(run: Run, lease: Lease) -> Run:
 
 
 def _measured(attempt: Attempt, heartbeat: Heartbeat | None) -> Attempt:
-    """Return the attempt with what its agent has measured of steps and of GPU memory."""
+    """Return the attempt with what its agent has measured of steps, traffic and GPU memory."""
     if heartbeat is None:
         return attempt
     if heartbeat.timed_s is not None:
         spread_s = heartbeat.timed_spread_s or 0.0
         attempt = replace(attempt, timed_steps=heartbeat.timed_steps, timed_s=heartbeat.timed_s, timed_spread_s=spread_s)
+    if heartbeat.traffic is not None:
+        attempt = replace(attempt, traffic=_more(attempt.traffic, heartbeat.traffic))
     if heartbeat.gpus is None or heartbeat.gpus.memory_peak_mib is None:
         return attempt
     return replace(attempt, gpu_peak_mib=heartbeat.gpus.memory_peak_mib, gpu_mib=heartbeat.gpus.memory_mib)
+
+
+def _more(known: Traffic, heard: Traffic) -> Traffic:
+    """Return the larger counts: an agent that was started again on the same machine counts from zero."""
+    return Traffic(
+        down_bytes=max(known.down_bytes, heard.down_bytes),
+        up_bytes=max(known.up_bytes, heard.up_bytes),
+        seconds=max(known.seconds, heard.seconds),
+    )
 
 
 def _with_steps_after_training(run: Run, heartbeat: Heartbeat | None, durable_step: int) -> Run:

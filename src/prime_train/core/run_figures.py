@@ -161,6 +161,13 @@ class RunFigures:
         return f"… and {earlier} earlier ones" if earlier else "other machines"
 
 
+def price_text(attempt: Attempt) -> str:
+    """Return the price of the attempt's machine, with what its traffic has cost so far where that is paid for: $0.50/h and $3.20 of
+    traffic"""
+    traffic_usd = ledger.traffic_usd(attempt)
+    return f"{usd(attempt.offer.usd_per_hour)}/h" + (f" and {usd(traffic_usd)} of traffic" if traffic_usd else "")
+
+
 def figures(run: Run, lease: Lease | None, now_s: int) -> RunFigures:
     """Return the figures of a run. `lease` None: nothing newer than the stored run is known, as for a run that is over."""
     return RunFigures(with_heartbeat(run, lease) if lease is not None else run, now_s)

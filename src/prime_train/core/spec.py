@@ -257,8 +257,8 @@ class TrainerSpec(Part):
     """Processes on the node, for kinds of trainers that start them."""
     resume: str = ""
     """Appended to `command` when a checkpoint was restored; `{checkpoint}` is replaced by the path of its folder or file, `{step}` and
-    `{epoch}` by its number. By default nothing, for scripts that find their checkpoint by themselves; a script with the option
-    --resume-step gets `--resume-step {step}`, and kinds of trainers that know how theirs resumes have a default of their own."""
+    `{epoch}` by its number. By default nothing; an empty text says that the script finds its checkpoint by itself. A script with the
+    option --resume-step gets `--resume-step {step}`, and kinds of trainers that know how theirs resumes have a default of their own."""
     steps: int | None = Field(default=None, ge=1)
     """The last step; the number of epochs, if progress counts epochs. If it is set, a run succeeds by reaching it, and exit code 0 alone is
     not enough."""

@@ -287,9 +287,9 @@ def _exited(run: Run, lease: Lease, heartbeat: Heartbeat) -> Verdict:
     step, durable = max(heartbeat.step, resumed), max(lease.committed_step, resumed)
     if ended.cause is not Cause.FINISHED:
         # An agent that knows of this says FINISHED itself, after it has seen to outputs and steps after training.
-        done = is_done_despite(ended.cause, steps, min(step, durable))
+        done = is_done_despite(ended.cause, steps, reached=step, durable_step=durable)
         if done and ended.code is not None and not run.spec.after and not run.spec.outputs:
-            return Finished(step, note=ended.detail)
+            return Finished(max(step, durable), note=ended.detail)
         is_checkpoint = failed_to_resume(run, lease, ended.cause)
         sick = Sick(ended.cause, ended.detail, exited=True, is_checkpoint=is_checkpoint, action=ended.action, code=ended.code)
         return replace(sick, step=step, durable_step=lease.committed_step)

@@ -7,7 +7,7 @@ import math
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from prime_train.core.access.signing import (
     BODY_BYTES_MAX,
@@ -61,6 +61,7 @@ __all__ = [
     "RunId",
     "Saves",
     "Ticket",
+    "Traffic",
     "Wire",
     "attempt_key",
     "attempt_path",
@@ -182,6 +183,15 @@ class Saves(Wire):
     """Checkpoints that were replaced by a newer one before they could be uploaded."""
 
 
+class Traffic(Wire):
+    """What the machine has received and sent since the agent was started, on the interfaces that lead to the Internet."""
+
+    down_bytes: Count = 0
+    up_bytes: Count = 0
+    seconds: Seconds = 0
+    """The time in which it did."""
+
+
 class Gpus(Wire):
     """State of all GPUs of the machine; None: their driver does not report it."""
 
@@ -235,7 +245,9 @@ class Heartbeat(Wire):
     """Newest step whose manifest is in the bucket, whether or not its commit has been confirmed."""
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
-    upload_problem: Line = Field(default="", max_length=UPLOAD_PROBLEM_CHARS_MAX)
+    upload_problem: Line = Field(  # type: ignore[pydantic-alias]  # the plugin sees only one of the names
+        default="", max_length=UPLOAD_PROBLEM_CHARS_MAX, validation_alias=AliasChoices("upload_problem", "upload_trouble")
+    )
     """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
     unsaved: Line = Field(default="", max_length=UNSAVED_CHARS_MAX)
     """What lies on the machine instead of the checkpoints that the run promises, if they are late; empty: none is."""
@@ -254,6 +266,8 @@ class Heartbeat(Wire):
     disk_full_s: Count | None = None
     """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None
+    traffic: Traffic | None = None
+    """None: not known."""
     loss: Reading = None
     """The last loss that was reported; None: none was, or it was not a finite number."""
     reward: Reading = None

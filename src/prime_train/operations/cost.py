@@ -18,7 +18,7 @@ from prime_train.operations.memory import check_range, loaded_config, plan_for
 from prime_train.reports.cost.forecast import forecast_of
 from prime_train.reports.cost.machine import Machine
 from prime_train.reports.cost.report import CostReport, all_of, cost_report, of_offers
-from prime_train.rules.hardware.memory_plan import Plan, plan_of
+from prime_train.rules.hardware.memory_plan import Plan, plan_of, steps_of
 from prime_train.rules.rule import Subject
 
 STEPS_MAX = 10**9
@@ -78,7 +78,7 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
             machines = of_offers(alike, whole.hardware)
         else:
             machines = _priced(spec, request, variant)
-        steps, plan = _steps(spec, request.steps), _plan(subject, request)
+        steps, plan = _steps(subject, request.steps), _plan(subject, request)
         reports.append(cost_report(str(request.config), subject, machines, steps=steps, known=known, plan=plan, market=market))
     found = all_of(reports)
     if not found.priced:
@@ -95,8 +95,9 @@ def _plan(subject: Subject, request: CostRequest) -> Plan | None:
     return replace(plan, batch_tokens=math.ceil(request.tokens), shortest=1.0)
 
 
-def _steps(spec: RunSpec, steps: int | None) -> int:
-    found = steps or spec.trainer.steps
+def _steps(subject: Subject, steps: int | None) -> int:
+    """Return the number of steps: the given one, that of the run, or that of its trainer's own settings."""
+    found = steps or (subject.spec.trainer.steps if subject.spec is not None else None) or steps_of(subject)
     if not found:
         fix = Advice("set trainer.steps, or use ", Option(Setting.STEPS, "1000"))
         raise UsageError("the config does not set the number of steps", fix=fix)

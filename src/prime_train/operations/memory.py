@@ -38,7 +38,7 @@ class MemoryRequest:
     kinds: tuple[str, ...] = ()
     gpus: int | None = None
     seq_len: int | None = None
-    micro_batch: int = 1
+    micro_batch: int | None = None
     lora: bool = False
     bf16: bool = False
     hub: bool = False
@@ -96,6 +96,11 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
     if config is None:
         fix = Advice("give a config, or ", Option(Setting.MODEL, "Qwen/Qwen3-8B"))
         raise UsageError("no config and no model was given", fix=fix)
+    unknown = model_name(subject) if subject is not None else ""
+    if unknown:
+        message = f"{config} trains {unknown[:200]!r}, which is unknown, and its name does not contain its size"
+        fix = Advice("write its size, such as ", Option(Setting.MODEL, "7B"), ", or read Hugging Face with ", Option(Setting.HUB))
+        raise UsageError(message, fix=fix)
     ways = [Option(one) for one in (Setting.MODEL, Setting.GPUS, Setting.SEQ_LEN, Setting.LORA)]
     fix = Advice("set it with ", ways[0], ", ", ways[1], ", ", ways[2], " and ", ways[3])
     raise UsageError(f"{config} does not say which model is trained, and how", fix=fix)
@@ -132,7 +137,7 @@ def _changed(plan: Plan, request: MemoryRequest) -> Plan:
     training = replace(
         plan.training,
         seq_len=request.seq_len or plan.training.seq_len,
-        micro_batch=request.micro_batch,
+        micro_batch=request.micro_batch or plan.training.micro_batch,
         method=Method.LORA if request.lora else plan.training.method,
     )
     if request.bf16:

@@ -3,7 +3,9 @@
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -18,9 +20,12 @@ from prime_train.core.access.signing import market_key
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import RUNS
 from prime_train.core.registry.providers import LOCAL
+from prime_train.core.text.os_errors import EXHAUSTED, in_words
 from prime_train.ports import ExternalError
 
 BUCKET_S_MAX = 10.0
+WRITE_AGAIN_S = 5.0
+"""Seconds between two tries to write where a control plane serves."""
 
 
 def serve(
@@ -48,8 +53,8 @@ def serve(
         refuse_unheard(home, public)
 
         def announced(url: str) -> None:
-            home.write_serving(url)
-            announce(url)
+            _write_serving(home, url)
+            _say(announce, url)
             _warn_of_unset_secrets(home)
             _warn_of_missing_walls(home)
 
@@ -62,6 +67,35 @@ def serve(
         _try_bucket(home)
         home.catch_up()
         run_server(webhook, context, host=host, port=number, interval_s=interval_s, announce=announced, pages=pages)
+
+
+def _write_serving(home: Home, url: str) -> None:
+    """Write where this process serves. On a full disk it serves all the same, and tries again until the file is written."""
+    try:
+        home.write_serving(url)
+    except OSError as error:
+        if error.errno not in EXHAUSTED:
+            raise
+        message = "%s cannot be written: %s; commands on this machine may not find this control plane until it is"
+        logging.getLogger("prime_train.serve").warning(message, home.serve_file, in_words(error))
+        threading.Thread(target=_write_later, args=(home, url), name="serve.json", daemon=True).start()
+
+
+def _write_later(home: Home, url: str) -> None:
+    while True:
+        time.sleep(WRITE_AGAIN_S)
+        with suppress(OSError):
+            home.write_serving(url)
+            return
+
+
+def _say(announce: Callable[[str], None], url: str) -> None:
+    """Announce the address, unless what it is announced to is on a full disk."""
+    try:
+        announce(url)
+    except OSError as error:
+        if error.errno not in EXHAUSTED:
+            raise
 
 
 def checked_public_url(url: str) -> str:

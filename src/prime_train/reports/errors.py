@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from prime_train.core.errors import ExternalError, PermanentError, UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.core.text.os_errors import EXHAUSTED, in_words
 
 DEBUG = "PRIME_TRAIN_DEBUG"
 EXTRAS = {
@@ -40,8 +41,10 @@ def explained(error: Exception, *, debug: bool = False) -> tuple[Exit, str]:
         case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
             extra = EXTRAS.get((error.name or "").partition(".")[0], "server,s3")
             return Exit.EXTERNAL_REFUSED, f"{error.name} is not installed\n  fix: install it as prime-train[{extra}]"
-        case OSError() if error.filename is not None:
-            return Exit.EXTERNAL_REFUSED, f"{error.filename}: {error.strerror}"
+        case OSError() if error.filename is not None and error.errno not in EXHAUSTED:
+            return Exit.EXTERNAL_REFUSED, in_words(error)
+        case OSError():
+            return Exit.EXTERNAL_FAILED, f"{in_words(error)} (it may work later)"
         case _:
             message = f"this is a bug in prime-train: {type(error).__name__}: {str(error)[:500]}"
             return Exit.BUG, f"{message}\n  {DEBUG}=1 shows the traceback"

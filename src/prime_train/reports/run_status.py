@@ -52,6 +52,7 @@ class RunStatus:
     best_step: int
     durable_step: int
     spent_usd: float
+    traffic_usd: float
     budget_usd: float
     paid_s: int
     budget_hours: float | None
@@ -158,6 +159,7 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         best_step=now.best_step,
         durable_step=now.durable_step,
         spent_usd=round(spent.usd, 6),
+        traffic_usd=round(spent.traffic_usd, 6),
         budget_usd=run.spec.budget.usd,
         paid_s=spent.paid_s,
         budget_hours=run.spec.budget.hours,

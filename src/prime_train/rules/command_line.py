@@ -49,11 +49,12 @@ def spelling_of(command: str, *names: str) -> str:
 
 def changes(command: str, config_format: ConfigFormat, place: SourcePosition) -> Mapping:
     """Return the settings with which the command overrides its config, all positioned at `place`."""
-    pairs = flags(command) if config_format == "hf" else _settings(command)
+    # LLaMA-Factory takes both: flags without a file, and key=value beside one.
+    pairs = (*flags(command), *settings(command)) if config_format == "hf" else settings(command)
     return grown(place, [(name.split("."), place, Scalar(place, value, read(value) if value else True)) for name, value in pairs])
 
 
-def _settings(command: str) -> Iterator[tuple[str, str]]:
+def settings(command: str) -> Iterator[tuple[str, str]]:
     """Yield `part.key=value` pairs as hydra parses them."""
     for word in words(command):
         found = _HYDRA.fullmatch(word)

@@ -39,8 +39,26 @@ _HF = frozenset(
     )
 )
 _HF_MIN = 3
+_AXOLOTL = frozenset(
+    (
+        *("sequence_len", "micro_batch_size", "gradient_accumulation_steps", "num_epochs", "datasets", "pretraining_dataset", "adapter"),
+        *("sample_packing", "val_set_size", "lora_r", "load_in_4bit", "load_in_8bit", "output_dir"),
+    )
+)
+_AXOLOTL_MIN = 3
+_LLAMA_FACTORY = frozenset(
+    (
+        *("finetuning_type", "stage", "do_train", "template", "cutoff_len", "dataset_dir", "quantization_bit", "lora_target"),
+        *("model_class", "peft_config", "dist_config", "kernel_config", "train_dataset", "micro_batch_size", "tokenized_path"),
+    )
+)
+_LLAMA_FACTORY_MIN = 2
+_TRAINED = frozenset(("output_dir", "do_train"))
+"""Settings that a file of LLaMA-Factory has if it is about a training; others are for chats, exports and evaluations."""
 _HF_FLAGS = frozenset(("save_strategy", "eval_strategy", "evaluation_strategy", "save_only_model"))
 """Settings that only the Trainer has: a script that takes one of them as a flag takes all."""
+_MODEL_FLAGS = _HF | {"output_dir", "model"}
+"""Settings that others have, too, so that the kind of trainer must be known for them to be the Trainer's."""
 _MAY_BE_HF = frozenset(("command", "torchrun", "hf"))
 _NOT_HF = frozenset(("base_model", "actor", "data_paths"))
 _CONFIG_KEYS = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
@@ -71,7 +89,7 @@ def format_of_yaml(root: Mapping) -> ConfigFormat:
         return "areal"
     if keys >= _TRM:
         return "trm"
-    return "hf" if "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF else ""
+    return "hf" if _is_of_trainer(keys) else ""
 
 
 def format_of_command(command: str, kind: str = "") -> ConfigFormat:
@@ -81,7 +99,17 @@ def format_of_command(command: str, kind: str = "") -> ConfigFormat:
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
     if is_trm:
         return "trm"
-    return "hf" if kind in _MAY_BE_HF and any(name in _HF_FLAGS for name, _ in flags(command)) else ""
+    known = _HF_FLAGS | _MODEL_FLAGS if kind == "hf" else _HF_FLAGS
+    return "hf" if kind in _MAY_BE_HF and any(name in known for name, _ in flags(command)) else ""
+
+
+def _is_of_trainer(keys: set[str]) -> bool:
+    """Return whether a file of settings is for the Trainer of transformers, or a program that is built on it."""
+    if "base_model" in keys:
+        return len(keys & _AXOLOTL) >= _AXOLOTL_MIN
+    if keys & {"model_name_or_path", "model"} and keys & _TRAINED and len(keys & _LLAMA_FACTORY) >= _LLAMA_FACTORY_MIN:
+        return True
+    return "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF
 
 
 def is_spec(root: Mapping) -> bool:

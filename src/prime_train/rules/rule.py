@@ -66,6 +66,8 @@ class Subject:
     """False if the working tree is a folder that does not exist, or a repository other than the current one."""
     sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Pairs of file and text for every file that `trainer` includes."""
+    scripts: tuple[str, ...] = field(default=(), repr=False)
+    """The texts of the scripts that the command starts, as far as they are in the working tree on this machine."""
     run_secrets: tuple[str, ...] = DEFAULT
     """Names and globs of the environment variables that the control plane passes to runs."""
     now_s: int | None = None

@@ -24,6 +24,16 @@ _LABELS = re.compile(
     r"|\s*[│┃|]\s?"  # boxes of rich
     r")+"
 )
+_LOGGED = re.compile(
+    rf"(?:E\d{{4}} |[^\n]{{0,60}}?\b(?:ERROR|CRITICAL|FATAL)\b)[^\n]{{0,120}}?(?:[\]|>:)-]\s+|\s)(?={_EXCEPTION_NAME}(?:: |$))"
+)
+"""What a logger puts before an exception: the time, the level and the place. Taken off only before what is an error for certain."""
+
+_LOGGED_CHARS_MAX = 400
+
+_INDENTED = re.compile(r"\s+(?=(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )")
+"""What torchrun's summary prints before the exceptions of a traceback that a worker has recorded."""
+
 _HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTION_NAME}(?:: |$))")
 """A label of srun or pdsh, which is taken off only before what is an error for certain."""
 
@@ -32,7 +42,7 @@ _WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR
 _WRAPPER = re.compile(
     r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"
     r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|torch\.multiprocessing\.spawn\.\w+"
-    r"|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
+    r"|Exception:\s*$|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
 )
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 _NOISE = (
@@ -61,10 +71,13 @@ _LAUNCHER_CODE = (
     r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: "
     r"|[Ee]xited with exit code "
     r"|exited on signal |Exit Code: |return code list: \[)(-?\d{1,3})\b"
-    r"|\bexit code:? (-?1[2-5]\d|-\d{1,2})\b"
+    r"|\b[Ee]xit code:? (-?1[2-5]\d|-\d{1,2})\b"
     r"|^(?:srun: error: \S+: tasks? [\d,-]+: |\S+: line \d+: +\d+ )?(" + "|".join(word for word, _ in _SIGNAL_WORDS) + r")\b"
 )
 """What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
+
+_BY_SIGNAL = r"^(?:died with <Signals|exited on signal )"
+"""Of these, the words after which the number is that of a signal."""
 
 _OF_A_SERVER = r"\bInference failed with exit code "
 """What prime-rl's launcher prints of the inference server's end. That is no worker of the trainer: its rules say what follows."""
@@ -74,16 +87,18 @@ _TORCHRUN_CODE = re.compile(r"\s*exitcode\s*: (-?\d+)\b")
 _TORCHRUN_RANK = re.compile(r"\s*rank\s*: (\d+)\b")
 _TORCHRUN_ROOT = re.compile(r"\s*Root Cause \(first observed failure\)")
 
+_TOLD = r"NCCL INFO|[\[|( -](?:INFO|DEBUG|TRACE)[\]|): -]|^(?:INFO|DEBUG)[: ]|^I\d{4} |: I (?:tensorflow|external)|\blevel=(?:info|debug)\b"
+_WARNED = r"[\[|( -]WARN(?:ING)?[\]|): -]|^WARN(?:ING)?[: ]|^W\d{4} |^\[W|: W (?:tensorflow|external)|\blevel=warn|\w+Warning: "
+_LEVEL_CHARS_MAX = 160
+
 PASSING = frozenset(
     {
         "BlockingIOError",
         "BrokenPipeError",
         "EOFError",
-        "Exception",
         "IOError",
         "InternalError",
         "OSError",
-        "RuntimeError",
         "SystemError",
         "SystemExit",
         "TimeoutError",
@@ -100,6 +115,12 @@ def unwrapped(text: str) -> str:
     bare = text[found.end() :] if found else text
     if bare is not text and bare.endswith(("│", "┃")):
         bare = bare.rstrip("│┃ ")
+    indented = _INDENTED.match(bare)
+    if indented:
+        return bare[indented.end() :]
+    logged = None if _RAISED.match(bare) else _LOGGED.match(bare[:_LOGGED_CHARS_MAX])
+    if logged:
+        return bare[logged.end() :]
     host = _HOST_LABEL.match(bare)
     return bare[host.end() :] if host and not _RAISED.match(f"{host[1]}: ") else bare
 
@@ -114,6 +135,16 @@ def exception_in(text: str) -> str:
 def is_error(text: str) -> bool:
     """Return whether the line is spoken as an error: an exception, or a line that calls itself an error."""
     return _RAISED.match(text) is not None or found_in(_WORDED, text)
+
+
+def is_told(text: str) -> bool:
+    """Return whether a logger printed the line as mere information."""
+    return found_in(_TOLD, text[:_LEVEL_CHARS_MAX])
+
+
+def is_warned(text: str) -> bool:
+    """Return whether a logger printed the line as a warning. NCCL prints its errors as warnings, so its own do not count."""
+    return found_in(_WARNED, text[:_LEVEL_CHARS_MAX]) and "NCCL WARN" not in text
 
 
 def begins_traceback(text: str) -> bool:
@@ -144,6 +175,7 @@ def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
             if found_in(_OF_A_SERVER, text):
                 return None
             code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
+            code = -abs(code) if found_in(_BY_SIGNAL, found[0]) else code
             if abs(code) < 256:
                 return code, None
     return None

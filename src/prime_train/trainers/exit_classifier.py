@@ -9,7 +9,7 @@ output.
 
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from prime_train.core.causes import Action, Cause
@@ -22,6 +22,8 @@ from prime_train.trainers.error_lines import (
     is_error,
     is_noise,
     is_summary,
+    is_told,
+    is_warned,
     signal_of,
     unwrapped,
 )
@@ -41,6 +43,7 @@ _CONNECTION = (
 )
 """Kinds of exceptions that may themselves follow from a lost connection."""
 _RAISED_WHEN_CUT_OFF = frozenset(("RuntimeError", "OSError"))
+_RAISED_FOR_ANYTHING = frozenset(("RuntimeError", "Exception"))
 
 _SIGNALS: dict[int, Cause] = {
     signal.SIGKILL: Cause.KILLED,
@@ -100,7 +103,7 @@ def named(lines: Sequence[str], rules: Sequence[LogRule], *, code: int, disk_ful
 def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk_full: bool, resumed: bool) -> Named:
     if code == 0:
         return _ended_well(tail, rules, resumed=resumed)
-    matches = list(_all_fired(tail, rules, resumed=resumed))
+    matches = [_as_spoken(*match) for match in _all_fired(tail, rules, resumed=resumed)]
     best = min(matches, key=lambda match: match[0].strength, default=None)
     code, ended = _end_of_first(tail, code)
     if best and best[0].strength <= EvidenceStrength.ROOT:
@@ -111,7 +114,7 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
     if by_code is not None:
         return Named(by_code, ended)
     unknown = _unknown_exception(tail, [line for _, line in matches])
-    if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _is_deterministic(unknown))):
+    if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _outranks_hints(unknown))):
         return Named(Cause.TRAINER_ERROR, unknown, Action.STOP if _is_deterministic(unknown) else None)
     if best:
         return _by_rule(*best, ended)
@@ -161,11 +164,25 @@ def _is_deterministic(exception: str) -> bool:
     return exception_in(exception) not in PASSING
 
 
+def _outranks_hints(exception: str) -> bool:
+    """Return whether the exception says more than a hint that was only logged: not if it is of a kind that is raised for anything."""
+    return _is_deterministic(exception) and exception_in(exception) not in _RAISED_FOR_ANYTHING
+
+
 def _all_fired(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bool) -> Iterator[tuple[LogRule, _Line]]:
     for line in tail:
         rule = _fired(line, rules, resumed=resumed)
         if rule is not None and (rule.strength is EvidenceStrength.USER or rule.stop or not found_in(_HANDLED, line.text)):
             yield rule, line
+
+
+def _as_spoken(rule: LogRule, line: _Line) -> tuple[LogRule, _Line]:
+    """Return the match with the strength that the line deserves: what a logger calls a warning is no more than a hint, and what it calls
+    information says nothing against an exception. Libraries probe for what is not there, such as a plug-in, and go on without it."""
+    if rule.strength is EvidenceStrength.USER or rule.stop:
+        return rule, line
+    least = EvidenceStrength.CONSEQUENCE if is_told(line.labelled) else EvidenceStrength.HINT if is_warned(line.labelled) else rule.strength
+    return (rule, line) if rule.strength >= least else (replace(rule, strength=least), replace(line, raised=False))
 
 
 def _fired(line: _Line, rules: tuple[LogRule, ...], *, resumed: bool) -> LogRule | None:

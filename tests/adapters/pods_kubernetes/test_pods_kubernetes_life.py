@@ -52,6 +52,9 @@ def test_settings_reach_the_job(fake: FakeKubernetes) -> None:
         "image_pull_secrets": ["pull"],
         "service_account": "trainer",
         "priority_class": "low",
+        "runtime_class": "nvidia",
+        "pod_security_context": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+        "security_context": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "storage_class": "fast",
         "node_selector": {"topology.kubernetes.io/region": "us-east5"},
         "tolerations": [{"key": "team", "value": "other"}],
@@ -73,11 +76,27 @@ def test_settings_reach_the_job(fake: FakeKubernetes) -> None:
         30,
     )
     assert "automountServiceAccountToken" not in template
+    assert template["runtimeClassName"] == "nvidia"
+    assert template["securityContext"] == given["pod_security_context"]
+    assert template["containers"][0]["securityContext"] == given["security_context"]
     assert template["imagePullSecrets"] == [{"name": "pull"}]
     assert template["nodeSelector"] == given["node_selector"]
     claim = template["volumes"][1]["ephemeral"]["volumeClaimTemplate"]["spec"]
     assert (claim["storageClassName"], claim["resources"]["requests"]["storage"]) == ("fast", "50Gi")
     assert {"key": "team", "operator": "Equal", "value": "other"} in template["tolerations"]
+
+
+def test_a_job_without_such_settings_names_no_runtime_and_no_security_context(fake: FakeKubernetes) -> None:
+    template = fake.job_of(rent(pods_of(fake)).pod_id)["spec"]["template"]["spec"]
+    assert not {"runtimeClassName", "securityContext"} & (template.keys() | template["containers"][0].keys())
+
+
+def test_a_machine_without_gpus_needs_no_runtime_for_them(fake: FakeKubernetes) -> None:
+    hardware = HardwareSpec(disk_gib=1)
+    pods = pods_of(fake, SETTINGS.model_copy(update={"runtime_class": "nvidia"}))
+    plain = next(offer for offer in pods.offers(hardware) if not offer.gpu)
+    job = fake.job_of(pods.create(NAME, plain, hardware).pod_id)
+    assert "runtimeClassName" not in job["spec"]["template"]["spec"]
 
 
 def test_the_image_of_the_config_comes_before_that_of_the_settings(fake: FakeKubernetes) -> None:

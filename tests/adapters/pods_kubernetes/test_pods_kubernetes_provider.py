@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from prime_train.adapters.pods_kubernetes import read_settings
 from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
 from prime_train.adapters.pods_kubernetes.rights import FOR_NODES, NEEDED
 from prime_train.core.offers import rank
@@ -115,6 +116,8 @@ def test_the_page_has_the_role_that_the_provider_needs() -> None:
 def test_the_settings_of_the_page_are_valid(fake: FakeKubernetes, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "kubernetes.md").read_text()
     content = yaml.safe_load(text.split("```yaml\n")[1].partition("```")[0])
+    restricted = next(block for block in text.split("```yaml\n") if block.startswith("pod_security_context"))
+    assert read_settings({"PRIME_TRAIN_KUBERNETES": restricted.partition("```")[0]}).security_context["capabilities"] == {"drop": ["ALL"]}
     for key in ("kubeconfig", "context"):
         del content[key]
     offers = plane(fake, tmp_path / "home", **content).offers(HARDWARE)

@@ -498,6 +498,25 @@ def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(fake: FakePri
     assert [pod.status for pod in pods.list()] == ([seen] if seen else [])
 
 
+def test_a_route_that_prime_no_longer_has_does_not_say_that_a_pod_is_gone(fake: FakePrime) -> None:
+    pods = pods_of(fake)
+    pod = rent(pods)
+    no_route = Response(404, b'{"detail":"Not Found"}')
+    fake.fail(no_route, times=ALWAYS, path=r"/pods/[^/]+$")
+    for error in (raised(lambda: pods.get(pod.pod_id)), raised(lambda: pods.terminate(pod.pod_id))):
+        assert isinstance(error, PermanentError)
+        assert "its API may have changed" in str(error)
+    assert [pod.pod_id for pod in fake.alive] == [pod.pod_id]
+
+
+def test_a_pod_that_neither_its_route_nor_the_list_knows_is_gone(fake: FakePrime) -> None:
+    pods = pods_of(fake)
+    pod = rent(pods)
+    fake.preempt(pod.pod_id, seen_as=fakes.End.MISSING)
+    fake.fail(Response(404, b'{"detail":"Not Found"}'), times=ALWAYS, path=r"/pods/[^/]+$")
+    assert is_gone(pods.get(pod.pod_id))
+
+
 def test_a_page_of_a_proxy_does_not_say_that_a_pod_is_gone(fake: FakePrime) -> None:
     pods = pods_of(fake)
     pod = rent(pods)

@@ -56,13 +56,23 @@ def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(day
 
 @pytest.mark.parametrize(
     ("status", "cause"),
-    some_of([(422, Cause.LAUNCH_REFUSED), (403, Cause.LAUNCH_REFUSED), (401, Cause.LAUNCH_REFUSED), (402, Cause.NO_FUNDS)], one_in=3),
+    some_of([(422, Cause.LAUNCH_REFUSED), (401, Cause.LAUNCH_REFUSED), (402, Cause.NO_FUNDS)], one_in=3),
 )
 def test_a_refusal_is_taken_as_runpod_means_it_and_nothing_is_rented(days: RunPodDays, status: int, cause: Cause) -> None:
     days.fake.fail(problem(status, "No", "not like this"), times=ALWAYS, **CREATE)
     days.pass_by(600)
     assert {attempt.cause for attempt in days.run().attempts} == {cause}
     assert not days.fake.pods
+
+
+def test_a_machine_that_the_account_may_not_use_is_passed_over_for_the_next_one(days: RunPodDays) -> None:
+    days.fake.fail(problem(403, "Forbidden", "this account may not use these machines"), times=1, **CREATE)
+    days.pass_by(600)
+    first, second = days.run().attempts
+    assert first.cause is Cause.NO_CAPACITY
+    assert "may not use these machines" in first.detail
+    assert first.offer.offer_id != second.offer.offer_id
+    assert days.is_training_alone()
 
 
 # ---------------------------------------------------------------------------------------------------------------------- the machine
@@ -74,13 +84,27 @@ def test_a_machine_that_cannot_be_reached_is_given_back_and_another_is_rented(da
     days.pass_by(60)
     days.fake.plan.public_ip = True
     days.pass_by(3600)
-    assert days.run().attempts[0].cause is Cause.BOOT_TIMEOUT
+    lost = days.run().attempts[0]
+    assert lost.cause is Cause.BOOT_FAILED
+    assert (lost.fenced_s or 0) - lost.launched_s <= 600
     assert days.is_training_alone()
     assert len(days.fake.pods) == 2
     assert days.most_alive == 1
 
 
 # ------------------------------------------------------------------------------------------------------------ the list and the limits
+
+
+def test_a_service_that_says_when_it_is_back_is_asked_then_and_not_before(training: RunPodDays) -> None:
+    training.fake.fail(problem(503, "Unavailable", "maintenance", headers={"Retry-After": "240"}), times=1, method="GET", path="/v2/pods$")
+    before = len(training.fake.requests)
+    training.pass_by(60)
+    during = len(training.fake.requests)
+    training.pass_by(120)
+    assert len(training.fake.requests) - during == 0 < during - before
+    training.pass_by(600)
+    assert training.is_training_alone()
+    assert len(training.fake.pods) == 1
 
 
 @strikes(Strike.TOO_MANY, "runpod")

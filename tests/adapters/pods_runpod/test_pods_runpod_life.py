@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.adapters.pods_runpod import RunPodAccount, Settings, read_settings
 from prime_train.adapters.pods_runpod.account import account_names
-from prime_train.adapters.pods_runpod.connection import connection_of
+from prime_train.adapters.pods_runpod.connection import ADDRESS_S_MAX, connection_of
 from prime_train.adapters.pods_runpod.models import Rented
 from prime_train.adapters.pods_runpod.statuses import pod_of
 from prime_train.adapters.rental_api.pod_names import Mark
@@ -44,6 +44,23 @@ def test_a_pod_without_a_public_port_gets_no_agent(fake: FakeRunPod) -> None:
     pod = rent(pods)
     assert "no SSH address yet" in str(raised(lambda: pods.put_agent(pod, TICKET)))
     assert pods.connection(pod.pod_id) is None
+
+
+def test_a_machine_without_a_public_address_is_given_up_within_minutes_and_not_at_the_limit_of_the_boot(fake: FakeRunPod) -> None:
+    fake.plan.public_ip = False
+    pods = pods_of(fake)
+    pod = rent(pods)
+    fake.advance(ADDRESS_S_MAX - 60)
+    assert seen(pods, pod) is PodStatus.ACTIVE
+    fake.advance(60)
+    assert seen(pods, pod) is PodStatus.BROKEN
+
+
+def test_a_machine_with_an_address_is_healthy_however_long_it_runs(fake: FakeRunPod) -> None:
+    pods = pods_of(fake)
+    pod = rent(pods)
+    fake.advance(10 * ADDRESS_S_MAX)
+    assert seen(pods, pod) is PodStatus.ACTIVE
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def test_the_bid_is_for_one_gpu_and_the_pod_is_found_by_the_current_api(fake: Fa
     pod = pods.create(NAME, offer(pods), ONLY)
     (order,) = orders(fake)
     assert (order["bidPerGpu"], order["gpuCount"], order["cloudType"]) == (pytest.approx(2.99 / 2), 2, "SECURE")
+    assert order["supportPublicIp"] is True
     assert order["env"] == [{"key": "PUBLIC_KEY", "value": PUBLIC_KEY}]
     assert [each.pod_id for each in pods.list()] == [pod.pod_id]
     assert seen(pods, pod) is PodStatus.ACTIVE

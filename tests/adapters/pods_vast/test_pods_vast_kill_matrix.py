@@ -75,6 +75,7 @@ def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(day
     some_of(
         [
             (refused(403, "invalid_args", "Hosts can only rent their own machines."), Cause.LAUNCH_REFUSED),
+            (refused(403, "3586", "Offer is not your own."), Cause.NO_CAPACITY),
             (refused(401, "auth_error", "Invalid user key"), Cause.LAUNCH_REFUSED),
             (refused(400, "insufficient_credit", "Your account lacks credit; see the billing page."), Cause.NO_FUNDS),
             (refused(400, "invalid_args", "You have reached the limit of instances."), Cause.LIMIT_REACHED),

@@ -1,5 +1,6 @@
 """An instance of Vast.ai from its boot to its end, what is concluded from its states, the account, and the pace of requests."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from prime_train.adapters.pods_vast.connection import connection_of
 from prime_train.adapters.pods_vast.models import Rented
 from prime_train.adapters.pods_vast.pace import LEAST_S
 from prime_train.adapters.pods_vast.statuses import pod_of
+from prime_train.adapters.pods_vast.unheard import UNHEARD_S_MAX, UnheardHosts
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import Pod, PodStatus
@@ -17,7 +19,7 @@ from tests.adapters.pods_vast.vast_pods import HARDWARE, INSTANCE, LIST, client_
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised
 from tests.builders import is_gone
 from tests.fakes.http import ALWAYS, Response
-from tests.fakes.vast import ACCOUNT_ID, API_KEY, FakeVast, Plan, refused
+from tests.fakes.vast import ACCOUNT_ID, API_KEY, FakeVast, Plan, Status, refused
 from tests.fakes.vast.asks import asks
 
 OTHER_KEY = "0bad" * 16
@@ -146,6 +148,28 @@ def test_a_machine_whose_image_never_starts_is_given_up_at_once(said: str) -> No
     for status in ("created", "loading", ""):
         rented = Rented.model_validate({"id": 7, "label": NAME, "actual_status": status, "status_msg": said})
         assert pod_of(rented).status is PodStatus.BROKEN
+
+
+@pytest.mark.parametrize("status", ["offline", "unknown"])
+def test_a_host_that_does_not_report_while_it_boots_is_given_up_after_a_while(fake: FakeVast, status: str) -> None:
+    pods = pods_of(fake, unheard=UnheardHosts(fake.now_s))
+    pod = rent(pods)
+    fake.end(pod.pod_id, Status(status))
+    fake.advance(60)
+    assert seen(pods, pod) is PodStatus.UNKNOWN
+    fake.advance(UNHEARD_S_MAX)
+    assert seen(pods, pod) is PodStatus.BROKEN
+
+
+def test_a_host_that_reports_again_starts_anew() -> None:
+    now_s = 0.0
+    unheard = UnheardHosts(lambda: now_s)
+    pod = Pod("7", NAME, PodStatus.UNKNOWN)
+    for at_s, status in ((0, PodStatus.UNKNOWN), (200, PodStatus.PENDING), (210, PodStatus.UNKNOWN), (500, PodStatus.UNKNOWN)):
+        now_s = at_s
+        assert unheard.judged(replace(pod, status=status)).status is status
+    now_s = 210 + UNHEARD_S_MAX
+    assert unheard.judged(pod).status is PodStatus.BROKEN
 
 
 def test_an_outbid_instance_is_destroyed_before_it_counts_as_gone(fake: FakeVast) -> None:

@@ -183,6 +183,7 @@ def test_an_order_repeats_the_offer_and_has_neither_settings_nor_keys(fake: Fake
         "runtype": "ssh_direct",
         "target_state": "running",
         "cancel_unavail": True,
+        "onstart": "entrypoint.sh",
         "price": 0.44,
     }
     assert fixed.json == {key: value for key, value in bid.json.items() if key != "price"} | {"label": "pt-tiny-1-e2"}
@@ -192,6 +193,7 @@ def test_only_an_image_in_a_registry_is_ordered(fake: FakeVast) -> None:
     reference = f"ghcr.io/me/sft@sha256:{'0' * 64}"
     rent(pods_of(fake), hardware=HARDWARE.model_copy(update={"provider": "vast", "image": reference}))
     assert fake.instances[0].order["image"] == reference
+    assert "onstart" not in fake.instances[0].order
     with pytest.raises(ValueError, match=r"machines of Vast\.ai start only from an image in a registry"):
         HardwareSpec(provider="vast", image="template:30zmvf89kd")
     hardware = HardwareSpec(gpus=("RTX4090",), image="template:30zmvf89kd")

@@ -48,6 +48,24 @@ def test_with_keep_1_the_trainers_best_and_its_last_checkpoint_are_both_kept(buc
     assert steps(bucket) == [20]
 
 
+def test_the_trainers_best_checkpoint_that_was_passed_over_is_uploaded_after_the_newest(bucket: FolderBucket, tmp_path: Path) -> None:
+    made = of_transformers(bucket, tmp_path)
+    for step in (5, 10, 15):
+        save_as_transformers(tmp_path / "tree", step, best=5)
+    assert ship(made).step == 15
+    (left,) = made.scan(NOW_S)
+    assert (left.step, left.is_again, made.owes_best) == (5, True, True)
+    made.committed(made.upload(left, cancelled=lambda: False), NOW_S)
+    assert (steps(bucket), made.owes_best, made.scan(NOW_S)) == ([5, 15], False, [])
+
+
+def test_a_best_checkpoint_from_before_a_resume_or_that_is_gone_is_not_waited_for(bucket: FolderBucket, tmp_path: Path) -> None:
+    made = of_transformers(bucket, tmp_path)
+    save_as_transformers(tmp_path / "tree", 15, best=10)
+    ship(made)
+    assert (made.owes_best, made.scan(NOW_S)) == (True, [])
+
+
 def test_checkpoints_that_are_saved_after_the_loss_was_lost_push_out_none_from_before(bucket: FolderBucket, tmp_path: Path) -> None:
     made = uploader(bucket, tmp_path, keep=2)
     for step in (5, 10, 15, 20, 25, 30):

@@ -99,6 +99,45 @@ def test_each_way_in_which_no_checkpoint_comes_to_be_is_named_with_an_example(
     assert words in text_of(WANTED, seen, good_step=0, reached=40)
 
 
+LAUNCHES: dict[str, tuple[str, str, str]] = {
+    "versions": ("logs/version_*/checkpoints", "logs/version_0/checkpoints", "logs/version_1/checkpoints"),
+    "numbered": ("runs/exp*/weights", "runs/exp/weights", "runs/exp2/weights"),
+    "dated": ("out/*", "out/2026-01-01", "out/2026-01-02"),
+}
+
+
+@pytest.mark.parametrize(("folder", "former", "present"), LAUNCHES.values(), ids=LAUNCHES)
+def test_entries_of_the_new_launchs_folder_that_match_nothing_are_named_with_that_folder(
+    folder: str, former: str, present: str, tmp_path: Path, bucket: FolderBucket
+) -> None:
+    work = tmp_path / "tree"
+    checkpoints: dict[str, Any] = {"folder": folder, "pattern": "step_{step}.pt", "every_steps": 10}
+    wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
+    trainer = trainer_for(wanted)
+    made = Surroundings(work, folder, step_of=lambda name: trainer.step_of(wanted, name), outputs=())
+    write(work / former, {"ckpt-000010.pt": b"former", "step_10.pt": b"former"})  # restored, or packed with the working tree
+    made.disregard_present()
+    assert made.look(frozenset(), (), above=10, deep=False, at_once=True).is_empty
+    write(work / present, {"ckpt-000020.pt": b"20", "ckpt-000030.pt": b"30"})
+    for number, path in enumerate(sorted((work / present).iterdir())):
+        os.utime(path, (2e9 + number, 2e9 + number))
+    for deep in (False, True):
+        seen = made.look(shipping.units(), (), above=10, deep=deep, at_once=True)
+        assert (seen.begun, seen.elsewhere) == (2, None)
+        text = text_of(wanted, seen, good_step=10, reached=40)
+        assert text.startswith(f"2 entries in {present}/, none matches step_{{step}}.pt; the newest is ckpt-000030.pt"), text
+
+
+def test_the_files_of_a_checkpoint_are_no_strangers(tmp_path: Path, bucket: FolderBucket) -> None:
+    checkpoints: dict[str, Any] = {"folder": "runs/exp*", "pattern": "last.pt", "also": ["ema.pt"], "every_steps": 10}
+    wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
+    trainer = trainer_for(wanted)
+    made = Surroundings(tmp_path / "tree", "runs/exp*", step_of=lambda name: trainer.step_of(wanted, name), outputs=())
+    made.disregard_present()
+    write(tmp_path / "tree" / "runs/exp2", {"last.pt": b"1", "ema.pt": b"1"})
+    assert made.look(shipping.units(), (), above=0, deep=True, at_once=True).is_empty
+
+
 def test_a_checkpoint_of_too_many_files_is_named(tmp_path: Path, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prime_agent.checkpoints.listing.FILES_MAX", 3)
     made = observer(tmp_path / "tree")

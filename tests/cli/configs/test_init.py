@@ -115,6 +115,14 @@ def test_every_kind_gets_a_config_that_is_right_and_says_what_a_resume_needs(she
     assert all(len(line) <= 140 for line in path.read_text().splitlines() if "command: " not in line)
 
 
+def test_a_script_with_an_option_of_a_resume_is_told_it(shell: Shell) -> None:
+    shell.write("fit.py", "parser.add_argument('--resume-from', default=None)\n")
+    shell.ok("init", "--command", "python fit.py", "--yes")
+    read = read_config(shell.here / "configs" / "fit.yaml")
+    assert read.spec is not None
+    assert read.spec.trainer.resume == "--resume-from {checkpoint}"
+
+
 def test_every_kind_but_prime_rl_has_a_template() -> None:
     assert {*TEMPLATES, PRIME_RL} == set(TRAINERS)
 

@@ -15,6 +15,7 @@ name: sizes
 trainer:
   kind: torchrun
   command: train.py {checkpoints}
+  resume: --resume {checkpoint}
   steps: 100
 checkpoints: {every_steps: 10}
 hardware:
@@ -41,7 +42,7 @@ def test_each_variant_is_judged_as_a_config_of_its_own_and_findings_name_it(insi
     inside.write("wrong.yaml", CONFIG.replace("trainer.workers: 2", "trainer.workers: 4"))
     done = inside.run("validate", "wrong.yaml", "--json")
     (found,) = json.loads(done.stdout)
-    assert (found["code"], found["line"]) == ("HW103", 11)
+    assert (found["code"], found["line"]) == ("HW103", 12)
     assert found["message"].startswith("with variant 1 (2 GPUs of 80 GB or more), 4 workers share 2 GPUs")
     assert inside.run("run", "wrong.yaml").returncode == 1
 

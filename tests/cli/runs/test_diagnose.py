@@ -160,6 +160,13 @@ def test_a_machine_that_is_gone_says_what_will_have_to_be_done_again() -> None:
     assert found.because == "attempt 1 has reached step 57, and step 50 is in the bucket"
 
 
+def test_a_run_that_diverged_is_said_to_go_on_from_before_the_divergence() -> None:
+    lost = b.new_attempt(1, RunState.FAILED, last_step=22, durable_step=20, cause=Cause.NOT_FINITE, not_finite_since=13)
+    found = only(Facts(b.record(b.run(RunState.FAILED, attempts=(lost,))), NOW_S, None), DiagnosisKind.INTERRUPTED)
+    assert found.title == "interrupted by a divergence: the run goes on from the newest checkpoint before step 13"
+    assert "its checkpoints from step 13 on, up to step 20, hold figures that are not finite" in found.because
+
+
 @pytest.mark.parametrize(("now", "tense"), [(40, "are"), (57, "were"), (None, "would be")])
 def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int | None, tense: str) -> None:
     lost = b.new_attempt(1, RunState.QUEUED, last_step=57, durable_step=50)

@@ -14,6 +14,8 @@ from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE, end_usd, save_usd, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
+from prime_train.core.manifest import ResumePoint
+from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.run import (
     ACTIVE_STATES,
     TERMINAL,
@@ -28,8 +30,9 @@ from prime_train.core.run import (
     Totals,
     with_attempt,
 )
+from prime_train.core.spec import BudgetSpec
 from prime_train.core.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
-from prime_train.core.wire import Phase
+from prime_train.core.wire import Phase, Traffic
 from tests import builders as b
 from tests.core.given import (
     BLIND,
@@ -210,6 +213,44 @@ def test_three_attempts_without_a_new_durable_step_stop_the_run_and_say_what_the
 def test_attempts_that_had_nothing_in_common_are_reported_one_by_one() -> None:
     causes = (Cause.CUDA_ERROR, Cause.STALLED, Cause.CUDA_ERROR)
     assert d.in_common(causes) == "they ended by 'CUDA error' (2), 'no step within its deadline' (1)"
+
+
+@pytest.mark.parametrize("cause", [Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT, Cause.STALLED, Cause.STOPPED_GRACEFULLY])
+def test_no_machine_is_rented_once_the_last_step_is_durable(cause: Cause) -> None:
+    run = last_step_durable(cause)
+    decision = finish_of(after(run, None))
+    assert (decision.state, decision.cause) == (S.SUCCEEDED, Cause.FINISHED)
+    assert decision.why == f"finished at step 60, which was durable before attempt 1 ended: {POLICY[cause].title}"
+    spent = replace(run, spec=run.spec.model_copy(update={"budget": BudgetSpec(usd=0.000001)}))
+    assert finish_of(after(spent, None)).state is S.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("cause", "point", "changes"),
+    [
+        (Cause.PREEMPTED, 55, {}),
+        (Cause.PREEMPTED, 6400, {}),  # a number that counts samples
+        (Cause.RESUME_IGNORED, 60, {}),
+        (Cause.NOT_FINITE, 60, {}),
+        (Cause.PREEMPTED, 60, {"outputs": ("results/**",)}),
+        (Cause.PREEMPTED, 60, {"after": [{"name": "score", "run": "true", "required": True}]}),
+        (Cause.PREEMPTED, 60, {"trainer": {"steps": 61}}),
+    ],
+)
+def test_a_machine_is_rented_while_something_is_left_to_do(cause: Cause, point: int, changes: dict[str, Any]) -> None:
+    assert isinstance(after(last_step_durable(cause, point, **changes), None), d.Launch)
+
+
+def test_a_last_checkpoint_from_which_an_attempt_could_not_resume_is_no_end() -> None:
+    run = last_step_durable(Cause.PREEMPTED)
+    assert isinstance(after(replace(run, distrusted=(Distrusted(60, 1, 2),)), None), d.Launch)
+
+
+def last_step_durable(cause: Cause, point: int = 60, **changes: Any) -> Run:
+    """Return a run of 60 steps that reports every 5 of them, whose machine ended; it would resume from step `point`."""
+    made = b.spec(**{"trainer": {"steps": 60}, **changes})
+    run = b.run(S.QUEUED, attempt=1, spec=made, resume=ResumePoint(step=point, attempt=1, key="k"), best_step=55)
+    return replace(run, attempts=(replace(run.attempts[0], cause=cause, last_step=55, durable_step=point, ended_s=NOW_S - 100),))
 
 
 def test_two_attempts_without_a_new_durable_step_do_not_stop_the_run() -> None:
@@ -604,6 +645,16 @@ def test_at_the_end_of_the_budget_a_run_is_flushed_before_it_is_stopped(state: R
     assert decision.reason is DrainReason.BUDGET
 
 
+def test_dear_traffic_uses_up_the_budget_of_a_cheap_machine() -> None:
+    run = a_run(budget={"usd": 10.0})
+    sent = Traffic(up_bytes=480 * 2**30, seconds=3600)
+    dear = replace(newest(run), offer=b.offer(usd_per_gib_up=0.02), traffic=sent)
+    assert isinstance(after(replace(run, attempts=(replace(dear, traffic=Traffic()),))), d.Wait)
+    decision = after(replace(run, attempts=(dear,), notices=noted(AlertKind.BUDGET)))
+    assert isinstance(decision, d.Drain)
+    assert decision.reason is DrainReason.BUDGET
+
+
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING])
 def test_at_the_end_of_the_hours_a_machine_that_has_nothing_to_flush_is_given_back(state: RunState) -> None:
     run = a_run(state, budget={"hours": 0.1}, folded=Totals(paid_s=400, useful_s=360))
@@ -923,6 +974,15 @@ def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_ad
 # -------------------------------------------------------------------------------------------------------------------- probes
 
 
+@pytest.mark.parametrize(("rollbacks", "then"), [(0, "the run goes back"), (1, "the run is stopped after 10 such steps")])
+def test_people_are_told_what_really_follows_figures_that_are_not_finite(rollbacks: int, then: str) -> None:
+    made = b.spec(health={"on_divergence": "rollback", "rollback_times": 1})
+    decision = after(replace(a_run(S.TRAINING, spec=made), rollbacks=rollbacks), replace(TRAINS, not_finite_since=13))
+    assert isinstance(decision, d.Notify)
+    assert then in decision.text
+    assert ("because it went back 1 time" in decision.text) is bool(rollbacks)
+
+
 PROBE = Probe("tiny", steps=10, seconds=60.0)
 
 
@@ -941,6 +1001,14 @@ def test_a_probe_ends_once_it_has_measured_enough_steps_for_long_enough(steps: i
 
 def test_an_ordinary_run_never_ends_because_it_was_measured() -> None:
     assert not isinstance(after(a_run(S.TRAINING), replace(TRAINS, timed_steps=10_000, timed_s=1e6)), d.Finish)
+
+
+@pytest.mark.parametrize("state", [S.TRAINING, S.UPLOADING])
+def test_no_machine_is_kept_for_what_a_probe_has_saved(state: RunState) -> None:
+    ended = replace(TRAINS, timed_steps=3, timed_s=6.0, upload_pending=True, unsaved="no file was written in checkpoints/")
+    decision = finish_of(after(a_run(state, probe=PROBE), ended))
+    assert (decision.state, decision.cause, decision.why) == (S.SUCCEEDED, Cause.PROBED, "measured: 3 steps of 2 s")
+    assert after(a_run(S.TRAINING), ended) == d.SeeUpload(TRAINS.step)
 
 
 def test_a_probe_that_fails_is_judged_like_any_run() -> None:

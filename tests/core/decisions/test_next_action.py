@@ -8,7 +8,7 @@ import pytest
 from prime_train.core import decide as d
 from prime_train.core.causes import POLICY, Action, Cause
 from prime_train.core.change import change
-from prime_train.core.next_action import OUTAGES_MAX, Ending, alike, next_action
+from prime_train.core.next_action import OUTAGES_MAX, SAME_SETUPS_MAX, Ending, alike, next_action
 from prime_train.core.run import Attempt, RunState
 from prime_train.core.spec import TrainerSpec
 from prime_train.core.verdict import Sick
@@ -64,6 +64,7 @@ def test_an_attempt_that_died_before_its_first_new_step_leaves_an_older_checkpoi
 
 
 NO_SUCH = "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found for torhc==2.9"
+LOST_HOST = "Could not resolve host: example.org"
 MADE = "`make` ended with code 2: /root/prime-train/a-1-e{}/work: 0x7f3{} at 12:01:5{}"
 
 
@@ -137,6 +138,31 @@ def test_an_outage_is_waited_for_without_counting_and_not_for_ever() -> None:
     outages = [ended(n, cause=Cause.NETWORK_ERROR, last_step=0) for n in range(1, OUTAGES_MAX + 1)]
     assert after(Ending(Cause.NETWORK_ERROR, "429"), *outages) is Action.STOP
     assert after(Ending(Cause.NETWORK_ERROR, "429"), *outages[1:]) is Action.BACK_OFF
+
+
+def failed_download(number: int, detail: str = NO_SUCH) -> Attempt:
+    return ended(number, cause=Cause.NETWORK_ERROR, detail=detail, last_step=0)
+
+
+def test_set_ups_that_end_by_the_same_words_stop_the_run_although_a_network_seemed_to_be_at_fault() -> None:
+    earlier = [failed_download(number) for number in range(1, SAME_SETUPS_MAX)]
+    never_up = ended(9, cause=Cause.NO_CAPACITY, first_heartbeat_s=None)
+    again = next_action(TRAINER, Ending(Cause.NETWORK_ERROR, NO_SUCH), [*earlier, never_up])
+    assert (again.action, str(SAME_SETUPS_MAX) in again.why) == (Action.STOP, True)
+    assert after(Ending(Cause.NETWORK_ERROR, NO_SUCH), *earlier[1:]) is Action.BACK_OFF
+    assert after(Ending(Cause.NETWORK_ERROR, NO_SUCH), *earlier[1:], failed_download(4, MADE)) is Action.BACK_OFF
+
+
+@pytest.mark.parametrize("detail", [f"`git lfs pull` ended with code 1: {LOST_HOST}", "httpx.ConnectError: All connection attempts failed"])
+def test_an_outage_that_is_named_in_the_last_words_or_by_the_trainer_is_waited_for(detail: str) -> None:
+    earlier = [failed_download(number, detail) for number in range(1, OUTAGES_MAX)]
+    assert after(Ending(Cause.NETWORK_ERROR, detail), *earlier) is Action.BACK_OFF
+
+
+def test_a_rule_that_says_that_the_code_does_not_fit_stops_the_run_also_after_a_restore() -> None:
+    mismatch = Ending(Cause.BAD_CHECKPOINT, "size mismatch for lm_head.weight", Action.STOP, step=30, restored_step=30)
+    assert after(mismatch) is Action.STOP
+    assert after(replace(mismatch, asked=None)) is Action.SAME_MACHINE
 
 
 def test_a_lost_peer_is_counted_and_another_machine_is_taken() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core.after.steps import REFUSED
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast
@@ -481,13 +482,19 @@ CRASH = JobExit(cause=Cause.TRAINER_ERROR, detail="ray.exceptions.RayActorError:
 def test_finished_work_is_finished_whatever_the_exit_code_and_the_crash_is_a_note() -> None:
     of = a_run(spec=b.spec(trainer={"steps": 60}))
     assert after(0, run=of, step=60, committed_step=60, exit=CRASH) == Finished(60, note=CRASH.detail)
+    assert after(0, run=of, step=55, committed_step=60, exit=CRASH) == Finished(60, note=CRASH.detail)
     told = JobExit(cause=Cause.FINISHED, detail=CRASH.detail, code=139, saved_step=60)
     assert after(0, run=of, step=60, committed_step=60, exit=told) == Finished(60, note=CRASH.detail)
 
 
 @pytest.mark.parametrize(
     ("step", "committed", "cause"),
-    [(60, 50, Cause.TRAINER_ERROR), (59, 60, Cause.TRAINER_ERROR), (60, 60, Cause.RESUME_IGNORED), (60, 60, Cause.UPLOAD_FAILED)],
+    [
+        (60, 50, Cause.TRAINER_ERROR),
+        (55, 59, Cause.TRAINER_ERROR),
+        (3, 6400, Cause.TRAINER_ERROR),  # a number that counts samples
+        *[(60, 60, cause) for cause in (Cause.UPLOAD_FAILED, *sorted(REFUSED))],
+    ],
 )
 def test_a_crash_before_all_is_done_and_durable_is_no_end(step: int, committed: int, cause: Cause) -> None:
     of = a_run(spec=b.spec(trainer={"steps": 60}))

@@ -20,9 +20,10 @@ BOTH: Types = {
     "startSsh": bool,
     "env": list,
     "allowedCudaVersions": list,
-}
-ON_DEMAND: Types = {
     "supportPublicIp": bool,
+}
+"""What both inputs take. That spot orders take `supportPublicIp` as well is known from SkyPilot 0.14.1 and dstack, which send it."""
+ON_DEMAND: Types = {
     "minVcpuCount": int,
     "minMemoryInGb": int,
     "minDownload": int,

@@ -4,11 +4,15 @@ What is promised of such runs, besides what `promises.py` says:
 
 10  A run is `succeeded` only if the weights of its last step are whole in the bucket; and if they are, it is, although its process crashed.
 11  Nothing is tried for ever: attempts that a trainer ends without a new durable step are at most `restarts_without_progress` and
-    `CHECKPOINTS_TRIED_MAX` together; the same error at the same step comes twice; a run goes back at most `rollback_times`; and a service
-    that does not answer ends at most `OUTAGES_MAX` attempts in a row.
+    `CHECKPOINTS_TRIED_MAX` together; the same error at the same step comes twice; no machine is rented after the memory did not suffice
+    for a new durable step; a run goes back at most `rollback_times`; and a service that does not answer ends at most `OUTAGES_MAX` attempts
+    in a row.
 12  The newest checkpoint that is proven, the newest that is good, and the one that the trainer calls its best stay in the bucket.
 13  A run resumes from the newest good checkpoint of its own past: from an older one, or from step 0, only where the newer ones are
-    distrusted, not finite, or after a divergence; and it is given up for want of one only if those that it tried were bad.
+    distrusted, not finite, or after a divergence, or lost in the bucket; and it is given up for want of one only if those that it tried
+    were bad.
+
+In some seeds the bucket loses the newest checkpoint of runs that have just lost their machine.
 """
 
 import random
@@ -21,16 +25,21 @@ from prime_train.core.keys import mark_prefix, parse_manifest_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.next_action import OUTAGES_MAX, alike
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE, Mark, marked
-from prime_train.core.run import TERMINAL, Attempt, Run, RunState
+from prime_train.core.run import ACTIVE_STATES, TERMINAL, Attempt, Change, Run, RunState
 from prime_train.ports import RunRecord
 from tests.simulation.agent import VirtualAgent, Work
-from tests.simulation.contract.trainers import CRASHES, ContractAgent, Habit, Trainer, draw_trainer, with_habit
+from tests.simulation.contract.trainers import CRASHES, OUT_OF_MEMORY, ContractAgent, Habit, Trainer, draw_trainer, with_habit
 from tests.simulation.faults import windows
 from tests.simulation.loop import START_S
 from tests.simulation.promises import FINISH_S, Keeper, Truth
 from tests.simulation.provider import Machine
 from tests.simulation.world import Simulation
 
+LOSING_SEEDS = 4
+"""One seed in so many has a bucket that loses checkpoints."""
+LOSS_SHARE = 0.2
+"""Share of the fences there after which the newest checkpoint turns out to be lost."""
+HANGS = (Cause.START_TIMEOUT, Cause.STALLED, Cause.GPU_IDLE)
 OUTAGE_S = (300, 4000)
 FOR_EVER_S = 10**6
 FOR_EVER_SHARE = 0.04
@@ -55,6 +64,10 @@ class Past:
     best_at_fence: int = 0
     died: set[tuple[int, int]] = field(default_factory=set)
     """Step and attempt of the checkpoints with which a trainer ended before its first step, by its own report."""
+    has_lost: bool = False
+    """Whether the bucket has lost a checkpoint since the last choice."""
+    starved: int = 0
+    """The newest attempt, if its trainer ran out of memory before a new step was durable; else 0."""
     resumes: int = 0
 
 
@@ -71,7 +84,7 @@ class ContractKeeper(Keeper):
         run_id = key.split("/")[1]
         if parse_manifest_key(run_id, key) is None:
             return
-        whole = self._whole(run_id)
+        whole = self.whole(run_id)
         by_key = {m.key: m for m in whole}
         gone = by_key.get(key)
         if gone is None:
@@ -85,7 +98,7 @@ class ContractKeeper(Keeper):
         if gone.step == best_step and gone == next(m for m in whole if m.step == best_step):
             self._broken(12, "the best checkpoint stays", run_id, f"{key} is deleted")
 
-    def _whole(self, run_id: str) -> list[Manifest]:
+    def whole(self, run_id: str) -> list[Manifest]:
         """Return the checkpoints that are whole in the bucket, the newest first."""
         whole = [m for m in self._bucket.manifests(run_id) if self._bucket.is_complete(m.key)]
         return sorted(whole, key=lambda m: (m.step, m.attempt), reverse=True)
@@ -108,11 +121,8 @@ class ContractKeeper(Keeper):
         run_id, point, truth = new.run_id, new.resume, self.runs[new.run_id]
         faults = {one.place for one in old.distrusted}
         limits = self._limits(new)
-        past = [m for m in self._whole(run_id) if m.step <= limits.get((m.attempt, m.identity), -1)]
+        past = [m for m in self.whole(run_id) if m.step <= limits.get((m.attempt, m.identity), -1)]
         good = [m for m in past if (m.step, m.attempt) not in faults and m.finite is not False and not self._is_doubted(old, m)]
-        replaced = [m.step for m in past if old.resume is not None and m.key == old.resume.key and m.digest != old.resume.digest]
-        if replaced:  # a machine of the past has written it anew since it was chosen, so it is not what was chosen
-            good = [m for m in good if m.step < replaced[0]]
         if new.unresumable:
             self._given_up(old, new, past)
             return
@@ -131,6 +141,9 @@ class ContractKeeper(Keeper):
         if step < truth.acked:
             truth.acked = truth.acked_at_fence = step
             truth.acked_attempt = 0
+            if self.pasts[run_id].has_lost:  # what is trained again is progress
+                self.pasts[run_id].best_acked = self.pasts[run_id].best_at_fence = step
+        self.pasts[run_id].has_lost = False
 
     def _given_up(self, old: Run, new: Run, past: list[Manifest]) -> None:
         trainer = self.pasts[new.run_id].trainer
@@ -169,7 +182,7 @@ class ContractKeeper(Keeper):
         super()._moved(truth, old, change, sweeping)
         if old.run.state in TERMINAL:
             past = self.pasts[truth.run.run_id]
-            past.tried = past.blamed = past.outages = past.rollbacks = 0
+            past.tried = past.blamed = past.outages = past.rollbacks = past.starved = 0
             past.resumes += 1
 
     def _launched(self, truth: Truth, old: Run) -> None:
@@ -185,6 +198,10 @@ class ContractKeeper(Keeper):
             self._broken(11, "nothing is tried for ever", new.run_id, f"{past.blamed} checkpoints in a row could not be resumed from")
         if past.outages > OUTAGES_MAX:
             self._broken(11, "nothing is tried for ever", new.run_id, f"{past.outages} attempts in a row ended by an outage")
+        if past.starved:
+            self._broken(
+                11, "nothing is tried for ever", new.run_id, f"attempt {past.starved} ran out of memory, and nothing new was durable"
+            )
         if past.rollbacks > new.spec.health.rollback_times:
             self._broken(11, "nothing is tried for ever", new.run_id, f"it went back {past.rollbacks} times")
         self._same_twice(new, past)
@@ -201,9 +218,13 @@ class ContractKeeper(Keeper):
 
     def _count(self, truth: Truth, attempt: Attempt) -> None:
         past, run = self.pasts[truth.run.run_id], truth.run
+        if any(one.failed == attempt.number for one in run.distrusted) and not self._may_be_blamed(truth, attempt):
+            self._broken(13, "a checkpoint is distrusted only for what a trainer did", run.run_id, f"{attempt.cause} in {attempt.number}")
         past.best_acked = max(past.best_acked, truth.acked)
         gained = past.best_acked > past.best_at_fence
         past.best_at_fence = past.best_acked
+        starved = attempt.cause in OUT_OF_MEMORY and truth.acked <= truth.acked_at_fence
+        past.starved = attempt.number if starved else 0
         truth.acked_at_fence = truth.acked
         is_done = truth.acked == truth.steps and run.spec.trainer.steps is not None
         if is_done and attempt.cause in CRASHES and run.state is not RunState.SUCCEEDED:
@@ -220,6 +241,13 @@ class ContractKeeper(Keeper):
             past.tried += 1
         if blamed and truth.strikes > strikes and len(run.strikes) == strikes:
             truth.strikes = strikes
+
+    def _may_be_blamed(self, truth: Truth, attempt: Attempt) -> bool:
+        """Return whether the trainer of the attempt truly ended, or hung, after it was given a checkpoint and before its first step."""
+        agent, place = truth.agents.get(attempt.number), self.pasts[truth.run.run_id].resumed.get(attempt.number)
+        if agent is None or place is None or agent.step_now() or place in set(self._proven(truth.run)):
+            return False
+        return attempt.cause in (*truth.ailments[attempt.number], *HANGS) and attempt.cause not in OUTSIDE
 
     def _is_blamed(self, run: Run, attempt: Attempt, past: Past) -> bool:
         """Return whether the attempt's trainer ended before its first step, after it was given a checkpoint that had never been resumed
@@ -240,7 +268,7 @@ class ContractKeeper(Keeper):
         match new.state:
             case RunState.SUCCEEDED:
                 is_early = Cause.STOPPED_EARLY in truth.ailments[new.attempt]
-                if not is_early and not any(m.step == truth.steps for m in self._whole(new.run_id)):
+                if not is_early and not any(m.step == truth.steps for m in self.whole(new.run_id)):
                     self._broken(10, "no run is green without its weights", new.run_id, new.why)
                 return super()._is_due(truth, old, new)
             case RunState.FAILED if ends and ends[-1][0] is new.cause:
@@ -268,6 +296,25 @@ class ContractSimulation(Simulation):
         keeper = ContractKeeper(self.loop, self.faults, self.pods, self.bucket)
         keeper.pasts = self._pasts
         return keeper
+
+    def _saved(self, old: RunRecord, change: Change) -> None:
+        super()._saved(old, change)
+        if old.run.state in ACTIVE_STATES and change.run.state is RunState.QUEUED:
+            self._lose(change.run)
+
+    def _lose(self, run: Run) -> None:
+        """Lose the manifest of the newest checkpoint, or a blob that only it has, after some of the fences."""
+        if self.seed % LOSING_SEEDS != LOSING_SEEDS // 2:
+            return
+        assert isinstance(self.keeper, ContractKeeper)
+        draw, whole = random.Random(f"loss {self.seed} {run.run_id} {run.attempt}"), self.keeper.whole(run.run_id)
+        if not whole or draw.random() >= LOSS_SHARE:
+            return
+        shared = {key for manifest in whole[1:] for key in manifest.blobs()}
+        key = draw.choice([whole[0].key, *sorted(whole[0].blobs().keys() - shared)])
+        self.bucket.lose(key)
+        self._pasts[run.run_id].has_lost = True
+        self._say(f"{run.run_id} the bucket loses {key}")
 
     def _connect(self) -> None:
         super()._connect()

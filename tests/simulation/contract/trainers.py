@@ -33,7 +33,7 @@ class Habit(StrEnum):
     CRASHES_AT_END = "it crashes after its last step"
     CRASHES_AT_STEP = "it crashes at the same step each time"
     CRASHES_AFTER_SAVES = "it crashes again and again, after new checkpoints"
-    OUT_OF_MEMORY = "it runs out of memory again and again, after new checkpoints"
+    OUT_OF_MEMORY = "it runs out of memory again and again, after new checkpoints or before any"
     OUTAGE = "a service that it needs does not answer for a while"
 
 
@@ -46,7 +46,7 @@ OUT_OF_MEMORY = (Cause.GPU_OOM, Cause.HOST_OOM)
 class Trainer:
     """The trainer of one run. `at_step`: the step at which its habit shows; `share`: how many of its checkpoints cannot be loaded;
     `crashes_left`: how often it still ends early, so that its checkpoints are restored; `is_cured`: whether a rollback helps; `completes`:
-    whether its last save becomes complete in the end; `saves_last`: whether it saves at all before it crashes there; `words`: how many
+    whether its last save becomes complete in the end; `saves_last`: whether it saves at all before it crashes; `words`: how many
     different errors it reports."""
 
     habit: Habit
@@ -124,6 +124,8 @@ class ContractAgent(VirtualAgent):
                 self._crash_after_saves(self._t.luck.rng.choice((Cause.KILLED, Cause.CUDA_ERROR)))
             case Habit.CRASHES_AT_STEP if self.trainer.at_step >= self.base:
                 self._crash_at(self._after(self.trainer.at_step), self.trainer.cause)
+            case Habit.OUT_OF_MEMORY if not self.trainer.saves_last:
+                self._crash_at(self._after(self.base + self._t.luck.rng.randint(1, self.work.every)), self.trainer.cause)
             case Habit.CRASHES_AFTER_SAVES | Habit.OUT_OF_MEMORY:
                 self._crash_after_saves(self.trainer.cause)
             case Habit.OUTAGE:
@@ -242,7 +244,7 @@ class ContractAgent(VirtualAgent):
             self._flush_existing(ended)
             return
         # An agent of today knows that the work is done; an older one leaves that to the control plane.
-        if self.trainer.completes and is_done_despite(cause, self._steps_known, self.work.steps):
+        if self.trainer.completes and is_done_despite(cause, self._steps_known, reached=self.work.steps, durable_step=self.work.steps):
             ended = ended.model_copy(update={"cause": Cause.FINISHED})
         self._flush_with(ended)
 

@@ -78,6 +78,17 @@ class Account:
         closed = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
         s3.put_public_access_block(Bucket=self.code_bucket, PublicAccessBlockConfiguration=closed)
 
+    def keeps_versions(self, bucket: str) -> bool:
+        """Return whether the bucket keeps old versions of its objects. It must belong to this account."""
+        with translated_errors(f"bucket {bucket}"):
+            found = self.client("s3").get_bucket_versioning(Bucket=bucket, ExpectedBucketOwner=self.number)
+        return bool(found.get("Status") == "Enabled")
+
+    def trust_of(self, role: str) -> object:
+        """Return the trust policy of a role of this account by its ARN, as parsed from JSON."""
+        with translated_errors(f"the role {role}"):
+            return self.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["AssumeRolePolicyDocument"]
+
     def functions_left(self) -> int:
         """Return the number of concurrent functions that the account can still reserve."""
         with translated_errors("the account's limits"):

@@ -205,7 +205,7 @@ def _write(draft: Path, answer: "GetResult") -> None:
 def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tuple[str, S3Store]:
     """Return the endpoint's URL and the store. Raises PermanentError if settings are missing or wrong."""
     try:
-        session = _session(place) if lent is None else _without_keys(place)
+        session = session_of(place) if lent is None else _without_keys(place)
         client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
         endpoint, region = client.meta.endpoint_url, client.meta.region_name
         retry: RetryConfig = {
@@ -237,7 +237,7 @@ def _without_keys(place: BucketLocation) -> boto3.session.Session:
     return boto3.session.Session("none", "none", region_name=place.region)
 
 
-def _session(place: BucketLocation) -> boto3.session.Session:
+def session_of(place: BucketLocation) -> boto3.session.Session:
     """Return a session with the keys given for this place, or else with those that AWS's tools would find."""
     if place.keys is not None:
         return boto3.session.Session(place.keys[0], place.keys[1], region_name=place.region)

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from prime_train.adapters.http import DELAY_S_MAX, Answer, Http, Parameters, failure
+from prime_train.adapters.http import Answer, Http, Parameters, failure
+from prime_train.core.text.retry_after import DELAY_S_MAX
 from prime_train.ports import PermanentError, TemporaryError
 
 API_URL = "https://api.github.com"

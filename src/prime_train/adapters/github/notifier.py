@@ -14,7 +14,7 @@ from prime_train.adapters.github.deployments import environment_of, set_status
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.results.comparison import PullResults
 from prime_train.core.run import Alert, Origin, Run, RunState
-from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError
+from prime_train.ports import ExternalError, NotHere, PermanentError, RunRecord, TemporaryError
 from prime_train.reports.comparison import check_of
 from prime_train.reports.markdown import one_line
 from prime_train.reports.pull_request import headline, run_comment, stopped_by_user
@@ -61,7 +61,7 @@ class GitHubNotifier:
             return
         repository = record.run.origin.repository
         if self._only not in ("", repository):
-            return
+            raise NotHere(f"this watcher's token is for {self._only}, and the run is of {repository}")
         left_s = self._muted.get(repository, 0.0) - self._clock()
         if left_s > 0:
             raise TemporaryError(f"no calls are sent to {repository} on GitHub for a while after a failure", delay_s=left_s)

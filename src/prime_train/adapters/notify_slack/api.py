@@ -4,6 +4,7 @@ The SDK's retries are switched off, because a repeated post would be a second me
 tokens are secrets. Its exceptions hold complete responses, so they are not chained.
 """
 
+import hashlib
 import logging
 import re
 import ssl
@@ -17,8 +18,8 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.models.blocks import Block
 from slack_sdk.models.metadata import Metadata
 
-from prime_train.adapters.http import retry_after_s
 from prime_train.adapters.notify_slack.error_codes import Unanswered, refusal
+from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import PermanentError, TemporaryError
 
 URL = "https://slack.com/api/"
@@ -30,6 +31,7 @@ PAGE_MESSAGES = 200
 PAGES_MAX = 10
 """Limit of pages when a channel or a thread is read."""
 MESSAGE_CHARS_MAX = 200
+PLACE_CHARS = 8
 
 _T = TypeVar("_T")
 _SILENT = logging.Logger("slack", logging.CRITICAL + 1)
@@ -37,13 +39,13 @@ _WORD = re.compile(r"[a-z_]{2,60}")
 
 
 class Api:
-    """A channel of Slack, accessed with a bot's token. Every method raises TemporaryError or PermanentError.
+    """A channel of Slack, accessed with a bot's token. Every method raises TemporaryError or PermanentError. `place`: the channel's id.
 
     After a TemporaryError it is unknown whether a message was posted.
     """
 
     def __init__(self, token: str, channel: str, *, url: str = URL, timeout_s: int = TIMEOUT_S) -> None:
-        self._channel = channel
+        self._channel = self.place = channel
         self._client = WebClient(token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block], metadata: Metadata, *, thread: str | None = None) -> str:
@@ -108,11 +110,12 @@ class Api:
 
 
 class Hook:
-    """An incoming webhook: it can post messages, but neither read nor edit them."""
+    """An incoming webhook: it can post messages, but neither read nor edit them. `place`: a hash of its URL, which is a secret."""
 
     def __init__(self, url: str, *, timeout_s: int = HOOK_TIMEOUT_S) -> None:
         if not re.fullmatch(r"https?://[!-~]+", url):
             raise PermanentError("Slack's webhook URL is not an http or https URL")
+        self.place = hashlib.sha256(url.encode()).hexdigest()[:PLACE_CHARS]
         self._client = WebhookClient(url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block]) -> None:

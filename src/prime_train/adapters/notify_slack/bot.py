@@ -39,6 +39,11 @@ class SlackBot:
         self._threads = Threads(api, self._sent, clock)
         self._posts, self._edits = Pace(POSTS_PER_S, POSTS_BURST, clock), Pace(EDITS_PER_S, EDITS_BURST, clock)
 
+    @property
+    def place(self) -> str:
+        """Return what tells its channel from others."""
+        return self._api.place
+
     def announce(self, alerts: Sequence[Alert]) -> None:
         """Receive the alerts that will be sent next, so that many can share one message."""
         self._ahead.set(alerts)

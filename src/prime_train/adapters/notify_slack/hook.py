@@ -31,6 +31,11 @@ class SlackHook:
         self._sent, self._ahead, self._pause = SentKeys(), Ahead(), FailurePause(clock)
         self._posts = Pace(POSTS_PER_S, POSTS_BURST, clock)
 
+    @property
+    def place(self) -> str:
+        """Return what tells its channel from others."""
+        return self._hook.place
+
     def announce(self, alerts: Sequence[Alert]) -> None:
         """Receive the alerts that will be sent next, so that many can share one message."""
         self._ahead.set(alerts)

@@ -10,9 +10,11 @@ PRODUCT = "nvidia.com/gpu.product"
 MEMORY_MIB = "nvidia.com/gpu.memory"
 GKE = "cloud.google.com/gke-accelerator"
 KARPENTER, KARPENTER_MIB = "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory"
-GPU_LABELS = (PRODUCT, GKE, KARPENTER, "k8s.amazonaws.com/accelerator", "skypilot.co/accelerator")
+EKS_AUTO, EKS_AUTO_MIB = "eks.amazonaws.com/instance-gpu-name", "eks.amazonaws.com/instance-gpu-memory"
+COREWEAVE, NEBIUS = "gpu.nvidia.com/class", "nebius.com/gpu-name"
+GPU_LABELS = (PRODUCT, GKE, KARPENTER, EKS_AUTO, COREWEAVE, NEBIUS, "k8s.amazonaws.com/accelerator", "skypilot.co/accelerator")
 """Labels with the kind of a node's GPUs, in the order in which they are believed: NVIDIA's own, then those of clouds and autoscalers."""
-MEMORY_OF = {PRODUCT: MEMORY_MIB, KARPENTER: KARPENTER_MIB}
+MEMORY_OF = {PRODUCT: MEMORY_MIB, KARPENTER: KARPENTER_MIB, EKS_AUTO: EKS_AUTO_MIB}
 SPOT_LABELS = {
     "cloud.google.com/gke-spot": "true",
     "cloud.google.com/gke-preemptible": "true",
@@ -25,10 +27,12 @@ SPOT_TAINTS = {"cloud.google.com/gke-spot": "true", "kubernetes.azure.com/scales
 REGION = "topology.kubernetes.io/region"
 ARCHITECTURE = "kubernetes.io/arch"
 ARM64 = "arm64"
-_GB = re.compile(r"\b([0-9]{1,4})gb\b", re.IGNORECASE)
+_GB = re.compile(r"(?<![A-Za-z0-9])([0-9]{1,4})gb\b", re.IGNORECASE)
 _PARTS_OF_GPUS = re.compile(r"-SHARED\b|\bMIG\b|-MIG-", re.IGNORECASE)
 _WORDS = re.compile(r"\b(nvidia|tesla|mega|edu)\b", re.IGNORECASE)
-_GB_OF_NAMES = {"nvidia-tesla-a100": 40, "nvidia-a100": 40, "a100": 40, "nvidia-tesla-v100": 16, "v100": 16}
+_NVLINK = re.compile(r"\bNVLINK\b", re.IGNORECASE)
+"""CoreWeave's word for boards with NVLink, which other names tell by their socket."""
+_GB_OF_NAMES = {"nvidia-tesla-a100": 40, "nvidia-a100": 40, "a100": 40, "nvidia-tesla-v100": 16, "v100": 16, "h200": 141}
 """Memory of values that do not name it, where a kind exists with several sizes."""
 
 
@@ -68,7 +72,8 @@ def _gb_of(value: str, mib: str) -> int:
 
 def _kind_of(value: str, gb: int) -> tuple[str, str, int]:
     """Return kind, socket and memory in GB. A kind that exists with one size of memory has that size, even if no label tells it."""
-    name = " ".join(_WORDS.sub(" ", _GB.sub(" ", value.replace("-", " ").replace("_", " "))).split())
+    words = _NVLINK.sub("SXM", value.replace("-", " ").replace("_", " "))
+    name = " ".join(_WORDS.sub(" ", _GB.sub(" ", words)).split())
     found = gpus.from_makers_name(name, gb)
     if gb:
         return found.kind, found.socket, gb

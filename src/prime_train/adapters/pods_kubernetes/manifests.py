@@ -146,7 +146,7 @@ def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings:
     need, selector = machine.need, settings.node_selector
     disk = f"{int(need.disk_bytes)}"
     requests = {CPU: f"{int(need.cpus * 1000)}m", MEMORY: f"{int(need.memory_bytes)}", **({DISK: disk} if need.disk_bytes else {})}
-    container = {
+    container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
         "command": agent.command(),
@@ -163,6 +163,8 @@ def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings:
             {"name": "shm", "mountPath": "/dev/shm"},
         ],
     }
+    if settings.security_context:
+        container["securityContext"] = settings.security_context
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": settings.grace_s,
@@ -191,6 +193,10 @@ def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings:
         spec["automountServiceAccountToken"] = False
     if settings.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
+    if settings.runtime_class and need.gpus:
+        spec["runtimeClassName"] = settings.runtime_class
+    if settings.pod_security_context:
+        spec["securityContext"] = settings.pod_security_context
     if settings.priority_class:
         spec["priorityClassName"] = settings.priority_class
     return {**spec, **({"nodeSelector": selector} if selector else {})}

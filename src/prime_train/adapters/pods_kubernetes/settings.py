@@ -81,6 +81,12 @@ class Settings(Section):
     """Labels that a node needs to be used at all."""
     tolerations: tuple[Toleration, ...] = ()
     priority_class: str = ""
+    runtime_class: str = Field(default="", pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$")
+    """The RuntimeClass of pods with GPUs; empty: the nodes' default runtime."""
+    pod_security_context: dict[str, Any] = Field(default_factory=dict)
+    """The security context of the pod, as in a pod of Kubernetes."""
+    security_context: dict[str, Any] = Field(default_factory=dict)
+    """That of its container."""
     queue: str = ""
     """Kueue's local queue; Jobs are then created suspended, and Kueue starts them."""
     storage_class: str = ""

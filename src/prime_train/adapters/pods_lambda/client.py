@@ -79,9 +79,10 @@ class LambdaClient(RentalClient[Rented]):
         self._pace.take_turn(f"{method} {path}", launches=path == LAUNCH)
 
     def _after(self, path: str, answer: Answer) -> None:
+        super()._after(path, answer)
         if answer.status == TOO_MANY:
             # Without a Retry-After, the documented pace is the best guess.
-            self._quiet.begin(answer.delay_s or (LAUNCH_S if path == LAUNCH else REQUEST_S))
+            self._quiet.begin(0.0 if answer.delay_s else (LAUNCH_S if path == LAUNCH else REQUEST_S))
 
 
 def _data(answer: Answer) -> object:

@@ -54,12 +54,22 @@ class PrimeClient(RentalClient[Rented]):
         return list(self.listed(Rented, "/pods/", complete=True))
 
     def pod(self, pod_id: str) -> Rented | None:
+        """Return the pod, or None if Prime does not know the id. Where it may be the route that Prime does not know, the list has to lack
+        the pod as well; raises PermanentError if the list has it."""
         answer = self._ask("GET", f"/pods/{pod_id}")
-        return parsed(Rented, answer.content(), answer.what) if self._is_known(answer) else None
+        if self._is_known(answer):
+            return parsed(Rented, answer.content(), answer.what)
+        self._refuse_unknown_route(answer, pod_id)
+        return None
 
     def delete(self, pod_id: str) -> bool:
-        """Delete the pod. Return False if Prime does not know the id. For a pod that has ended already, Prime may answer either way."""
-        return self._is_known(self._ask("DELETE", f"/pods/{pod_id}"))
+        """Delete the pod. Return False if Prime does not know the id. For a pod that has ended already, Prime may answer either way. Raises
+        PermanentError if it may be the route that Prime does not know, and the list has the pod."""
+        answer = self._ask("DELETE", f"/pods/{pod_id}")
+        if self._is_known(answer):
+            return True
+        self._refuse_unknown_route(answer, pod_id)
+        return False
 
     def log(self, pod_id: str, lines: int = LOG_LINES) -> str:
         """Return the machine's set-up log unchanged: text, or JSON without a documented shape."""
@@ -136,6 +146,13 @@ class PrimeClient(RentalClient[Rented]):
         most = max((total for total in totals if total is not None), default=0)
         if complete and (len(seen) < most or len(totals) > 1):
             raise TemporaryError(f"GET {path}: the list is incomplete: {len(seen)} entries of {most}")
+
+    def _refuse_unknown_route(self, answer: Answer, pod_id: str) -> None:
+        if errors.names_nothing(answer) and any(rented.id == pod_id for rented in self.pods()):
+            raise PermanentError(
+                f"{answer.what} was answered with {answer.status}, although pod {pod_id} is on Prime's list: its API may have changed; "
+                "update prime-train, and end the machine on Prime's page if it is no longer needed"
+            )
 
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
         answer = self._succeeded(self._ask("POST", path, body=body))

@@ -69,6 +69,12 @@ def is_unknown(answer: Answer) -> bool:
     return answer.status == 404 and _is_from_prime(answer)
 
 
+def names_nothing(answer: Answer) -> bool:
+    """Return whether the body does not say what was not found. That is what Prime's server answers on a route that it does not have, so it
+    may as well be about the route as about the object."""
+    return answer.content() == {"detail": "Not Found"}
+
+
 def reason_in(answer: Answer) -> str:
     """Return the reason in the body, on one line and cut short; empty for a web page."""
     content = answer.content()

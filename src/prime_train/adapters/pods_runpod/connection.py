@@ -13,6 +13,17 @@ from prime_train.ports import SSH_PORT, SshAddress
 USER = "root"
 
 
+ADDRESS_S_MAX = 240
+"""Seconds after its start at which a container that has an address at all has one."""
+
+
+def has_no_address(rented: Rented) -> bool:
+    """Return whether the pod runs, and will have no address that can be reached: machines of the community cloud may have none, and the
+    API has no field to ask for one."""
+    uptime_s = (_read(Runtime, rented.runtime) or Runtime()).uptime
+    return uptime_s is not None and uptime_s >= ADDRESS_S_MAX and connection_of(rented) is None
+
+
 def connection_of(rented: Rented) -> SshAddress | None:
     """Return the pod's SSH address; None if RunPod does not give a usable one yet."""
     direct = (_read(Ssh, rented.ssh) or Ssh()).direct or Endpoint()

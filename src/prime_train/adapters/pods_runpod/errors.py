@@ -31,7 +31,7 @@ host machine to start this pod" (runpod-python, issue 168)."""
 ADVICE = {
     401: f"the API key is unknown or has expired; check {KEY}",
     402: "the balance is too low; add credit under Billing",
-    403: "the API key may not do this, or the account may not use these machines; the key needs read and write access to the API",
+    403: "the account may not use these machines, or the API key, which needs read and write access to the API, may not do this",
 }
 """Advice for the user, by HTTP status."""
 REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
@@ -49,6 +49,8 @@ def create_refusal(answer: Answer) -> ExternalError:
     reason = reason_in(answer)
     if answer.status == 402:
         return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
+    if answer.status == 403 and _is_problem(answer):
+        return MaybeOurFault(f"{answered(answer, reason)}: {ADVICE[403]}")
     if answer.status == 400 and _is_problem(answer):
         return reason_of_create(answer, reason) or MaybeOurFault(answered(answer, reason))
     return refusal(answer)

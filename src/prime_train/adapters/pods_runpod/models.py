@@ -62,6 +62,9 @@ class MappedPort(RunPodPart):
 
 
 class Runtime(RunPodPart):
+    """What a container that runs reports. `uptime`: seconds since its start."""
+
+    uptime: Figure = None
     ports: tuple[MappedPort, ...] | None = None
 
 

@@ -152,6 +152,7 @@ def _spot_order(name: str, machine: Machine, hardware: HardwareSpec, public_key:
         "cloudType": machine.cloud,
         "containerDiskInGb": offers.disk_gb(hardware),
         "volumeInGb": 0,
+        "supportPublicIp": True,
         "ports": ",".join(SSH_PORTS),
         "startSsh": True,
         "allowedCudaVersions": list(CUDA_VERSIONS),

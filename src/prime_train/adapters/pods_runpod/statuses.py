@@ -1,5 +1,6 @@
 """Conversion of RunPod's pod statuses to those of the port `Pods`."""
 
+from prime_train.adapters.pods_runpod.connection import has_no_address
 from prime_train.adapters.pods_runpod.models import Rented
 from prime_train.adapters.rental_api.parsing import believable_usd, second
 from prime_train.core.verdict import Pod, PodStatus
@@ -20,7 +21,10 @@ is charged for, until it is terminated. See `RunPodPods.get`."""
 
 
 def pod_of(rented: Rented) -> Pod:
+    """Return the pod. One that runs without an address is broken: no agent can be installed on it."""
     status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
+    if status is PodStatus.ACTIVE and has_no_address(rented):
+        status = PodStatus.BROKEN
     return Pod(rented.id, rented.name or "", status, second(rented.created_at), believable_usd(rented.cost))
 
 

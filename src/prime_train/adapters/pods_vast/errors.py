@@ -8,7 +8,7 @@ import re
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_vast.models import NUMBER_MAX
 from prime_train.adapters.pods_vast.settings import ADDRESS, KEY, TITLE
-from prime_train.adapters.rental_api.rate_limit import TOO_MANY
+from prime_train.adapters.rental_api.rate_limit import PAUSES, TOO_MANY
 from prime_train.adapters.rental_api.reasons import Refusals, answered, short
 from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
@@ -21,6 +21,8 @@ PAUSE_S = 5.0
 """Pause in seconds after a 429 that does not say how long; the longest interval between two requests that Vast.ai demands is 5.5 s."""
 
 _TAKEN = re.compile(r"no_such_ask|(?:not|no longer) available|invalid_price|bid price|already rented", re.IGNORECASE)
+_NOT_OURS = re.compile(r"not your own|\b3586\b", re.IGNORECASE)
+"""Vast.ai's words, or its number, for an offer that is reserved for others; its documentation has them with status 403."""
 _FUNDS = re.compile(r"credit|billing|balance|funds|payment", re.IGNORECASE)
 _LIMIT = re.compile(
     r"(?:limit|quota|maximum number) (?:of|on|for|reached|exceeded)|too many instances|(?:account|spend\w*) limit", re.IGNORECASE
@@ -67,6 +69,8 @@ def create_refusal(answer: Answer) -> ExternalError:
     left = _instance_in(answer)
     if left:
         return LeftStopped(answered(answer, reason), left)
+    if answer.status == 403 and _NOT_OURS.search(reason):
+        return NoCapacity(answered(answer, reason))
     if answer.status >= 500 or answer.status == TOO_MANY or answer.status in ADVICE or 300 <= answer.status < 400:
         return refusal(answer)
     if not reason:
@@ -99,7 +103,9 @@ def is_refused(answer: Answer) -> bool:
 def pause_s(answer: Answer) -> float:
     """Return the seconds for which no such request may be sent; 0 if the response asks for no pause. The text of a 429, which is often not
     JSON, tells the interval between two requests."""
-    if answer.status != TOO_MANY or code_in(answer) == QUOTA:
+    if answer.status != TOO_MANY:
+        return answer.delay_s if answer.status in PAUSES else 0.0
+    if code_in(answer) == QUOTA:
         return 0.0
     found = _THRESHOLD.search(answer.body[:1000].decode("utf-8", "replace"))
     return answer.delay_s or (float(found[1]) if found else PAUSE_S)

@@ -20,11 +20,13 @@ from prime_train.adapters.pods_vast.search import Searches
 from prime_train.adapters.pods_vast.settings import BID_FACTOR
 from prime_train.adapters.pods_vast.ssh_key import OwnSshKey
 from prime_train.adapters.pods_vast.statuses import condition, is_paused, pod_of
+from prime_train.adapters.pods_vast.unheard import UnheardHosts
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOffers
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
+from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
 from prime_train.ports import ExternalError, Installer, LimitReached, NoCapacity, NoFunds, SshAddress, TemporaryError
 
@@ -32,11 +34,14 @@ IMAGE = "vastai/base-image:@vastai-automatic-tag"
 """Vast.ai's own image with CUDA, in the version that suits the machine's driver. Hosts keep it, so that it starts quickly."""
 RUNTYPE = "ssh_direct"
 """Vast.ai starts an SSH server in the container, on a public port of the machine."""
+ONSTART = "entrypoint.sh"
+"""What prepares CUDA and the environment in Vast.ai's own image: its entrypoint, which an SSH server takes the place of."""
 
 
 class VastPods(RentalPods[Machine, Rented]):
     """Instances of one account. `searches`: what was found for rent. `public_key`, in OpenSSH's format, is attached to every instance;
-    without it, the account's keys are on them. `bid_factor`: what is bid, as a multiple of the lowest bid."""
+    without it, the account's keys are on them. `bid_factor`: what is bid, as a multiple of the lowest bid. `unheard`: the instances whose
+    hosts do not report."""
 
     example_id = offers.EXAMPLE_ID
     _client: VastClient
@@ -49,6 +54,7 @@ class VastPods(RentalPods[Machine, Rented]):
         searches: Searches | None = None,
         public_key: str = "",
         bid_factor: float = BID_FACTOR,
+        unheard: UnheardHosts | None = None,
         **plane: Unpack[Plane],
     ) -> None:
         own_key = OwnSshKey(client, public_key)
@@ -60,6 +66,7 @@ class VastPods(RentalPods[Machine, Rented]):
         super().__init__(client, attach_and_push, **plane)
         self._searches = searches if searches is not None else Searches(client)
         self._bid_factor, self._refused = bid_factor, RefusedOffers()
+        self._unheard = unheard if unheard is not None else UnheardHosts()
 
     def terminate(self, pod_id: str) -> None:
         super().terminate(pod_id)
@@ -116,6 +123,9 @@ class VastPods(RentalPods[Machine, Rented]):
         except ExternalError as error:
             raise TemporaryError(f"{refusal}; whether it has left an instance is not known: {error}") from error
 
+    def _named(self, pod: Pod) -> Pod:
+        return self._unheard.judged(super()._named(pod))
+
     def _has_ended(self, rented: Rented) -> bool:
         return is_paused(rented)
 
@@ -140,6 +150,8 @@ def _order(name: str, machine: Machine, hardware: HardwareSpec) -> dict[str, obj
         "target_state": "running",
         "cancel_unavail": True,
     }
+    if hardware.image is None:
+        order["onstart"] = ONSTART
     if machine.bid_usd is not None:
         order["price"] = machine.bid_usd
     return order

@@ -1,4 +1,4 @@
-"""The pause that a provider has asked for by a 429 response, applied to all requests of a watcher.
+"""The pause that a provider has asked for by Retry-After in a 429 or 503 response, applied to all requests of a watcher.
 
 Machines may still be given back during a pause, because they cost money, but only a limited number.
 """
@@ -14,6 +14,8 @@ QUIET_S_MAX = 300.0
 GIVEN_BACK_MAX = 20
 """Number of machines that may be given back during one pause; further ones wait for its end."""
 TOO_MANY = 429
+PAUSES = frozenset({TOO_MANY, 503})
+"""Statuses whose Retry-After is about all requests."""
 
 
 class RateLimitPause:
@@ -41,7 +43,7 @@ class RateLimitPause:
     def heed(self, answer: Answer) -> None:
         """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every
         response."""
-        if answer.status == TOO_MANY:
+        if answer.status in PAUSES:
             self.begin(answer.delay_s)
 
     def begin(self, delay_s: float) -> None:

@@ -1,7 +1,7 @@
 """The tables, and the migration of a file from an older version."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prime_train.adapters.store_sqlite.file import APPLICATION_ID
@@ -74,18 +74,34 @@ _V5 = (
     )""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_V1, _V2, _V3, _V4, _V5)
-"""SQL statements that migrate each schema version to the next one. A released entry is never changed."""
+
+def _rename_history(sql: sqlite3.Connection) -> None:
+    """Rename the table of history in a file from before `_V1` called it that."""
+    if sql.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'happenings'").fetchall():
+        sql.execute("DROP INDEX happenings_of")
+        sql.execute("ALTER TABLE happenings RENAME COLUMN happening TO event")
+        sql.execute("ALTER TABLE happenings RENAME TO history_events")
+        sql.execute("CREATE INDEX history_events_of ON history_events (run_id, place)")
 
 
-def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+Statement = str | Callable[[sqlite3.Connection], None]
+_V6: tuple[Statement, ...] = (_rename_history,)
+
+MIGRATIONS: tuple[tuple[Statement, ...], ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
+"""SQL statements and functions that migrate each schema version to the next one. A released entry is never changed."""
+
+
+def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[Statement]] = MIGRATIONS) -> None:
     """Migrate the schema to the newest version, in one transaction; of processes that open the file together, only one does it."""
     if _schema_version(sql, path, len(migrations)) == len(migrations):
         return
     sql.execute("BEGIN IMMEDIATE")
     for statements in migrations[_schema_version(sql, path, len(migrations)) :]:
         for statement in statements:
-            sql.execute(statement)
+            if isinstance(statement, str):
+                sql.execute(statement)
+            else:
+                statement(sql)
     sql.execute("INSERT OR REPLACE INTO schema_version (one, version) VALUES (1, ?)", (len(migrations),))
     sql.execute("COMMIT")
 

@@ -15,12 +15,14 @@ from prime_train.core.text.commands import worded
 from prime_train.core.text.unreadable import FIX
 from prime_train.operations.aws.deployment import STACK, Deployment, was_deployed
 from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
+from prime_train.operations.checkpoints.deletable import what_machines_may_destroy
+from prime_train.operations.github.environment_rules import repository_checks
 from prime_train.operations.providers.down import down_here
 from prime_train.operations.providers.health import health
 from prime_train.operations.providers.look import hardware_of
 from prime_train.operations.providers.words import in_words
 from prime_train.operations.status import unreadable_here
-from prime_train.ports import PermanentError
+from prime_train.ports import ExternalError, PermanentError
 
 
 def doctor(
@@ -29,10 +31,11 @@ def doctor(
     show_key: Annotated[bool, typer.Option("--show-key", help="Print only the master key.")] = False,
     as_json: AsJson = False,
 ) -> Exit:
-    """Check the providers and the control plane on AWS.
+    """Check the providers, the bucket, and the control plane on AWS.
 
-    Asks each provider that is set up here for its offers, and looks at the stack, its secret and the providers in it, the webhook, the
-    table, the watcher, W&B and the alarms. Rents and changes nothing.
+    Asks each provider that is set up here for its offers, and whether the bucket keeps what machines delete. Looks at the stack, its
+    secret and the providers in it, the webhook, the table, the bucket, the watcher, W&B and the alarms. With GH_TOKEN and GH_REPO
+    (owner/name), looks at the rules of the repository's environments and at whom the role that deploys lets in. Rents and changes nothing.
     """
     if show_key:
         typer.echo(master_key(selected(name, region)))
@@ -86,6 +89,8 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
         yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
     for name, text in down_here(home).items():
         yield Check(f"watching {name}", CheckStatus.WRONG, Advice(text))
+    yield from _bucket(home)
+    yield from _github(home, deployed)
     for unreadable in unreadable_here(home):
         yield Check("store", CheckStatus.WRONG, Advice(f"{unreadable}; {FIX}"))
     if deployed is None:
@@ -93,3 +98,25 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
             add = Call(Operation.ADD_PROVIDER, "NAME")
             yield Check("providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key"))
         yield Check("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))
+
+
+def _github(home: Home, deployed: Deployment | None) -> Iterator[Check]:
+    """Check the rules of the repository on GitHub, if the environment has a token and names the repository."""
+    trust_of = deployed.account.trust_of if deployed is not None else None
+    try:
+        for one in repository_checks(home.environment, trust_of):
+            status = CheckStatus.WELL if not one.wrong else CheckStatus.OFF if one.is_optional else CheckStatus.WRONG
+            yield Check(one.name, status, Advice(one.wrong) if one.wrong else Advice())
+    except ExternalError as error:
+        yield Check("GitHub", CheckStatus.WRONG, Advice(str(error)))
+
+
+def _bucket(home: Home) -> Iterator[Check]:
+    """Check the bucket of this home if it is on S3. One that keeps no versions works, so that this is optional."""
+    try:
+        wrong = what_machines_may_destroy(home)
+    except ExternalError as error:
+        yield Check("bucket", CheckStatus.WRONG, Advice(str(error)))
+        return
+    if wrong is not None:
+        yield Check("bucket", CheckStatus.OFF if wrong else CheckStatus.WELL, Advice(wrong) if wrong else Advice())

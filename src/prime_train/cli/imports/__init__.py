@@ -13,7 +13,7 @@ from prime_train.operations.imports.convert import Imported, imported
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="The file, such as sky.yaml, job.yaml or .dstack.yml.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The file, such as sky.yaml, job.yaml, .dstack.yml or train.slurm.", show_default=False)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the config to this file, instead of printing it.", show_default=False)
     ] = None,
@@ -24,7 +24,7 @@ def import_(
     name: Annotated[str, typer.Option(help="Name of the run; by default that of the file.", show_default=False)] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Exit:
-    """Make a config of a SkyPilot, Kubernetes or dstack task.
+    """Make a config of a SkyPilot, Kubernetes or dstack task, or of a Slurm script.
 
     Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look secret become secrets, without
     their values. Whatever a config does not have is listed with its line and the reason. Exits with code 1 if the config cannot be launched

@@ -14,12 +14,16 @@ from prime_train.reports.memory import as_json as memory_json
 
 
 def memory(
-    config: Annotated[Path | None, typer.Argument(help="A run's config, or a trainer's, such as rl.toml.", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="A run's config, or a trainer's, such as rl.toml or lora.yml.", show_default=False)
+    ] = None,
     model: Annotated[str, typer.Option(help="Model, if the config does not name it: Qwen/Qwen3-8B, or 8B.", show_default=False)] = "",
     gpu: Annotated[str, typer.Option(help="Kind of GPU with its memory, such as H100_80GB; may be repeated.", show_default=False)] = "",
     gpus: Annotated[int, typer.Option(min=0, max=GPUS_MAX, help="Number of GPUs for training; 0: as in the config, or 1.")] = 0,
     seq_len: Annotated[int, typer.Option(min=0, max=SEQ_LEN_MAX, help="Tokens per sequence; 0: as in the config, or 4096.")] = 0,
-    micro_batch: Annotated[int, typer.Option(min=1, max=MICRO_BATCH_MAX, help="Sequences per GPU at a time.")] = 1,
+    micro_batch: Annotated[
+        int, typer.Option(min=0, max=MICRO_BATCH_MAX, help="Sequences per GPU at a time; 0: as in the config, or 1.")
+    ] = 0,
     bf16: Annotated[bool, typer.Option("--bf16", help="Weights, gradients and AdamW in 16 bits.")] = False,
     hub: Annotated[bool, typer.Option("--hub", help="Read the model's architecture from Hugging Face (HF_ENDPOINT, HF_TOKEN).")] = False,
     lora: Annotated[bool, typer.Option("--lora", help="Train LoRA adapters instead of all weights.")] = False,
@@ -29,7 +33,7 @@ def memory(
 
     Exits with code 1 if it does not fit one of its kinds of GPU. Uses the network only with --hub.
     """
-    request = MemoryRequest(config, model, kinds(gpu), gpus or None, seq_len or None, micro_batch, lora=lora, bf16=bf16, hub=hub)
+    request = MemoryRequest(config, model, kinds(gpu), gpus or None, seq_len or None, micro_batch or None, lora=lora, bf16=bf16, hub=hub)
     found = estimate_memory(request, os.environ)
     if as_json:
         print(memory_json.text(found))

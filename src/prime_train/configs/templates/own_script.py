@@ -9,6 +9,7 @@ from pathlib import Path
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.trainer_conventions.command_settings import is_script
+from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, resume_arguments, scripts_of
 
 NAME_CHARS_MAX = 32
 SAVE_EVERY = 50
@@ -37,8 +38,6 @@ class Template:
     command: str
     """A command to begin with; {steps} is the last step, {every} the number of steps between two checkpoints."""
     needs: tuple[str, ...]
-    resume: str = ""
-    """The arguments of a resume, for kinds that do not know them; otherwise one of `needs` names them."""
     saves: str = ""
     """Where the command says how often it saves, which `checkpoints.every_steps` repeats; empty if it does not count steps."""
     checkpoints: str = ""
@@ -57,8 +56,8 @@ _STEP_DIRECTORIES = """\
 _OWN_FORMAT = (
     'The script reports its step by printing a line of JSON, such as {"step": 10, "loss": 2.1}. If it appends such lines to a file '
     "instead, add: progress: {file: progress.jsonl}",
-    "It must resume from the checkpoint that is restored in its folder. If it does not find it by itself, add the arguments of a resume, "
-    "such as: resume: --resume {checkpoint}. {checkpoint} is its folder or file, {step} its number.",
+    "It must resume from the checkpoint that is restored in its folder. An empty resume says that it finds it by itself; if it does not, "
+    "write the arguments of a resume, such as: resume: --resume {checkpoint}. {checkpoint} is its folder or file, {step} its number.",
 )
 _AREAL_SETUP = """\
 setup:
@@ -225,7 +224,7 @@ def config(own: Own) -> str:
         needs="\n".join(line for sentence in template.needs for line in _comment(sentence)),
         command=json.dumps(own.command, ensure_ascii=False),
         workers=_workers(own),
-        resume=f"  resume: {json.dumps(template.resume)}  # appended when a checkpoint was restored\n" if template.resume else "",
+        resume=_resume(own),
         steps=f"  # {template.no_steps}" if template.no_steps else f"  steps: {own.steps}  # the last step; reaching it means success",
         checkpoints=_checkpoints(own, template),
         setup=_setup(own, template),
@@ -243,6 +242,22 @@ def _workers(own: Own) -> str:
     if not TRAINERS[own.kind].starts_workers or not (own.kind == "torchrun" or is_script(own.command)):
         return ""
     return f"  workers: {own.gpus}  # processes, one per GPU\n"
+
+
+def _resume(own: Own) -> str:
+    """Return the line with the arguments of a resume, as the script's text shows them, for kinds that do not know them."""
+    if TRAINERS[own.kind].layout is not None:
+        return ""
+    found = next(filter(None, map(resume_arguments, map(_text, scripts_of(own.command)))), "")
+    return f"  resume: {json.dumps(found)}  # appended when a checkpoint was restored\n"
+
+
+def _text(script: str) -> str:
+    try:
+        with Path(script).open("rb") as file:
+            return file.read(SCRIPT_BYTES_MAX).decode(errors="replace")
+    except (OSError, ValueError):
+        return ""
 
 
 def _checkpoints(own: Own, template: Template) -> str:

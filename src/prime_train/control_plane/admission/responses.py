@@ -1,4 +1,5 @@
-"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply` and `Refusal`."""
+"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply`, with one name
+for agents of old, and `Refusal`."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
         "heartbeat_s": pace_s,
         "committed_step": committed_step,
         "now_s": now_s,
+        "verdict": outcome,  # what agents from before 2026-11-23 call it
     }
     return Response(FENCED_STATUS if outcome == FENCED else 200, _json(content), wakes)
 

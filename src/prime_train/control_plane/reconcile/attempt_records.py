@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
+from prime_train import __version__
 from prime_train.control_plane.reconcile.manifests import read_manifests
 from prime_train.core import change as c
 from prime_train.core.bucket_records import is_ahead, sealed, unsealed
 from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record_key, record_prefix
 from prime_train.core.manifest import newest_complete
 from prime_train.core.run import ACTIVE_STATES, Lease, Run
+from prime_train.core.stored.forms import NewerForm, UnknownField
 from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store
 
 Places = Iterable[tuple[int, int]]
@@ -63,11 +65,17 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
             found = unsealed(content.data, master) if content is not None else None
         except ValueError as error:
             raise PermanentError(
-                f"{key} is newer than the store and cannot be read; it may have been written by a newer version of prime-train"
+                f"{key} is newer than the store and cannot be read: {_reason(error)}; it may have been written by a newer version of "
+                f"prime-train than this one ({__version__}): use that one"
             ) from error
         if found is not None and (found[0].run_id, found[0].attempt, found[0].turn) == (run.run_id, attempt, turn):
             return found
     return None
+
+
+def _reason(error: ValueError) -> str:
+    """Return what is wrong, without the values."""
+    return str(error) if isinstance(error, NewerForm | UnknownField) else type(error).__name__
 
 
 def _with_commit(bucket: Bucket, run: Run, lease: Lease) -> Lease:

@@ -53,6 +53,17 @@ class UnreadableRuns:
     looked_s: int | None = None
 
 
+@dataclass
+class Elsewhere:
+    """What this process knows of the other watchers of its control plane, and has left to them. `means`, `unmarked`: see `Watch`, as last
+    read; `runs` and `alerts`: until when this process does not try again what it lacks the means for, by run, and by alert and notifier."""
+
+    means: Mapping[str, int] = field(default_factory=dict)
+    unmarked: Mapping[str, int] = field(default_factory=dict)
+    runs: dict[str, int] = field(default_factory=dict)
+    alerts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Context:
     """Everything that a watcher needs: the ports, and the settings of this control plane."""
@@ -77,7 +88,7 @@ class Context:
     is_guest: bool = False
     """Whether other watchers serve the control plane; they get the runs whose provider is not visible from here."""
     delivers: bool = True
-    """Whether this watcher sends the alerts in the outbox. A watcher that lacks notifiers of other watchers must not."""
+    """Whether this watcher sends the alerts in the outbox although the store knows nothing of the notifiers of others."""
     not_allowed: Callable[[Run], str] = field(default=_all_allowed, repr=False, compare=False)
     """A function that returns what a run asks beyond the operator's policy, empty if nothing. It raises UsageError if the policy cannot be
     used; then no machine is rented."""
@@ -100,7 +111,10 @@ class Context:
     """How far this process has read the newest checkpoint of each run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
+    marked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
+    """The attempts that this process has lately marked in the tracker, or given up to mark, with the second of their fence."""
     unreadable: UnreadableRuns = field(default_factory=UnreadableRuns, repr=False, compare=False)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere, repr=False, compare=False)
     seen: SeenMachines = field(default_factory=SeenMachines, repr=False, compare=False)
 
 

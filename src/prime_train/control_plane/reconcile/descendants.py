@@ -11,6 +11,7 @@ from dataclasses import asdict
 from prime_train.core.keys import descendant_key, descendants_prefix, manifest_key, parse_descendant_key, spec_key
 from prime_train.core.manifest import BLOB_GRACE_S, Manifest, descendant_manifest
 from prime_train.core.run import Lineage, Run
+from prime_train.core.stored.forms import FIELD, FORM
 from prime_train.ports import Bucket
 
 ABANDONED_S = 7 * 86_400
@@ -22,7 +23,7 @@ def spec_json(run: Run) -> bytes:
     """Return the object in the bucket that says with which config the run was launched, and from which checkpoint. That of a descendant is
     written with its record, so that no other control plane takes a run that waits for a machine for the remains of a launch."""
     lineage = f'"lineage": {json.dumps(asdict(run.lineage))}, ' if run.lineage is not None else ""
-    return f'{{"commit": {json.dumps(run.commit)}, {lineage}"spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
+    return f'{{"{FIELD}": {FORM}, "commit": {json.dumps(run.commit)}, {lineage}"spec": {run.spec.model_dump_json(indent=2)}}}'.encode()
 
 
 def used_by_descendants(bucket: Bucket, run_id: str) -> tuple[list[Manifest], bool]:

@@ -9,6 +9,7 @@ from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.descendants import spec_json
 from prime_train.control_plane.reconcile.manifests import parse_manifest, read_manifest, read_manifests
 from prime_train.control_plane.reconcile.marks import write_marks
+from prime_train.control_plane.reconcile.means import leave_run
 from prime_train.control_plane.results import write_results
 from prime_train.core import change as c
 from prime_train.core import decide as d
@@ -17,7 +18,7 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, code_key, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
-from prime_train.core.manifest import ResumePoint, missing_blobs
+from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer, Ranking, rank
 from prime_train.core.resuming.choice import choose, newest_of
@@ -91,9 +92,18 @@ def _may_be_behind(run: Run, decision: d.Decision) -> bool:
 
 
 def _bucket_fails(context: Context, record: RunRecord, error: ExternalError, now_s: int) -> bool:
+    """Let the run wait, and notify people once. A bucket that refuses this watcher may well be open to another one, for which the run stays
+    due."""
     context.watched(record.run.run_id, "BucketFailed", str(error))
     why = f"{error}; the run waits, because its checkpoints are not known"
-    return context.store.save(_waits(record, d.Notify(AlertKind.BUCKET, Severity.WARNING, "the bucket does not answer", why), now_s))
+    note = d.Notify(AlertKind.BUCKET, Severity.WARNING, "the bucket does not answer", why)
+    if not isinstance(error, PermanentError):
+        return context.store.save(_waits(record, note, now_s))
+    if record.run.noted_s(note.kind) is not None:
+        leave_run(context, record.run, f"{error}; left to a watcher to which the bucket is open", now_s, for_s=d.check_s(record.run))
+        return False
+    noted = c.change(record.run, record.lease, note, now_s)
+    return context.store.save(replace(noted, run=replace(noted.run, next_check_s=now_s)))
 
 
 def _save(context: Context, record: RunRecord, change: Change) -> bool:
@@ -118,8 +128,8 @@ def _keep_results(context: Context, run: Run) -> None:
 
 
 def _mark(context: Context, run: Run) -> None:
-    """Write to the bucket which checkpoints are proven. If that fails, it is done at the next fence or choice."""
-    if not run.distrusted and not proven_places(run.attempts):
+    """Write to the bucket which checkpoints are proven, and which distrusted. If that fails, it is done at the next fence or choice."""
+    if not (run.distrusted or proven_places(run.attempts) or run.renewed_attempt):
         return
     try:
         write_marks(context.bucket, run)
@@ -180,6 +190,8 @@ def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
         sizes = {stat.key: stat.size for stat in context.bucket.list(blob_prefix(run.run_id))} if manifests else {}
         newest = newest_of(run, manifests, sizes)
         lost = _lost_step(context.bucket, record, newest) if run.step_asked is None else None
+        if lost is None and newest is not None and newest == run.resume and run.step_asked is None:
+            lost = _step_without_blobs(newest, manifests, sizes)
         if lost is not None and _is_emptied(context.bucket, run):  # decided before anything is written there
             return context.store.save(_waits(record, _other_bucket(run, lost), now_s))
         proven = write_marks(context.bucket, run)
@@ -200,6 +212,13 @@ def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> 
         return None
     manifest = read_manifest(bucket, point.key)
     return None if manifest is not None and point.digest in ("", manifest.digest) else point.step
+
+
+def _step_without_blobs(point: ResumePoint, manifests: Sequence[Manifest], sizes: Mapping[str, int]) -> int | None:
+    """Return the step of `point` if its manifest is among `manifests` and lists a blob of the run that the bucket does not have; `sizes`:
+    the bytes of those that it has, by key."""
+    manifest = next((m for m in manifests if m.key == point.key and not m.blobs_of), None)
+    return point.step if manifest is not None and missing_blobs(manifest, sizes) else None
 
 
 def _is_emptied(bucket: Bucket, run: Run) -> bool:

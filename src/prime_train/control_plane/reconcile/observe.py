@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot
+from prime_train.control_plane.reconcile.means import own_means, say_means, tracker_elsewhere, with_means
 from prime_train.control_plane.reconcile.outbox import enqueue
 from prime_train.core import decide as d
 from prime_train.core.alert_kinds import AlertKind
@@ -62,14 +63,17 @@ def see(context: Context, now_s: int) -> Snapshot:
 
 def _listen(context: Context, now_s: int, *, provider: bool, unlisted: Collection[str]) -> Hearing:
     """Return what may be concluded from silence now, and save the state that all watchers share. A failed save is harmless, because another
-    watcher has saved the state then."""
+    watcher has saved the state then; only what this watcher has is saved again."""
     watch = context.store.watch()
     lease_statuses = context.store.lease_statuses()
     active = {lease_status.run_id: lease_status.heartbeat_s for lease_status in lease_statuses if lease_status.heartbeat_s is not None}
     silent = {v.run_id: now_s - v.heartbeat_s for v in lease_statuses if v.heartbeat_s is not None and now_s - v.heartbeat_s > v.overdue_s}
     is_answering = context.canary.is_answering(now_s) if context.canary is not None else True
     after, hearing = listen(watch, canary=is_answering, silent_s=silent, active=active, now_s=now_s, provider=provider, unlisted=unlisted)
-    context.store.save_watch(replace(after, version=watch.version + 1), version=watch.version)
+    after = with_means(after, own_means(context), now_s)
+    context.elsewhere.means, context.elsewhere.unmarked = after.means, after.unmarked
+    if not context.store.save_watch(replace(after, version=watch.version + 1), version=watch.version):
+        say_means(context, now_s)
     if hearing.overruled_since_s is not None:
         enqueue(context, _closed_way(hearing.overruled_since_s, now_s))
     unjudged = sorted(run_id for run_id in silent if hearing.blind_for(run_id) is not None)
@@ -123,6 +127,8 @@ def gather(context: Context, record: RunRecord, snapshot: Snapshot, now_s: int) 
     run = record.run
     overdue = record.lease.heartbeat_s is None or now_s - record.lease.heartbeat_s > run.spec.health.heartbeat_s
     blind, seen_since_s = _receiving(record, snapshot.hearing, now_s)
+    if overdue and run.spec.wandb is not None:
+        blind = blind or tracker_elsewhere(context, now_s) or None
     return Evidence(
         lease=record.lease,
         pods=_pods_of(context, record, snapshot, now_s),

@@ -1,12 +1,14 @@
 """Reconciles one run by one step, or until nothing is left to do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Snapshot, Step
 from prime_train.control_plane.reconcile.execute import carry_out
+from prime_train.control_plane.reconcile.means import away_alert, leave_run, providers_elsewhere, why_left
 from prime_train.control_plane.reconcile.moves import look_for_move
 from prime_train.control_plane.reconcile.observe import fresh, gather, look, see
+from prime_train.control_plane.reconcile.outbox import enqueue
 from prime_train.core import decide as d
 from prime_train.core.errors import UsageError
 from prime_train.core.funds import Funds
@@ -53,10 +55,23 @@ def reconcile(
         not_allowed=not_allowed,
         policy_unread=policy_unread,
     )
+    if isinstance(decision, d.Launch) and (names := providers_elsewhere(context, record.run, now_s)):
+        return _left(context, record.run, names, now_s)
     saved = carry_out(context, record, decision, now_s, wallets=snapshot.funds)
+    if saved:
+        context.elsewhere.runs.pop(run_id, None)
     if saved and not isinstance(decision, d.Wait):
         context.watched(run_id, type(decision).__name__, describe(decision))
     return Step(decision, saved)
+
+
+def _left(context: Context, run: Run, providers: Sequence[str], now_s: int) -> Step:
+    """Leave a launch to watchers that have these providers, with nothing saved: its time is not put off."""
+    leave_run(context, run, why_left(context, providers, now_s), now_s)
+    alert = away_alert(context, run, providers, now_s)
+    if alert is not None:
+        enqueue(context, alert)
+    return Step(None, False)
 
 
 def _judged(context: Context, run: Run) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Failures, Snapshot, SweepResult
 from prime_train.control_plane.reconcile.execute import terminate
+from prime_train.control_plane.reconcile.means import is_left, may_deliver
 from prime_train.control_plane.reconcile.observe import fresh, see
 from prime_train.control_plane.reconcile.outbox import deliver, enqueue, refresh
 from prime_train.control_plane.reconcile.read_back import read_back
@@ -44,7 +45,7 @@ def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int
     with failures.collected():
         look_for_unreadable(context, now_s)
         report_unread(context, failures, now_s)
-    if context.delivers:
+    if may_deliver(context, now_s):
         with failures.collected():
             deliver(context, now_s, failures, clock=clock)
     if results is not None:
@@ -61,7 +62,8 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
     listed, hearing = snapshot.listed, snapshot.hearing
     # Orphans first: they cost money, and this process may be suspended while it takes the steps of other runs.
     due = _reap(context, listed, now_s, failures)
-    due += [run_id for run_id in context.store.due(now_s, DUE_MAX + len(context.unreadable.run_ids)) if run_id not in due]
+    set_aside = len(context.unreadable.run_ids) + len(context.elsewhere.runs)
+    due += [run_id for run_id in context.store.due(now_s, DUE_MAX + set_aside) if run_id not in due and not is_left(context, run_id, now_s)]
     if hearing.through is not None and hearing.through not in due:
         due.append(hearing.through)
     steps = 0

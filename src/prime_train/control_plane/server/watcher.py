@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from prime_train.control_plane.reconcile import Context, SweepResult, sweep
+from prime_train.core.text.os_errors import in_words
 from prime_train.ports import ExternalError
 
 INTERVAL_S = 5.0
@@ -71,10 +72,12 @@ class Watcher:
                 self._on_sweep(done)
         except ExternalError as error:
             self._fail("the sweep was interrupted: %s", error)
+        except OSError as error:
+            self._fail("the sweep was interrupted: %s", in_words(error))
         except Exception as error:  # whatever the error, the next sweep may work, and no other thread looks after the runs
             self._fail("the sweep failed: %s", error, exc_info=error)
 
-    def _fail(self, message: str, error: Exception, *, exc_info: Exception | None = None) -> None:
+    def _fail(self, message: str, error: Exception | str, *, exc_info: Exception | None = None) -> None:
         self.failures += 1
         self._failed_in_a_row += 1
         log.error(message, error, exc_info=exc_info)
@@ -95,7 +98,9 @@ class Watcher:
 
     def _is_due(self) -> bool:
         try:
-            unreadable = self._context.unreadable.run_ids  # they stay due, because nothing can be decided about them
-            return not unreadable.issuperset(self._context.store.due(self._clock(), 1 + len(unreadable)))
+            now_s, left = self._clock(), self._context.elsewhere.runs
+            # These stay due: nothing can be decided about them, or not here.
+            set_aside = self._context.unreadable.run_ids.union(run_id for run_id, until_s in left.items() if until_s > now_s)
+            return not set_aside.issuperset(self._context.store.due(now_s, 1 + len(set_aside)))
         except Exception:
             return True  # the sweep meets the same error, and reports it

@@ -238,7 +238,7 @@ def _no_keys_now(now_s: int) -> Response:
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:
     attempt = call.attempt
     spec = in_force(run.spec, run.current_attempt.offer) if run.current_attempt is not None else run.spec
-    spec = after_rollback(spec) if run.rollbacks else spec
+    spec = after_rollback(spec) if run.has_gone_back else spec
     hours, flush_s = spec.budget.hours, flush_from_s(run)
     save_in_s, spent_in_s = agent_limits_s(run, now_s)
     issue = webhook.issue_credentials

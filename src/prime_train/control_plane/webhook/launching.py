@@ -17,6 +17,7 @@ from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.access.launch_ids import is_id_of
 from prime_train.core.access.launch_key import SESSION_S, LaunchRight, is_actor, launch_token, right_of, row_for_job, session_name
+from prime_train.core.access.launched_run import unfit_to_launch
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.change import requested
 from prime_train.core.keys import code_key, is_run_id
@@ -117,6 +118,9 @@ def _launched(webhook: WebhookContext, right: LaunchRight, sent: Run, now_s: int
         raise _Refused(f"budget.usd is {spec.budget.usd:g}, and this launch key permits {right.usd_max:g} at most")
     if spec.trainer.code.repo is None and not sent.code_sha256:
         raise _Refused("the code of the run was not uploaded")
+    unfit = unfit_to_launch(sent, right.repository, webhook.store.list_runs())
+    if unfit:
+        raise _Refused("; ".join(unfit))
     origin = replace(sent.origin, repository=right.repository, actor=right.actor)
     return Run(
         sent.run_id,

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from prime_train.adapters.bucket import address, open_bucket, signed_upload
 from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, other_bucket
+from prime_train.adapters.notify_log import LogNotifier
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import tracker_from
@@ -324,18 +325,22 @@ class Home:
         from prime_train.adapters.canary_http import CanaryHttp
         from prime_train.control_plane.reconcile import Context
 
+        self._refuse_unset_bucket()
         master, providers = self.master(), self.providers(webhook_url, waits=waits)
         # Rented and judged by the same ones: another process may lack the keys of the one that serves.
         last = self.last_serving() if not (serves or self.table_url) else None
         defaults = last.providers if last is not None else default_providers(self.environment)
         pods = providers.pods_with(defaults)
+        is_beside = bool(self.elsewhere) and self.about.watches
+        notifiers = notifiers_of(self.environment, self.store, self.bucket)
         context = Context(
             store=self.store(),
             bucket=self.bucket(),
             pods=pods,
             master=master,
             webhook_url=webhook_url,
-            notifiers=notifiers_of(self.environment, self.store, self.bucket),
+            # The log of a control plane is its own watcher's.
+            notifiers=tuple(one for one in notifiers if not (is_beside and isinstance(one, LogNotifier))),
             tracker=self._tracker(),
             canary=CanaryHttp(webhook_url, master),
             # For a remote control plane it is unknown here which secrets it can provide.
@@ -346,9 +351,19 @@ class Home:
             is_guest=bool(self.elsewhere),
             reads_back=self.bucket_url.startswith(FILE) or self.environment.get(READ_BACK) == "1",
             not_allowed=partial(self.not_allowed, defaults=defaults),
-            delivers=not (self.elsewhere and self.about.watches),
+            delivers=not is_beside,
         )
         return context if watched is None else replace(context, watched=watched)
+
+    def _refuse_unset_bucket(self) -> None:
+        """Raise UsageError if no bucket is set here although the control plane's is elsewhere: the home's own folder would look like one in
+        which no run has anything."""
+        if self.elsewhere or self.environment.get(BUCKET) or not self.has_runs:
+            return
+        known = self.store().watch().buckets
+        if known and address(self.bucket_url) not in known:
+            message = f"{BUCKET} is not set here, and the control plane's bucket is {' or '.join(sorted(known))}"
+            raise UsageError(message, fix=f"set {BUCKET} to the bucket of the control plane")
 
     def serving(self) -> Serving | None:
         """Return the control plane that serves this home now, or None."""
@@ -378,9 +393,9 @@ class Home:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise self._served(lock) from None
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+            with suppress(OSError):  # on a full disk the lock holds nevertheless; only its holder is not named
+                os.ftruncate(lock.fileno(), 0)
+                os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield
 
     def _served(self, lock: TextIO) -> UsageError:
@@ -408,12 +423,15 @@ class Home:
             return None
 
     def write_serving(self, url: str) -> None:
-        """Write serve.json. It stays after the process ends, so that the next one serves on the same port."""
+        """Write serve.json, completely or not at all. It stays after the process ends, so that the next one serves on the same port. Raises
+        OSError."""
         draft = self.root / f".serve-{os.getpid()}.json"
-
         settings = {"public_url": self.public_url(url), "providers": default_providers(self.environment), "bucket_url": self.bucket_url}
-        draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
-        draft.replace(self.serve_file)
+        try:
+            draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
+            draft.replace(self.serve_file)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def port(self) -> int:
         """Return the port to serve on: the last one, because running pods call that address."""

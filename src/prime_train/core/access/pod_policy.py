@@ -11,6 +11,8 @@ Keys stay valid for an hour whatever happens, so those of a fenced attempt work 
   trained with;
 - can write manifests of its own attempt: no attempt resumes from one that was not complete at the fence, and the chosen one is identified
   by its hash, as the working tree is by its hash from the launch;
+- can delete no version of an object, so that in a bucket that keeps versions everything that it deletes or writes over can be brought back
+  (docs/runbook.md);
 - can delete blobs. An agent does so only within a minute after an accepted commit of its own, and only blobs that were old and unlisted
   then, which no later attempt relies on unless it uploads them again;
 - can write and delete its own outputs and logs, which are stored apart from those of every other attempt number;

@@ -14,7 +14,9 @@ STEPS_MAX = 20
 OUR_VARIABLES = "PRIME_TRAIN_"
 CHECKPOINT_VARIABLE, STEP_VARIABLE, RESULTS_VARIABLE = (f"{OUR_VARIABLES}{name}" for name in ("CHECKPOINT", "STEP", "RESULTS"))
 
-_NOT_DONE = frozenset({Cause.RESUME_IGNORED, Cause.UPLOAD_FAILED, Cause.AFTER_FAILED, Cause.FENCED})
+REFUSED = frozenset({Cause.RESUME_IGNORED, Cause.NOT_FINITE, Cause.ZERO_REWARD, Cause.LOG_RULE})
+"""Causes for which a trainer is stopped because what it trains is not wanted, whatever step was reached and however it exits."""
+_NOT_DONE = REFUSED | {Cause.UPLOAD_FAILED, Cause.AFTER_FAILED, Cause.FENCED}
 """Causes of an end after which something is left to do, whatever step was reached."""
 
 
@@ -24,10 +26,16 @@ def is_trained(steps: int | None, reached: int) -> bool:
     return steps is None or reached >= steps
 
 
-def is_done_despite(cause: Cause, steps: int | None, durable_step: int) -> bool:
-    """Return whether all the work is done although the trainer ended by `cause`: what is finished stays so if the process then crashes.
-    `durable_step`: the newest step that is reached and durable."""
-    return steps is not None and durable_step >= steps and cause not in _NOT_DONE
+def is_done_despite(cause: Cause | None, steps: int | None, *, reached: int, durable_step: int) -> bool:
+    """Return whether all the work is done although the attempt ended by `cause`: what is finished stays so if the process then crashes, or
+    the machine is lost. `reached`: the newest step that was reported; `durable_step`: the newest durable one.
+
+    A trainer that reports every few steps may end after its last report: then the checkpoint of the last step itself shows that it was
+    reached. The number of any later one may count something else, such as samples.
+    """
+    if steps is None or cause in _NOT_DONE:
+        return False
+    return durable_step == steps or min(reached, durable_step) >= steps
 
 
 def violation_of_env(names: Iterable[str]) -> str | None:

@@ -146,7 +146,7 @@ def _with_faults(run: Run, decision: d.Recover, *, is_checkpoint: bool, gained: 
     if is_checkpoint:
         run = replace(run, distrusted=distrust(run, decision.detail or POLICY[decision.cause].title))
     if decision.cause is Cause.NOT_FINITE:
-        run = replace(run, rollbacks=run.rollbacks + 1, rolls_back=True)
+        run = replace(run, rollbacks=run.rollbacks + 1, went_back_attempt=run.attempt, rolls_back=True)
     return replace(run, resume_failures=failures + is_checkpoint)
 
 

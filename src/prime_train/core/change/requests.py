@@ -9,6 +9,7 @@ from prime_train.core.budget import Exhausted, Limit, used_up
 from prime_train.core.change.common import happened, mirrored, saved
 from prime_train.core.checkpoint_names import first_number
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
+from prime_train.core.resuming.trust import cleared_step, distrusted_after
 from prime_train.core.run import (
     Change,
     DesiredState,
@@ -59,15 +60,16 @@ def resumed(
     run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None, *, step: int | None = None
 ) -> Change:
     """Return the change that resumes an ended run, optionally with larger limits or another config, and from the checkpoint of `step`
-    instead of the newest one that is trusted. Raises IllegalMove unless the run was
-    stopped, failed or cancelled, Exhausted if its budget is still used up, and ValueError if it cannot continue with that config or these
-    limits."""
+    instead of the newest one that is trusted. If no attempt could resume with the present config, another one begins with the newest
+    checkpoint, because none of them is to blame. Raises IllegalMove unless the run was stopped, failed or cancelled, Exhausted if its
+    budget is still used up, and ValueError if it cannot continue with that config or these limits."""
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)
         moved = _with_steps_kept(moved, renewed.spec)
         moved = replace(moved, spec=renewed.spec, forecast=renewed.forecast)
-        moved = replace(moved, renewed_attempt=run.attempt)
+        moved = replace(moved, renewed_attempt=run.attempt, distrusted=distrusted_after(run))
+        step = step if step is not None else cleared_step(run, moved.distrusted)
         moved = replace(moved, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
     # Validated like any budget, because a run stored with an invalid limit could not be read again.
     budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})

@@ -104,12 +104,12 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeStep(verdict.step)
     if verdict.phase is Phase.AFTER and run.state is not RunState.FINISHING:
         return SeeAfter(verdict.step)
+    if (measured := _measured(run, verdict)) is not None:
+        return measured
     if verdict.upload_pending and run.state is not RunState.UPLOADING:
         return SeeUpload(verdict.step)
     if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict, now_s)) is not None:
         return decision
-    if (measured := _measured(run, verdict)) is not None:
-        return measured
     if move is not None and (moving := of_move(run, verdict, move, now_s)) is not None:
         return moving
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
@@ -124,9 +124,12 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
 
 
 def _measured(run: Run, verdict: Healthy) -> Finish | None:
-    """Return the end of a run that was launched only to measure its steps, once it has made enough of them, without a last save."""
+    """Return the end of a run that was launched only to measure its steps, once it has made enough of them or its trainer has ended well,
+    without a last save: nobody resumes from what it left, so no machine is kept for it."""
     probe = run.probe
-    if probe is None or run.state is not RunState.TRAINING or verdict.timed_steps < probe.steps or verdict.timed_s < probe.seconds:
+    if probe is None or verdict.timed_steps == 0 or run.state not in (RunState.TRAINING, RunState.UPLOADING):
+        return None
+    if not verdict.upload_pending and (verdict.timed_steps < probe.steps or verdict.timed_s < probe.seconds):
         return None
     mean_s = verdict.timed_s / verdict.timed_steps
     return Finish(RunState.SUCCEEDED, Cause.PROBED, f"measured: {verdict.timed_steps} steps of {mean_s:.3g} s")

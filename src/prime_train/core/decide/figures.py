@@ -19,10 +19,14 @@ def of_figures(run: Run, verdict: Healthy, now_s: int) -> Notify | AllClear | No
         return None
     health = run.spec.health
     after = f"after {health.not_finite_steps} such steps in a row (health.not_finite_steps)"
+    if health.on_divergence is OnDivergence.ROLLBACK and run.rollbacks >= health.rollback_times:
+        after += f", because it went back {run.rollbacks} time{'' if run.rollbacks == 1 else 's'} (health.rollback_times)"
+        health = health.model_copy(update={"on_divergence": OnDivergence.STOP})
     then = {
         OnDivergence.ALERT: "the run goes on, because health.on_divergence is alert",
         OnDivergence.STOP: f"the run is stopped {after}",
         OnDivergence.ROLLBACK: f"the run goes back to a checkpoint with finite figures {after}",
     }[health.on_divergence]
-    text = f"the loss has been NaN or infinite since step {verdict.not_finite_since}; {then}. Checkpoints from before are kept"
+    what = f"the loss, or the norm of its gradients, has been NaN or infinite since step {verdict.not_finite_since}"
+    text = f"{what}; {then}. Checkpoints from before are kept"
     return Notify(AlertKind.NOT_FINITE, Severity.WARNING, "the loss is not finite", text)

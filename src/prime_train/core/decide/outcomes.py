@@ -4,7 +4,7 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import POLICY, Action, Cause
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decision import Decision, Finish, Notify, Recover, Wait
-from prime_train.core.next_action import Ending, Next, next_action
+from prime_train.core.next_action import Ending, Next, next_action, stops_on
 from prime_train.core.run import Run, RunState, Severity
 from prime_train.core.spec_choices import OnDivergence
 from prime_train.core.verdict import Finished, Sick, Unknown
@@ -22,7 +22,8 @@ def sick(run: Run, verdict: Sick) -> Decision:
             return Recover(verdict.cause, verdict.detail or policy.title)
         times = f"{run.rollbacks} time{'' if run.rollbacks == 1 else 's'}"
         return Finish(RunState.FAILED, verdict.cause, f"{policy.title} again, after the run went back {times}: {verdict.detail}")
-    if verdict.is_checkpoint:  # the next attempt restores the one before it, so what would follow otherwise does not
+    if verdict.is_checkpoint and not stops_on(run.spec.trainer, verdict.code):
+        # The next attempt restores the checkpoint before it, so what would follow otherwise does not.
         return Recover(verdict.cause, verdict.detail or policy.title)
     after = action_after(run, verdict)
     if after.action is Action.STOP:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from prime_train.core.access import run_secrets
+from prime_train.core.after.steps import is_done_despite
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import training_s, used_up
 from prime_train.core.causes import POLICY, Cause
@@ -40,6 +41,8 @@ def decide_queued(
         return Finish(RunState.STOPPED, run.cause or Cause.BAD_CHECKPOINT, run.unresumable)
     if run.trained_step is not None and run.after_done >= len(run.spec.after):
         return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {run.best_step}")
+    if (done := _done_before(run)) is not None:
+        return done
     limits = used_up(run, now_s)
     if limits:
         return ended(run, limits[0])
@@ -69,6 +72,21 @@ def decide_queued(
             AlertKind.FUNDS, "the wallet is nearly empty", f"{in_wallet(funds)}; no machine is rented until there is credit for an hour"
         )
     return Launch(on_demand=wants_on_demand(run, now_s))
+
+
+def _done_before(run: Run) -> Finish | None:
+    """Return the end of a run whose last step was durable before its machine was lost or its attempt ended otherwise: another machine would
+    be rented to do nothing. Outputs and steps after training may still have to be done, on another machine."""
+    attempt, point, spec = run.current_attempt, run.resume, run.spec
+    if attempt is None or point is None or run.starts_elsewhere or spec.after or spec.outputs:
+        return None
+    if (point.step, point.attempt) in {one.place for one in run.distrusted}:
+        return None
+    if not is_done_despite(attempt.cause, spec.trainer.steps, reached=run.best_step, durable_step=point.step):
+        return None
+    how = POLICY[attempt.cause].title if attempt.cause is not None else "ended"
+    why = f"finished at step {point.step}, which was durable before attempt {attempt.number} ended: {how}"
+    return Finish(RunState.SUCCEEDED, Cause.FINISHED, why)
 
 
 def affordable(run: Run, offers: Sequence[Offer], wallets: Mapping[str, Funds]) -> Sequence[Offer]:

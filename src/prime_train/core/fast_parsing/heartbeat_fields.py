@@ -117,6 +117,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "disk_free_gib": (("number", None, None), None),
         "disk_full_s": (("integer", 0, 9007199254740992), None),
         "saves": (("part", "Saves"), None),
+        "traffic": (("part", "Traffic"), None),
         "loss": (("number", None, None), None),
         "reward": (("number", None, None), None),
         "learning_rate": (("number", None, None), None),
@@ -149,6 +150,11 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "size_bytes": (("integer", 0, 9007199254740992), None),
         "sent_bytes": (("integer", 0, 9007199254740992), None),
         "skipped": (("integer", 0, 9007199254740992), 0),
+    },
+    "Traffic": {
+        "down_bytes": (("integer", 0, 9007199254740992), 0),
+        "up_bytes": (("integer", 0, 9007199254740992), 0),
+        "seconds": (("integer", 0, 1000000000), 0),
     },
     "JobExit": {
         "cause": (("word", *CAUSES),),

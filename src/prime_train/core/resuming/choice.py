@@ -6,7 +6,8 @@ finite), the newest one before it is chosen that has none of these faults. Only 
 attempt, those of the attempt that it resumed from up to that step, and so on. What another attempt wrote later, after its fence for
 example, is not the past of this training.
 
-A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one.
+A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one. It begins anew
+only if no checkpoint is left that was saved with finite figures.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,10 +38,18 @@ class Choice:
 
 def newest_of(run: Run, manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> ResumePoint | None:
     """Return the newest complete checkpoint of the attempt that ended, or else the one from which it had resumed; None if there is none.
-    The arguments are those of `choose`."""
-    attempt = run.current_attempt
+    The arguments are those of `choose`.
+
+    A machine that ran on after its fence may have uploaded that one again. Complete, it is the same checkpoint, though its manifest is
+    not the one that was chosen: to go back behind it would lose a durable step.
+    """
+    listed, attempt = list(manifests), run.current_attempt
     identity = attempt.identity if attempt is not None else ""
-    return choose_resume(manifests, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
+    point = choose_resume(listed, sizes, attempt=run.attempt, previous=run.resume, identity=identity)
+    if point is None or not point.digest or point != run.resume:
+        return point
+    again = (m for m in _past(run, listed) if m.key == point.key and not missing_blobs(m, sizes))
+    return next((m.point for m in again), point)
 
 
 def choose(
@@ -74,11 +83,13 @@ def choose(
     past = [m.point for m in before if (m.step, m.attempt) <= (newest.step, newest.attempt)]
     points = sorted({p.key: p for p in (*past, newest)}.values(), key=lambda p: (p.step, p.attempt), reverse=True)
     good = [p for p in points if not faults.of(p)]
+    loadable = [p for p in points if not faults.is_distrusted(p)]
+    # What was restored before figures that were not finite is in doubt, but better than nothing if its own figures were finite.
+    good = good or [p for p in loadable if faults.is_finite(p)]
     if run.rolls_back:
         known = {*proven, *proven_places(run.attempts)}
         good = [p for p in good if (p.step, p.attempt) in known] or good
         return _rolled_back(good[0] if good else None, newest)
-    loadable = [p for p in points if not faults.is_distrusted(p)]
     if not loadable and run.resume_failures < TRIED_ALONE_MAX:
         return Choice(newest, newest, f"once more, because no other is left: {reason}")
     if not loadable:
@@ -107,6 +118,10 @@ class _Faults:
 
     def is_distrusted(self, point: ResumePoint) -> bool:
         return (point.step, point.attempt) in self._distrusted
+
+    def is_finite(self, point: ResumePoint) -> bool:
+        """Return whether the figures with which the checkpoint was saved are known to be finite."""
+        return (manifest := self._by_key.get(point.key)) is not None and manifest.finite is True
 
     def of(self, point: ResumePoint) -> str:
         """Return why the checkpoint should not be restored, as text; "" if nothing speaks against it."""

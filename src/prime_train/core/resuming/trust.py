@@ -3,18 +3,19 @@
 A checkpoint is proven once an attempt resumed from it and made a step. It is distrusted if an attempt restored it and ended before its
 first step, unless the reason was clearly outside the trainer: then the machine or a service is to blame. To distrust a good checkpoint
 costs the steps since the one before; to trust a bad one costs the run. So the table names what is not the checkpoint's fault, and all else
-is.
+is. What speaks of the config or the code (a refused argument, a tensor of another size) counts against a checkpoint only once an attempt
+has resumed with them and made a step: an attempt that began at step 0 says nothing of how the trainer is told to resume, and how it loads.
 
 Only the control plane says which is which, because it sees the steps and the ends of all attempts: a machine that has been replaced cannot
 speak well or ill of the checkpoints of another one.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.core.keys import parse_mark_key
 from prime_train.core.wire import Heartbeat, Phase
 
@@ -104,6 +105,8 @@ OUTSIDE = frozenset(
         Cause.STOPPED_EARLY,
         Cause.ZERO_REWARD,
         Cause.EMPTY_BATCHES,
+        # A package or a name that the code needs.
+        Cause.IMPORT_ERROR,
         # Orders and limits, and good ends.
         Cause.HOURS_SPENT,
         Cause.DEADLINE,
@@ -124,6 +127,7 @@ def failed_to_resume(run: "Run", lease: "Lease", cause: Cause | None) -> bool:
     """Return whether the end of the current attempt, for `cause`, counts against the checkpoint that it restored.
 
     It does not if that checkpoint is proven, or if no attempt has made a step with the present config and code: then these may be at fault.
+    They are if the trainer's own words say so, until an attempt has resumed with them and made a step.
     """
     attempt, heartbeat = run.current_attempt, lease.heartbeat
     if cause is None or cause in OUTSIDE or attempt is None or run.resume is None or run.trained_step is not None:
@@ -132,8 +136,39 @@ def failed_to_resume(run: "Run", lease: "Lease", cause: Cause | None) -> bool:
         return False
     if attempt.first_step_s is not None or heartbeat.step or heartbeat.trained or heartbeat.restored_step not in (None, run.resume.step):
         return False
-    place = run.resume.step, run.resume.attempt
-    return place not in proven_places(run.attempts) and any(_has_stepped(a) and a.number > run.renewed_attempt for a in run.attempts)
+    asked = heartbeat.exit.action if heartbeat.exit is not None else None
+    worked = _resumed(run) if is_of_config(cause, asked) else any(map(_has_stepped, _with_this_command(run)))
+    return worked and (run.resume.step, run.resume.attempt) not in proven_places(run.attempts)
+
+
+def is_of_config(cause: Cause, asked: Action | None) -> bool:
+    """Return whether these words of a trainer speak of its config or code, rather than of the checkpoint that it restored. `asked`: the
+    action that they ask for. An exception of a kind that is not known speaks of neither."""
+    return cause is Cause.BAD_CONFIG or (asked is Action.STOP and cause is not Cause.TRAINER_ERROR)
+
+
+def distrusted_after(run: "Run") -> "tuple[Distrusted, ...]":
+    """Return the checkpoints that stay distrusted when the run is resumed with another config or other code: not those from which nothing
+    but the present ones may have kept the trainer, because no attempt could resume with them."""
+    return tuple(one for one in run.distrusted if one.failed <= run.renewed_attempt or _resumed(run))
+
+
+def cleared_step(run: "Run", kept: "Collection[Distrusted]") -> int | None:
+    """Return the step from which a run goes on that distrusts only `kept` any more; None: from what it would restore anyway."""
+    newest = max((one.place for one in run.distrusted if one not in kept), default=None)
+    restored = (run.resume.step, run.resume.attempt) if run.resume is not None else (0, 0)
+    return newest[0] if newest is not None and newest > restored else None
+
+
+def _resumed(run: "Run") -> bool:
+    """Return whether an attempt has resumed with the present command, and made a step."""
+    return any(attempt.resumed_step and _has_stepped(attempt) for attempt in _with_this_command(run))
+
+
+def _with_this_command(run: "Run") -> "Iterator[Attempt]":
+    """Yield the attempts with the present config, code and arguments."""
+    since = max(run.renewed_attempt, run.went_back_attempt if run.spec.health.rollback_arguments else 0)
+    return (attempt for attempt in run.attempts if attempt.number > since)
 
 
 def proven_places(attempts: Collection["Attempt"]) -> frozenset[Place]:

@@ -152,14 +152,13 @@ def rl_trainers(gpus: int) -> int:
 
 def _states(model: Model, training: Training, gpus: int) -> Use:
     """Return what stays in memory from step to step."""
-    full_shards, parts = training.shards(gpus), training.sharding
-    state_shards = gpus if parts is not Sharding.NONE else full_shards
-    gradient_shards = gpus if parts not in (Sharding.NONE, Sharding.ZERO1) else full_shards
+    full_shards, gradient_shards, state_shards = training.state_shards(gpus)
     trained = trained_params(model, training)
     weights = formulas.weight_bytes(model, training)
     if training.method is Method.LORA:
         weights += trained * training.adapters * training.adapter_bytes
         trained += model.embedding_params if training.trains_embeddings else 0
+    weights, trained = weights * training.models + model.params * training.frozen_bytes, trained * training.models
     return Use(
         Phase.STEP,
         weights=0.0 if training.states_offloaded else weights / full_shards,

@@ -89,10 +89,16 @@ class Training:
     sharding: Sharding = Sharding.FSDP2
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
+    expert_parallel: int = 1
+    """GPUs beside those of the other degrees that the experts, nearly all of a mixture's weights, are divided over."""
     states_offloaded: bool = False
     """Weights, gradients and optimizer states are in host memory; layers are loaded when needed."""
     optimizer_offloaded: bool = False
     compiled: bool = False
+    models: int = 1
+    """Models of this shape that are trained on the same GPUs, such as an actor and its critic."""
+    frozen_bytes: float = 0
+    """Bytes per parameter of models of this shape that are kept on the same GPUs and not trained, such as a reference model."""
     software: Software = PRIME_RL
 
     def __post_init__(self) -> None:
@@ -114,4 +120,10 @@ class Training:
 
     def shards(self, gpus: int) -> int:
         """Return the number of GPUs that the weights are divided over."""
-        return gpus if self.sharding.is_full else self.tensor_parallel * self.pipeline_parallel
+        return gpus if self.sharding.is_full else min(gpus, self.tensor_parallel * self.pipeline_parallel * self.expert_parallel)
+
+    def state_shards(self, gpus: int) -> tuple[int, int, int]:
+        """Return the number of GPUs that weights, gradients and optimizer states are divided over."""
+        full = self.shards(gpus)
+        gradients = gpus if self.sharding not in (Sharding.NONE, Sharding.ZERO1) else full
+        return full, gradients, gpus if self.sharding is not Sharding.NONE else full

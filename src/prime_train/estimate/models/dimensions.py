@@ -93,6 +93,10 @@ _LLAMA = (
     Model("Llama-3.1-405B", 405_853_388_800, 126, 16_384, 128, 8, 128, 53_248, 128_256),
     Model("Llama-3.2-1B", 1_235_814_400, 16, 2048, 32, 8, 64, 8192, 128_256, tied=True),
     Model("Llama-3.2-3B", 3_212_749_824, 28, 3072, 24, 8, 128, 8192, 128_256, tied=True),
+    Model(
+        "Llama-4-Scout-17B-16E", 107_770_000_000, 48, 5120, 40, 8, 128, 16_384, 202_048, active=17_170_000_000, experts=17, experts_used=2
+    ),
+    Model("CodeLlama-34B", 33_743_970_304, 48, 8192, 64, 8, 128, 22_016, 32_000),
     Model("TinyLlama-1.1B", 1_100_048_384, 22, 2048, 32, 4, 64, 5632, 32_000),
 )
 _MISTRAL = (
@@ -101,12 +105,17 @@ _MISTRAL = (
     Model("Ministral-3-8B", 8_489_553_920, 34, 4096, 32, 8, 128, 14_336, 131_072),
     Model("Mistral-Small-24B", 23_572_403_200, 40, 5120, 32, 8, 128, 32_768, 131_072),
     Model("Mixtral-8x7B", 46_702_792_704, 32, 4096, 32, 8, 128, 28_672, 32_000, active=12_880_000_000, experts=8, experts_used=2),
+    Model("Mixtral-8x22B", 140_620_634_112, 56, 6144, 48, 8, 128, 32_768, 32_000, active=39_150_000_000, experts=8, experts_used=2),
 )
 _GEMMA = (
     Model("Gemma-2-2B", 2_614_341_888, 26, 2304, 8, 4, 256, 9216, 256_000, tied=True, norms=4, capped=True),
     Model("Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True, norms=4, capped=True),
     Model("Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True, norms=4, capped=True),
+    Model("Gemma-3-270M", 268_098_176, 18, 640, 4, 1, 256, 2048, 262_144, tied=True, norms=4),
     Model("Gemma-3-1B", 999_885_952, 26, 1152, 4, 1, 256, 6912, 262_144, tied=True, norms=4),
+    Model("Gemma-3-4B", 3_880_263_168, 34, 2560, 8, 4, 256, 10_240, 262_208, tied=True, norms=4),
+    Model("Gemma-3-12B", 11_765_788_416, 48, 3840, 16, 8, 256, 15_360, 262_208, tied=True, norms=4),
+    Model("Gemma-3-27B", 27_009_002_240, 62, 5376, 32, 16, 128, 21_504, 262_208, tied=True, norms=4),
 )
 _OTHERS = (
     Model("DeepSeek-R1-Distill-Qwen-1.5B", 1_777_088_000, 28, 1536, 12, 2, 128, 8960, 151_936),
@@ -116,6 +125,12 @@ _OTHERS = (
     Model("SmolLM3-3B", 3_075_098_624, 36, 2048, 16, 4, 128, 11_008, 128_256, tied=True),
     Model("Phi-3-mini", 3_821_079_552, 32, 3072, 32, 32, 96, 8192, 32_064),
     Model("Phi-4", 14_659_507_200, 40, 5120, 40, 10, 128, 17_920, 100_352),
+    Model("phi-1_5", 1_418_270_720, 24, 2048, 32, 32, 64, 8192, 51_200, gated=False, norms=1),
+    Model("phi-2", 2_779_683_840, 32, 2560, 32, 32, 80, 10_240, 51_200, gated=False, norms=1),
+    Model("stablelm-2-1_6b", 1_644_515_328, 24, 2048, 32, 32, 64, 5632, 100_352),
+    Model("c4ai-command-r7b", 8_027_901_952, 32, 4096, 32, 8, 128, 14_336, 256_000, tied=True),
+    Model("Qwen1.5-MoE-A2.7B", 14_315_784_192, 24, 2048, 16, 16, 128, 11_264, 151_936, active=2_690_000_000, experts=64, experts_used=8),
+    Model("DeepSeek-V2-Lite", 15_706_484_224, 27, 2048, 16, 16, 128, 11_264, 102_400, active=2_740_000_000, experts=66, experts_used=8),
     Model("OLMo-2-7B", 7_298_617_344, 32, 4096, 32, 32, 128, 11_008, 100_352),
     Model("GLM-4-9B", 9_400_279_040, 40, 4096, 32, 2, 128, 13_696, 151_552),
     Model("GLM-4.5-Air", 106_850_000_000, 46, 4096, 96, 8, 128, 12_672, 151_552, active=13_400_000_000, experts=129, experts_used=9),
@@ -156,6 +171,18 @@ SAME_AS = {
     "GLM-4-9B-0414": "GLM-4-9B",
     "GLM-Z1-9B-0414": "GLM-4-9B",
     "Mistral-Nemo-Base": "Mistral-Nemo",
+    "Qwen2-0.5B": "Qwen2.5-0.5B",
+    "Qwen2-1.5B": "Qwen2.5-1.5B",
+    "Qwen2-7B": "Qwen2.5-7B",
+    "Qwen2-72B": "Qwen2.5-72B",
+    "Llama-7B": "Llama-2-7B",
+    "Llama-13B": "Llama-2-13B",
+    "CodeLlama-7B": "Llama-2-7B",
+    "CodeLlama-13B": "Llama-2-13B",
+    "TinyLlama_v1.1": "TinyLlama-1.1B",
+    "Devstral-Small": "Mistral-Small-24B",
+    "Magistral-Small": "Mistral-Small-24B",
+    "Phi-3.5-mini": "Phi-3-mini",
     "AReaL-boba-RL-7B": "Qwen2.5-7B",
     "AReaL-boba-2-8B": "Qwen3-8B",
     "AReaL-boba-2-14B": "Qwen3-14B",

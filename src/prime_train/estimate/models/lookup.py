@@ -24,6 +24,13 @@ def resolve_model(name: str) -> Model | None:
     return _known(own.lower()) or sized(own)
 
 
+def resolve_path(name: str) -> Model | None:
+    """Return the model of that name as `resolve_model` does; of a path, such as saves/qwen3-4b/lora/sft, that of the last part that names
+    one."""
+    parts = [part for part in name[:NAME_CHARS_MAX].strip().split("/") if part]
+    return next((model for part in reversed(parts) if (model := resolve_model(part)) is not None), None)
+
+
 def own_name(name: str) -> str:
     """Return the name without its owner or path."""
     return name[:NAME_CHARS_MAX].strip().rstrip("/").rsplit("/", 1)[-1]

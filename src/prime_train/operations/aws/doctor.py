@@ -57,8 +57,8 @@ Examined = Callable[[], Advice]
 
 
 def examine(deployed: Deployment) -> Iterator[Check]:
-    """Check one part after the other: the stack, the secret, the providers in it, the webhook's answer, the machines' keys, the watcher,
-    W&B and the alarms.
+    """Check one part after the other: the stack, the secret, the providers in it, the webhook's answer, the machines' keys, the bucket,
+    the watcher, W&B and the alarms.
 
     Changes nothing. Yields only the result for the stack if that is missing or incomplete. Raises ExternalError if AWS cannot be queried
     about the stack.
@@ -97,6 +97,7 @@ def _checks(deployed: Deployment) -> Iterator[tuple[str, Examined]]:
     yield from _providers(deployed, outputs)
     yield "webhook", lambda: _webhook(outputs["Url"], _texts(deployed, outputs).get(MASTER, ""))
     yield pods_check(deployed, outputs)
+    yield "bucket", lambda: _bucket(deployed, outputs["Bucket"])
     yield "watcher", lambda: _watcher(deployed, f"dynamodb://{outputs['Table']}?region={account.region}")
     yield "W&B", lambda: _wandb(_texts(deployed, outputs), deployed.call)
     yield "alarms", lambda: _advice(", ".join(account.alarms(stack.parts(ALARM))))
@@ -207,6 +208,17 @@ def _assumed(deployed: Deployment, webhook: str) -> Advice:
     """Check whether the webhook can assume the role, as it does for each machine."""
     wrong = deployed.account.call(webhook, {"check": True}).get("wrong", "")
     return _advice(f"the webhook cannot assume the role: {wrong}; see the function's log, and deploy again" if wrong else "")
+
+
+def _bucket(deployed: Deployment, name: str) -> Advice:
+    """Check whether the stack's bucket keeps what machines delete from it."""
+    if deployed.account.keeps_versions(name):
+        return Advice()
+    return Advice(
+        f"the bucket {name} keeps no versions, so a machine can delete the checkpoints of its own run for good; ",
+        deployed.call(Operation.DEPLOY),
+        " changes that",
+    )
 
 
 def _watcher(deployed: Deployment, table_url: str) -> Advice:

@@ -15,7 +15,7 @@ from prime_train.configs.parsing.settings import config_text
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import METRICS_STREAM, blob_key, code_key, evidence_key, results_key
+from prime_train.core.keys import METRICS_STREAM, blob_key, code_key, code_keys, evidence_key, results_key
 from prime_train.core.manifest import Manifest, left_out_of
 from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
 from prime_train.core.results.numbers import RunResults, parse_run_results
@@ -175,7 +175,8 @@ def _put_code(home: Home, run: Run, path: Path) -> dict[str, str | None]:
     """Write the code snapshot to `path`, unless the code is from a repository. Return where the code is from."""
     if run.spec.trainer.code.repo:
         return {"repository": redacted(run.spec.trainer.code.repo), "commit": run.commit, "sha256": None}
-    if not home.bucket().get_file(code_key(run.run_id, run.revision), path):
+    bucket = home.bucket()
+    if not any(bucket.get_file(key, path) for key in code_keys(code_key(run.run_id, run.revision))):
         raise UsageError(f"the code of {run.run_id} is no longer in the bucket", code=Exit.EXTERNAL_REFUSED)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -20,9 +20,10 @@ from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_k
 from prime_train.core.manifest import Manifest
 from prime_train.core.resuming.trust import Mark
 from prime_train.core.retention import Policy, why_kept
-from prime_train.core.run import Lineage
+from prime_train.core.run import Lineage, Run
 from prime_train.core.run_figures import figures
 from prime_train.core.spec import CheckpointSpec, RunSpec
+from prime_train.core.stored.forms import in_todays_form
 from prime_train.operations.run_lookup import find
 from prime_train.ports import Bucket, RunRecord, Store
 
@@ -241,12 +242,12 @@ def _missing(below: Callable[[str], str]) -> str:
 
 def _launched(data: bytes) -> tuple[RunSpec | None, Lineage | None]:
     try:
-        values = json.loads(data)
+        values = in_todays_form(Run, json.loads(data))
         spec = RunSpec.model_validate(values["spec"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None, None
     try:
-        lineage = load(Lineage, json.dumps(values.get("lineage", values.get("branch"))))
+        lineage = load(Lineage, json.dumps(values.get("lineage")))
     except ValueError:
         return spec, None
     return spec, lineage if lineage.ancestors else None

@@ -22,12 +22,10 @@ from prime_train.operations.imports.draft import Draft, LeftOut, name_of, tree_o
 from prime_train.operations.imports.dstack import read_dstack
 from prime_train.operations.imports.kubernetes import read_kubernetes
 from prime_train.operations.imports.skypilot import read_skypilot
+from prime_train.operations.imports.slurm import read_slurm
 
 DOCUMENTS_MAX = 100
-FIX_SLURM = (
-    "write a config: --gpus-per-node is hardware.count, --time is budget.hours, the commands after the #SBATCH "
-    "lines are setup and trainer.command, without srun"
-)
+SLURM = "Slurm"
 _SLURM = re.compile(r"^#SBATCH\b", re.MULTILINE)
 _SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
 
@@ -68,14 +66,13 @@ def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -
     `output`: where it would be written; None: configs/NAME.yaml. `name` overrides the file's own name; `usd` is the budget, which such
     files do not have. Raises UsageError if the file cannot be read, or is of no tool that is known.
     """
-    tool, root, draft = _read(file)
-    tool.read(draft, root)
-    draft.name = name or draft.name or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool.title)
+    tool, draft = _read(file)
+    draft.name = name or draft.name or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool)
     path = output if output is not None else Path("configs") / f"{draft.name or 'imported'}.yaml"
     text = config_text(tree_of(draft, usd))
     findings, sources = check_run_config(read_text(text, str(path)))
     left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
-    return Imported(tool.title, path, text, left, tuple(_missing(draft, usd)), tuple(dict.fromkeys(draft.impossible)), findings, sources)
+    return Imported(tool, path, text, left, tuple(_missing(draft, usd)), tuple(dict.fromkeys(draft.impossible)), findings, sources)
 
 
 def _missing(draft: Draft, usd: float | None) -> list[Advice]:
@@ -98,8 +95,8 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
     return found
 
 
-def _read(file: Path) -> tuple[_Tool, Mapping, Draft]:
-    """Return the tool whose file it is, the part of the file that it reads, and a draft that lists what stands beside that part."""
+def _read(file: Path) -> tuple[str, Draft]:
+    """Return the tool whose file it is, and the draft that was made of the file, which also lists what is not of this tool."""
     draft = Draft()
     try:
         source = read_source(file)
@@ -107,28 +104,31 @@ def _read(file: Path) -> tuple[_Tool, Mapping, Draft]:
         raise _unreadable(file, halt.draft) from None
     if source.startswith(HEADER):
         draft.left.append(LeftOut(1, "", "prime-train has exported this file: launch the config that it was made of, which says all of it"))
+    if _SLURM.search(source):
+        read_slurm(draft, source)
+        return SLURM, draft
     candidates: list[tuple[_Tool, Mapping]] = []
     for text in _documents(source):
-        if _SLURM.search(text):
-            raise UsageError(f"{file} is a Slurm batch script, which is not converted", fix=FIX_SLURM, code=Exit.FINDINGS)
         try:
             root, drafts = read_code(text)
         except ParseAborted as halt:
             raise _unreadable(file, halt.draft) from None
         draft.left += [LeftOut(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message) for one in drafts]
-        tool = next((tool for tool in _TOOLS if tool.is_its(root)), None)
-        if tool is not None:
-            candidates.append((tool, root))
+        its = next((tool for tool in _TOOLS if tool.is_its(root)), None)
+        if its is not None:
+            candidates.append((its, root))
         else:
             draft.leave(root, "", "this part of the file belongs to no tool that is known")
     chosen = next((one for one in candidates if _kind(one[1]) in ("", "Job")), candidates[0] if candidates else None)
     if chosen is None:
-        message = f"{file} is no SkyPilot task (run, resources), no Kubernetes Job (kind: Job) and no dstack task (type: task)"
+        message = f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: Job), dstack task (type: task) or Slurm script"
         raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
     for tool, root in candidates:
         if root is not chosen[1]:
             draft.leave(root, _kind(root), f"another object of {tool.title} in the same file: a config describes one run")
-    return *chosen, draft
+    tool, root = chosen
+    tool.read(draft, root)
+    return tool.title, draft
 
 
 def _documents(source: str) -> list[str]:

@@ -45,7 +45,7 @@ def config_of(command: Sequence[str], usd: float, *, name: str | None = None, se
     if not line:
         raise UsageError("no command was given", fix="write the command as you would in a shell, such as python train.py")
     made = name_of(Own("command", line, steps=1, usd=usd, name=name or ""))
-    trainer: Plain = {"command": _escaped(line)}
+    trainer: Plain = {"command": _escaped(line), "resume": ""}
     text = config_text({"name": made, "trainer": trainer, "checkpoints": {"folder": FOLDER, "pattern": PATTERN}, "budget": {"usd": usd}})
     given = [setting.path for setting in settings] + ([("name",)] if name else [])
     assumed = [

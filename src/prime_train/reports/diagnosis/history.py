@@ -40,8 +40,15 @@ def ended_before(facts: Facts) -> Iterator[Diagnosis]:
 
 def _ended(facts: Facts, last: Attempt) -> Iterator[Diagnosis]:
     when = span(facts.now_s - (last.fenced_s or facts.now_s))
-    kept = max(last.durable_step, last.resumed_step)
-    if last.last_step > kept:
+    kept, since = max(last.durable_step, last.resumed_step), last.not_finite_since
+    if since is not None and kept >= since:
+        because = (
+            f"attempt {last.number} had reached step {last.last_step:,} when it ended {when} ago; "
+            f"its checkpoints from step {since:,} on, up to step {kept:,}, hold figures that are not finite"
+        )
+        title = f"interrupted by a divergence: the run goes on from the newest checkpoint before step {since:,}"
+        yield Diagnosis(DiagnosisKind.INTERRUPTED, title, f"{because}: {_cause(last)}")
+    elif last.last_step > kept:
         because = (
             f"attempt {last.number} had reached step {last.last_step:,}, and {_kept(kept)} was in the bucket, when it ended {when} ago"
         )

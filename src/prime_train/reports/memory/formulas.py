@@ -30,14 +30,17 @@ def of_serving(plan: Plan, parts: ServerParts) -> Iterator[tuple[str, float, str
 
 
 def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
-    model, training, gpus = plan.model, plan.training, _on(plan.train_gpus)
+    model, training = plan.model, plan.training
+    shared = tuple(_on(count) for count in training.state_shards(plan.train_gpus))
     trained = large(formulas.trained_params(model, training))
     adapters = "" if training.method is Method.FULL else f" + {trained} of adapters x {training.adapter_bytes:g} B"
     tokens = f"{training.tokens:,.0f} tokens"
-    weights = f"{large(model.params)} x {training.weight_bytes:g} B{adapters}"
-    yield "weights", f"({weights}){gpus}" if adapters and gpus else f"{weights}{gpus}"
-    yield "gradients", f"{trained} x {training.gradient_bytes:g} B{gpus}"
-    yield "optimizer", f"{trained} x {training.state_bytes:g} B{gpus}"
+    frozen = f" + {training.frozen_bytes:g} B of reference model" if training.frozen_bytes else ""
+    times = f"{training.models} x " if training.models > 1 else ""
+    weights = f"{times}{large(model.params)} x {training.weight_bytes:g} B{adapters}{frozen}"
+    yield "weights", f"({weights}){shared[0]}" if (adapters or frozen) and shared[0] else f"{weights}{shared[0]}"
+    yield "gradients", f"{times}{trained} x {training.gradient_bytes:g} B{shared[1]}"
+    yield "optimizer", f"{times}{trained} x {training.state_bytes:g} B{shared[2]}"
     yield "activations", f"{tokens} x {_kept(plan)}"
     yield "logits", f"{tokens} x {_logit(plan)}"
     yield "gathered", "gathered layers and embedding while in use, and the gradient of the largest"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from prime_train.estimate.memory.phases import GIB, Method
+from prime_train.estimate.memory.phases import GIB, Method, Training
 from prime_train.estimate.memory.serving import kv_bytes
 from prime_train.estimate.placement import Fit
 from prime_train.reports.find.formatting import large, size_range
@@ -21,10 +21,16 @@ def headline(found: MemoryReport) -> str:
     """Return what is trained, and how."""
     plan = found.plan
     guessed = " (architecture estimated from its size)" if plan.model.guessed else ""
-    how = "full fine-tuning" if plan.training.method is Method.FULL else f"LoRA of rank {plan.training.lora_rank}"
+    how = "full fine-tuning" if plan.training.method is Method.FULL else _adapters(plan.training)
     return (
         f"{found.title}: {plan.model.name}, {large(plan.model.params)} parameters{guessed}; {how}, sequences of {plan.training.seq_len:,}"
     )
+
+
+def _adapters(training: Training) -> str:
+    """Return what is trained beside the weights of the model."""
+    what = "a part of the layers" if training.adapter_params and training.adapts_mlp else f"LoRA of rank {training.lora_rank}"
+    return f"{what} on quantised weights" if training.quantised or training.weight_bytes == 1 else what
 
 
 def needs(found: MemoryReport) -> Iterator[str]:
@@ -32,6 +38,8 @@ def needs(found: MemoryReport) -> Iterator[str]:
     need = found.need
     size = size_range(need.low, need.high)
     yield f"The trainer's peak is the {need.peak.phase}: {size} GiB (this range covers nine in ten published measurements)."
+    for one in found.plan.assumed:
+        yield f"Assumed: {one}."
     if host_bytes(found.plan) >= GIB:
         yield f"The host's memory holds {host_bytes(found.plan) / GIB:.0f} GiB of offloaded states."
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from prime_train.core.causes import POLICY
 from prime_train.core.run import Attempt, HistoryEvent, Run
-from prime_train.core.run_figures import RunFigures
+from prime_train.core.run_figures import RunFigures, price_text
 from prime_train.core.text.formatting import usd
 from prime_train.reports.charts.svg import ATTEMPT_COLOURS, seconds
 from prime_train.reports.pages.markup import row, shown, table
@@ -55,7 +55,7 @@ def attempts(now: RunFigures) -> str:
 def _machine(attempt: Attempt) -> str:
     kind = "spot" if attempt.offer.spot else "on-demand"
     variant = f", {attempt.variant}" if attempt.variant else ""
-    return f"{attempt.offer.offer_id}, {kind}, {usd(attempt.offer.usd_per_hour)}/h{variant}"
+    return f"{attempt.offer.offer_id}, {kind}, {price_text(attempt)}{variant}"
 
 
 def _end(attempt: Attempt) -> str:

@@ -1,20 +1,27 @@
-"""Computes the disk and host memory that a prime-rl config needs."""
+"""Computes the disk and host memory that a trainer's config needs."""
 
+from prime_train.core.prime_rl import KIND
 from prime_train.estimate.memory.phases import Method, trained_params
 from prime_train.rules.hardware.memory_plan import Plan
 from prime_train.rules.prime_rl.rule import settings_of
 from prime_train.rules.rule import Subject
 
 DOWNLOAD_BYTES = 2
+KEPT = 2
+"""Checkpoints on the disk at once, one of them being written, where it is not known how many the trainer keeps."""
 
 
 def disk_bytes(plan: Plan, subject: Subject) -> tuple[float, float, int]:
     """Return the minimum bytes of the model with two broadcasts, the bytes of one checkpoint, and the number of checkpoints on the disk at
     once."""
-    settings, spec, training = settings_of(subject), subject.spec, plan.training
+    spec, training = subject.spec, plan.training
+    settings = settings_of(subject) if subject.format == KIND else None
     trained = trained_params(plan.model, training)
     broadcast = plan.model.params if training.method is Method.FULL else trained
     model = DOWNLOAD_BYTES * plan.model.params + (2 * DOWNLOAD_BYTES * broadcast if plan.serve_gpus else 0.0)
+    if subject.format != KIND:
+        width = training.adapter_bytes if training.method is Method.LORA else training.weight_bytes
+        return model, (width + training.state_bytes) * trained, KEPT
     if settings is None or not (settings.has("ckpt") or settings.has("trainer.ckpt")):
         return model, 0.0, 0
     keep = settings.integer("trainer.ckpt.keep_last")

@@ -1,132 +1,62 @@
-"""What a prime-rl config places on its GPUs: the model, how it is trained and served, and the number of GPUs.
+"""The plan of a trainer's config, whichever trainer it is for. There is none for a model that is not known and whose name has no size."""
 
-Defaults are those of prime-rl at the commit whose settings are known: FSDP with 32-bit weights, the optimizer and the layer inputs in host
-memory, a fused head. There is no plan for a model that is not known and whose name has no size.
-"""
-
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from prime_train.core.prime_rl import KIND
-from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
-from prime_train.rules.prime_rl.rule import settings_of
+from prime_train.rules.hardware.areal_plan import model_of_areal, plan_of_areal
+from prime_train.rules.hardware.plan import Plan
+from prime_train.rules.hardware.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
+from prime_train.rules.hardware.trainer_plan import model_of_trainer, plan_of_trainer
 from prime_train.rules.prime_rl.schema import Same
-from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Subject
 
-STATE_BYTES = {"adamw": 8.0, "muon": 4.0, "sgd": 4.0, "sign_sgd": 0.0}
-QUANTISED = {"fp8": 1.0, "mxfp8": 1.0, "awq": 0.53, "gptq": 0.53, "bitsandbytes": 0.5625}
-NUMBER_MAX = 2**24
-SHORTEST = 0.25
-GPUS_MAX = 1024
-_NODE = "trainer.model"
+__all__ = ["Plan", "model_name", "plan_of", "steps_of"]
+STEPS_MAX = 10**9
+_STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
+"""The setting that ends a training after a number of steps, by format."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The placement of a config. `train_gpus` hold one copy of the model's states, `serve_gpus` one copy of the server; 0 means that there
-    is none."""
+class _Planner:
+    """How the configs of one format are read: the name of the model, and the plan for it."""
 
-    model: Model
-    training: Training
-    train_gpus: int
-    serving: Serving
-    serve_gpus: int = 0
-    utilization: float = 0.9
-    """The share of each of its GPUs that the server uses."""
-    together: bool = False
-    """Trainer and server share a single GPU; the server takes its share first."""
-    batch_tokens: int = 0
-    """The tokens of one training step if every sequence has the full length; 0 if not known."""
-    shortest: float = SHORTEST
-    """Minimum share of `batch_tokens` that a step trains on, as answers end earlier."""
+    model: Callable[[Subject], str]
+    plan: Callable[[Subject, Model], Plan | None]
+
+
+_PLANNERS: dict[str, _Planner] = {
+    KIND: _Planner(model_of_prime_rl, plan_of_prime_rl),
+    "areal": _Planner(model_of_areal, plan_of_areal),
+    "hf": _Planner(model_of_trainer, plan_of_trainer),
+}
 
 
 def model_name(subject: Subject) -> str:
-    """Return the model's name; empty if the config is not prime-rl's."""
-    settings = settings_of(subject) if subject.format == KIND else None
-    return settings.text("trainer.model.name") or "" if settings is not None else ""
+    """Return the model's name; empty if the config does not name it, or is of no trainer whose memory is known."""
+    planner = _PLANNERS.get(subject.format)
+    return planner.model(subject) if planner is not None else ""
 
 
 def plan_of(subject: Subject, model: Model | None = None) -> Plan | None:
-    """Return the plan of a config; None if it is not prime-rl's, its model is not recognised (and `model` is not given), or its numbers
-    make no sense."""
+    """Return the plan of a config; None if it is of no trainer whose memory is known, its model is not recognised (and `model` is not
+    given), or its numbers make no sense."""
     return _plan_of(Same(subject), model)
+
+
+def steps_of(subject: Subject) -> int | None:
+    """Return the number of steps that the trainer's own settings say; None if they do not."""
+    steps = subject.trainer.number(_STEPS[subject.format]) if subject.trainer is not None and subject.format in _STEPS else None
+    return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
 
 
 @lru_cache(maxsize=4)
 def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
     """Return the plan, cached because several rules request that of one subject."""
     subject = same.it
-    settings = settings_of(subject) if subject.format == KIND else None
-    if settings is None or not settings.is_one_node:
-        return None
-    model = model or models.resolve_model(model_name(subject))
-    train, seq_len = settings.train_gpus, settings.integer("trainer.model.seq_len")
-    if model is None or train is None or seq_len is None or not _sensible(settings, train, seq_len):
-        return None
-    infer = max(0, settings.infer_gpus or 0)
-    tensor_parallel = settings.integer("inference.vllm.tensor_parallel_size") or 1
-    spec = subject.spec
-    utilization = settings.number("inference.vllm.gpu_memory_utilization")
-    return Plan(
-        model,
-        _training(settings, seq_len),
-        max(1, train // max(1, settings.integer(f"{_NODE}.dp_replicate") or 1)),
-        _serving(settings, seq_len),
-        serve_gpus=min(infer, max(1, tensor_parallel)),
-        utilization=utilization if utilization is not None and 0 < utilization <= 1 else 0.9,
-        together=infer > 0 and spec is not None and bool(spec.hardware.gpus) and spec.hardware.count == 1,
-        batch_tokens=max(0, settings.integer("orchestrator.batch_size") or 0) * seq_len,
-    )
-
-
-def _sensible(settings: Settings, train: int, seq_len: int) -> bool:
-    """Return whether the numbers are realistic; other rules report those that are not."""
-    others = ("orchestrator.batch_size", "inference.vllm.max_model_len", f"{_NODE}.lora.rank", f"{_NODE}.cp")
-    within = all((settings.integer(path) or 1) <= NUMBER_MAX for path in others)
-    return within and 1 <= train <= GPUS_MAX and 1 <= seq_len <= NUMBER_MAX
-
-
-def _training(settings: Settings, seq_len: int) -> Training:
-    lora, width = settings.has(f"{_NODE}.lora"), 2.0 if settings.text(f"{_NODE}.optimization_dtype") == "bfloat16" else 4.0
-    state = STATE_BYTES.get(settings.text("trainer.optim.type") or "adamw", 8.0)
-    full_offload = settings.has(f"{_NODE}.full_offload") and settings.value(f"{_NODE}.full_offload") is not False
-    return Training(
-        method=Method.LORA if lora else Method.FULL,
-        seq_len=math.ceil(seq_len / max(1, settings.integer(f"{_NODE}.cp") or 1)),
-        weight_bytes=width,
-        gradient_bytes=0.0 if full_offload else width,
-        state_bytes=state * width / 4,
-        recompute=_recompute(settings),
-        activations_offloaded=not _is_off(settings, f"{_NODE}.ac_offloading"),
-        logits=Logits.FULL if settings.value(f"{_NODE}.fused_lm_head_token_chunk_size") == "disabled" else Logits.FUSED,
-        lora_rank=max(1, settings.integer(f"{_NODE}.lora.rank") or 16) if lora else 16,
-        sharding=Sharding.FSDP2,
-        states_offloaded=settings.is_on(f"{_NODE}.fsdp_cpu_offload"),
-        optimizer_offloaded=full_offload or settings.is_on(f"{_NODE}.optim_cpu_offload"),
-        compiled=True,
-    )
-
-
-def _recompute(settings: Settings) -> Recompute:
-    """Return which activations are recomputed. Activation offloading turns recomputation on, even if the config turns it off."""
-    if _is_off(settings, f"{_NODE}.ac") and _is_off(settings, f"{_NODE}.ac_offloading"):
-        return Recompute.NONE
-    return Recompute.SELECTIVE if settings.text(f"{_NODE}.ac.mode") == "selective" else Recompute.FULL
-
-
-def _is_off(settings: Settings, path: str) -> bool:
-    """Return whether a setting that is on by default is set to null."""
-    return settings.at(path) is not None and not settings.has(path)
-
-
-def _serving(settings: Settings, seq_len: int) -> Serving:
-    length = settings.integer("inference.vllm.max_model_len") or seq_len
-    width = QUANTISED.get((settings.text("inference.vllm.quantization") or "").lower(), 2.0)
-    if settings.text("inference.vllm.dtype") == "float32":
-        width = 4.0
-    return Serving(seq_len=max(1, length), sequences=1, weight_bytes=width, eager=settings.is_on("inference.vllm.enforce_eager"))
+    planner = _PLANNERS.get(subject.format)
+    known = model or (models.resolve_path(planner.model(subject)) if planner is not None else None)
+    return planner.plan(subject, known) if planner is not None and known is not None else None

@@ -1,7 +1,8 @@
-"""Rules about the minimum needs of full training with the Trainer of transformers (HW108, ME206), for models of known size.
+"""Rules about the minimum needs of training with the Trainer of transformers (HW108, ME206), for models of known size.
 
-The minimum is 16-bit weights and gradients and both AdamW states in 8 bit: 6 bytes per parameter, over all GPUs. Adapters and states in
-host memory need less; if a config mentions them, or refers to a file for them, nothing is reported.
+Of GPU memory the minimum is the estimate of `prime-train memory`, with all that the config leaves open decided in its favour. On the
+disk it is 16-bit weights and both AdamW states in 8 bit: 6 bytes per parameter of a full training; adapters need less, and so do states in
+host memory: if a config mentions them, or refers to a file for them, nothing is reported of the disk.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,10 @@ from collections.abc import Iterator
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.estimate import gpus
+from prime_train.estimate.memory.phases import Method, training_need
+from prime_train.estimate.models.lookup import resolve_path
 from prime_train.rules.command_line import flags
+from prime_train.rules.hardware.trainer_plan import least_training, model_of_trainer
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
 GIB = 2**30
@@ -48,16 +52,21 @@ def _disk(subject: Subject) -> Iterator[Violation]:
 
 
 def _memory(subject: Subject) -> Iterator[Violation]:
-    spec, params = subject.spec, _params(subject)
-    if spec is None or params is None:
+    spec = subject.spec
+    if spec is None or not spec.hardware.gpus:
         return
+    model = resolve_path(model_of_trainer(subject))
+    least = least_training(subject, model) if model is not None else None
+    if model is None or least is None:
+        return
+    training, count = least
+    need = training_need(model, training, count)
     for place, kind in enumerate(spec.hardware.gpus):
-        total_gib = gpus.named_gb(kind) * gpus.USABLE_SHARE * spec.hardware.count
-        if total_gib and params * STATE_BYTES > total_gib * GIB:
-            message = (
-                f"weights, gradients and optimizer take at least {params * STATE_BYTES / GIB:.0f} GiB, but "
-                f"{spec.hardware.count} x {kind} have {total_gib:.0f} GiB together"
-            )
+        usable = gpus.named_gb(kind) * gpus.USABLE_SHARE * GIB
+        if usable and need.low > usable:
+            what = "the weights, gradients and optimizer" if training.method is Method.FULL else "the weights and adapters"
+            each = f"each of {count} GPUs" if count > 1 else "the GPU"
+            message = f"{what} of {model.name} take at least {need.low / GIB:.0f} GiB of {each}; {kind} has {usable / GIB:.0f} GiB"
             yield Violation(("hardware", "gpus", place), message)
 
 
@@ -66,9 +75,7 @@ def _params(subject: Subject) -> float | None:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or _is_smaller(config, spec.trainer.command):
         return None
-    from prime_train.estimate.models.lookup import resolve_model
-
-    model = resolve_model(config.text("model_name_or_path") or config.text("base_model") or "")
+    model = resolve_path(model_of_trainer(subject))
     return float(model.params) if model is not None else None
 
 
@@ -91,9 +98,9 @@ RULES = (
     Rule(
         "ME206",
         Severity.ERROR,
-        "a model whose full training state does not fit its GPUs",
+        "a model whose training does not fit its GPUs",
         "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
-        "use more GPUs, a larger kind, or LoRA",
+        "use more GPUs and shard over them (DeepSpeed or FSDP), a larger kind, or LoRA",
         "memory",
         _memory,
         "hf",

@@ -10,6 +10,7 @@ config is used.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from prime_train.core.prime_rl import KIND
 from prime_train.estimate import gpus
 from prime_train.estimate.checkpoint_interval import Pace, best_interval_s, loss_share
 from prime_train.estimate.cost.duration import PREEMPTION_EVERY_S, Between
@@ -73,7 +74,9 @@ def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
 
 def save_plan_of(subject: Subject) -> SavePlan | None:
     """Return how the config saves; None if that cannot be estimated."""
-    return _of_areal(subject) if subject.format == "areal" else _of_prime_rl(subject)
+    if subject.format == KIND:
+        return _of_prime_rl(subject)
+    return _of_areal(subject) if subject.format == "areal" else None
 
 
 def step_s(plan: Plan, subject: Subject) -> Between | None:

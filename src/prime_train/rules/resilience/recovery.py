@@ -4,10 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from prime_train.core.checkpoint_names import counting_field, counts_epochs
+from prime_train.core.config_tree import Path, Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags
+from prime_train.core.trainer_conventions.own_scripts import finds_by_itself, is_given_step, is_told_to_resume, resume_arguments
+from prime_train.rules.command_line import COMMAND_CHARS_MAX
+from prime_train.rules.resilience.save_interval import interval_in
 from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:
@@ -19,17 +23,12 @@ SMOKE_USD = 200
 _PACED = frozenset(("prime_rl", "areal"))
 """Trainers whose time between two checkpoints can be estimated."""
 
-_INTERVALS = frozenset(
-    (
-        *("save_steps", "save_every", "save_every_steps", "save_interval", "save_freq", "ckpt_every", "ckpt_interval"),
-        *("checkpoint_every", "checkpoint_every_steps", "checkpoint_interval", "checkpointing_steps", "every_n_train_steps"),
-    )
-)
-"""Flags of scripts that say after how many steps they save."""
 _SAVES = re.compile(
     r"(?:save|ckpt|checkpoint|snapshot|recover|eval)[\w.-]{0,24}(?:every|interval|freq|steps|epochs|strategy)", re.IGNORECASE
 )
 """Pattern of a setting for how often a trainer saves."""
+_RESUME_BY_THEMSELVES = re.compile(r"\bverl\.trainer\.|\btorchtitan\b")
+"""Programs that look for their newest checkpoint at each start, also under a kind that does not know them."""
 _BUILDS = re.compile(
     r"(?:^|[\s/.])(?:build|prepare|make|create|generate|preprocess|tokenize)(?:_[a-z0-9]+)*_(?:data|datasets?|corpus)(?:_\w+)?(?:\.py|\.sh)?(?=\s|$)"
 )
@@ -41,15 +40,13 @@ def _no_interval(subject: Subject) -> Iterator[Violation]:
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
     if (not _is_requested(subject) or _is_given_elsewhere(subject)) and not _is_interval_known(subject):
-        yield Violation(_interval(subject), "the checkpoint interval is not known", on_key=True)
+        yield Violation(_interval(subject), "the checkpoint interval is not known", _every(spec), on_key=True)
 
 
 def _is_interval_known(subject: Subject) -> bool:
-    """Return whether the trainer's own settings say after how many steps it saves, in its file or on the command line."""
+    """Return whether the trainer's own settings say after how many steps, or epochs, it saves, in its file or on the command line."""
     own = subject.trainer.number("save_steps") if subject.trainer is not None and subject.format == "hf" else None
-    command = subject.spec.trainer.command if subject.spec is not None else ""
-    given = (value for name, value in flags(command) if name in _INTERVALS)
-    return bool(own and own >= 1) or any(value.isdecimal() and int(value[:9]) > 0 for value in given)
+    return bool(own and own >= 1) or (subject.spec is not None and interval_in(subject.spec) is not None)
 
 
 def _never_saved(subject: Subject) -> Iterator[Violation]:
@@ -59,7 +56,12 @@ def _never_saved(subject: Subject) -> Iterator[Violation]:
         return
     if _is_requested(subject) and not _is_given_elsewhere(subject):
         message = "the machine may be preempted, and no setting shows that a checkpoint is saved before the end"
-        yield Violation(_interval(subject), message, on_key=True)
+        yield Violation(_interval(subject), message, _every(spec), on_key=True)
+
+
+def _every(spec: "RunSpec") -> str:
+    """Return the line to write for checkpoints whose names count epochs; empty for others, to which the fix of the rule applies."""
+    return "add checkpoints: {every_steps: 1}, or as many epochs as the trainer makes between two saves" if counts_epochs(spec) else ""
 
 
 def _interval(subject: Subject) -> tuple[str, ...]:
@@ -74,7 +76,9 @@ def _is_requested(subject: Subject) -> bool:
 
 def _is_given_elsewhere(subject: Subject) -> bool:
     spec = subject.spec
-    return bool(subject.format) or (spec is not None and _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None)
+    if subject.format or spec is None:
+        return bool(subject.format)
+    return interval_in(spec) is not None or _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None
 
 
 def _off_pace(subject: Subject) -> Iterable[Violation]:
@@ -89,12 +93,17 @@ def _off_pace(subject: Subject) -> Iterable[Violation]:
 
 def _after_the_end(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or spec.checkpoints.every_steps is None or spec.trainer.steps is None:
-        return
     # For prime-rl this interval becomes part of its own config, which other rules check.
-    if spec.trainer.prime_rl is None and spec.checkpoints.every_steps > spec.trainer.steps:
-        message = f"a checkpoint every {spec.checkpoints.every_steps} steps in a run of {spec.trainer.steps} steps: none before the end"
-        yield Violation(("checkpoints", "every_steps"), message, f"write for example {max(1, spec.trainer.steps // 10)}")
+    if spec is None or spec.trainer.steps is None or spec.trainer.prime_rl is not None:
+        return
+    path: Path = ("checkpoints", "every_steps")
+    every = spec.checkpoints.every_steps
+    if every is None and not subject.format:
+        path, every = ("trainer", "command"), interval_in(spec)
+    if every is not None and every > spec.trainer.steps:
+        unit = "epochs" if counts_epochs(spec) else "steps"
+        message = f"a checkpoint every {every} {unit} in a run of {spec.trainer.steps} {unit}: none before the end"
+        yield Violation(path, message, f"write for example {max(1, spec.trainer.steps // 10)}")
 
 
 def _slow_upload(subject: Subject) -> Iterable[Violation]:
@@ -152,6 +161,42 @@ def _unsaid(subject: Subject) -> Iterator[Violation]:
     if "{checkpoints}" not in spec.trainer.command:
         where = f"{spec.checkpoints.folder}/{spec.checkpoints.pattern}"
         yield Violation(("trainer", "command"), f"only files in {where} are uploaded, and no setting shows that the trainer saves there")
+
+
+def _not_resumed(subject: Subject) -> Iterator[Violation]:
+    """Yield a violation if the run saves checkpoints, and nothing shows that a start on another machine goes on from them."""
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None or TRAINERS[spec.trainer.kind].layout is not None or subject.format == "areal":
+        return
+    saves = config.at("checkpoints") is not None or "{checkpoints}" in spec.trainer.command
+    if saves and not spec.trainer.resume and not _is_resumed_otherwise(subject):
+        message = "checkpoints are saved, but nothing says how the script resumes from one: the next machine would train from step 0 again"
+        yield Violation(("trainer", "command"), message, _how_to_resume(subject))
+
+
+def _is_resumed_otherwise(subject: Subject) -> bool:
+    """Return whether the script needs no resume arguments: the config says so by an empty `resume`, by a pointer to the newest checkpoint
+    that is restored with it, or in the command; or its text shows it."""
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None:
+        return False
+    command = spec.trainer.command[:COMMAND_CHARS_MAX]
+    node = config.at("trainer", "resume")
+    has_pointer = counting_field(spec.checkpoints.pattern) and not all(map(counting_field, spec.checkpoints.also))
+    return (
+        (isinstance(node, Scalar) and node.value == "")
+        or bool(has_pointer)
+        or _RESUME_BY_THEMSELVES.search(command) is not None
+        or is_told_to_resume(command)
+        or any(is_given_step(command, text) or finds_by_itself(text) for text in subject.scripts)
+    )
+
+
+def _how_to_resume(subject: Subject) -> str:
+    found = next(filter(None, map(resume_arguments, subject.scripts)), "")
+    by_format = "--resume_from_checkpoint {checkpoint}" if subject.format == "hf" else "--resume {checkpoint}"
+    given = f"write trainer: {{resume: '{found or by_format}'}}{'' if found else ', or what the script calls it'}"
+    return f"{given}; if it finds its newest checkpoint by itself, write trainer: {{resume: ''}}"
 
 
 def _on_spot(spec: "RunSpec") -> bool:
@@ -261,6 +306,17 @@ RULES = (
         "add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put {checkpoints} into its command",
         TOPIC,
         _unsaid,
+        "spec",
+    ),
+    Rule(
+        "RE511",
+        Severity.WARNING,
+        "checkpoints from which nothing resumes",
+        "A checkpoint is restored on the next machine, but a script that is not told so, and does not look for it, starts over: the same "
+        "steps are paid for again, until the budget is spent.",
+        "write trainer: {resume: '--resume {checkpoint}'}, or what the script calls it",
+        TOPIC,
+        _not_resumed,
         "spec",
     ),
 )

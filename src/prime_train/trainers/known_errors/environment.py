@@ -1,7 +1,7 @@
 """Errors of the installed software: missing or unfitting libraries, and compilers."""
 
 from prime_train.core.causes import Action, Cause
-from prime_train.trainers.known_errors.table import known
+from prime_train.trainers.known_errors.table import HINT, known
 
 RULES = (
     *known(
@@ -22,6 +22,11 @@ RULES = (
         (
             r"error while loading shared libraries: |cannot open shared object file",
             "python: error while loading shared libraries: libcudart.so.12: cannot open shared object file",
+        ),
+        (
+            r"(?i:(could not|unable to|failed to|can ?not) load (any of |(dynamic |shared |the )?(library|symbol) ?)).*\blib\w+\S*\.so"
+            r"|CUDNN_STATUS_(SUBLIBRARY_|VERSION_MISMATCH)\w*|[Ll]ibdevice not found",
+            "Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: cannot open shared object file",
         ),
         (r"PackageNotFoundError: ", "importlib.metadata.PackageNotFoundError: No package metadata was found for bitsandbytes"),
         (
@@ -59,7 +64,7 @@ RULES = (
             "RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.4).",
         ),
         (
-            r"no kernel image is available for execution|CUDA_ERROR_NO_BINARY_FOR_GPU|is not compatible with the current "
+            r"no kernel image is available|CUDA_ERROR_NO_BINARY_FOR_GPU|is not compatible with the current "
             r"PyTorch installation",
             "RuntimeError: CUDA error: no kernel image is available for execution on the device",
         ),
@@ -72,6 +77,14 @@ RULES = (
             "ERROR: Package 'trl' requires a different Python: 3.8.10 not in '>=3.9'",
         ),
         raised_only=True,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "CUDA's runtime: a library that has no kernel for this kind of GPU, as bitsandbytes and others print it without an exception",
+        (
+            r"named symbol not found|device kernel image is invalid|^Error (no kernel image|invalid device function)",
+            "Error named symbol not found at line 116 in file bitsandbytes/csrc/ops.cu",
+        ),
     ),
     *known(
         Cause.IMPORT_ERROR,
@@ -110,6 +123,15 @@ RULES = (
             "ValueError: The checkpoint you are trying to load has model type `qwen4` but Transformers does not recognize this "
             "architecture.",
         ),
+        # A tokenizer.json that a newer version of the library wrote.
+        (
+            r"data did not match any variant of untagged enum",
+            "Exception: data did not match any variant of untagged enum ModelWrapper at line 250373 column 3",
+        ),
+        (
+            r"No operator found for `|operator wasn't built|xFormers (wasn't|was not) buil[dt]",
+            "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:",
+        ),
         (
             r"KeyError: '(qwen|llama|mistral|mixtral|gemma|phi|deepseek|glm|chatglm|gpt|olmo|granite|internlm|minicpm|cohere"
             r"|falcon|smollm|kimi|minimax)[\w.-]*'$",
@@ -138,6 +160,7 @@ RULES = (
             r"Error (building|compiling) (extension|objects)|ninja: build stopped|PTXASError|`?ptxas`? (failed|died)",
             "RuntimeError: Error building extension 'cpu_adam'",
         ),
+        (r"CppCompileError|C\+\+ compile error|compilation terminated\.", "CppCompileError: C++ compile error"),
         (r"fatal error: \S+: No such file or directory", "/tmp/tmpabc/main.c:5:10: fatal error: Python.h: No such file or directory"),
         (
             r"\[?'[^']*(gcc|g\+\+|nvcc|clang|ninja)'.*returned non-zero exit status",
@@ -153,6 +176,23 @@ RULES = (
             r"library initialization failed",
             "E0000 cuda_dnn.cc:522] Loaded runtime CuDNN library: 8.9.7 but source was compiled with: 9.1.1.",
         ),
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "Words with which libraries say that another version is needed",
+        (
+            r"(?i)\b(requires?|needs?|expects?|at least|minimum|supported) (a |the |is )?(newer |older |higher |later |minimum "
+            r"|different )?version\b|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
+            r"|incompatible versions?|\b(was|were) (compiled|built) (with|for|against) |not compatible with (your|this|the) "
+            r"(version|installed|current)",
+            "ValueError: this model requires a newer version of the library, please upgrade it",
+        ),
+        (
+            r"(?i)\b(requires?|needs?) [\w.-]+ ?(>=|==|<=|~=|!=|<|>) ?v?\d+\.\d",
+            "ImportError: accelerate>=0.26.0 is required: this needs accelerate>=0.26.0",
+        ),
+        raised_only=True,
+        strength=HINT,
     ),
     *known(
         Cause.SETUP_FAILED,

@@ -100,7 +100,11 @@ RULES = (
             r"NVRM: Xid.*: (48|62|63|64|74|79|92|94|95|119|120|121|140|143)\b",
             "NVRM: Xid (PCI:0000:4d:00): 63, pid='<unknown>', Row Remapper: New row",
         ),
-        (r"(?i)GPU has fallen off the bus|GPU is lost", "[ 99.1] NVRM: Xid (PCI:0000:4d:00): 79, pid=1234, GPU has fallen off the bus."),
+        (r"(?i)fallen off the bus|GPU[ _]is[ _]lost", "[ 99.1] NVRM: Xid (PCI:0000:4d:00): 79, pid=1234, GPU has fallen off the bus."),
+        (
+            r"NVRM: .*(probe routine failed|RmInitAdapter failed|API mismatch|rm_init_adapter failed)",
+            "[ 1843.4] NVRM: The NVIDIA probe routine failed for 1 device(s).",
+        ),
         (
             r"CUDA error: (hardware stack error|NVLink|GPU is lost|Invalid access of peer GPU memory)|or a hardware error|vendor err \d+",
             "RuntimeError: CUDA error: hardware stack error",
@@ -129,8 +133,12 @@ RULES = (
         (r"Found no NVIDIA driver on your system", "RuntimeError: Found no NVIDIA driver on your system."),
         (r"Unexpected error from cudaGetDeviceCount", "RuntimeError: Unexpected error from cudaGetDeviceCount()."),
         (
-            r"Failed to initialize NVML|NVML: Driver/library version mismatch|NVMLError",
+            r"(?i:nvml error|failed to initialize NVML|driver/library version mismatch|could not select device driver)|NVMLError",
             "Failed to initialize NVML: Driver/library version mismatch",
+        ),
+        (
+            r"nvidia-container-cli: |Failed to create NVIDIA device|error running nvidia-container-runtime",
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1",
         ),
         (r"Unable to determine the device handle for GPU", "Unable to determine the device handle for GPU0000:4D:00.0: Unknown Error"),
         (
@@ -167,13 +175,14 @@ RULES = (
     *known(
         Cause.CUDA_ERROR,
         "PyTorch, IndexKernel.cu and Loss.cu: an index lies outside of the vocabulary or the classes",
-        (r"CUDA error: device-side assert triggered|CUDA_ERROR_ASSERT", "RuntimeError: CUDA error: device-side assert triggered"),
+        (r"device-side assert triggered|CUDA_ERROR_ASSERT", "RuntimeError: CUDA error: device-side assert triggered"),
         (
             r"Assertion `.*(srcIndex|index|t >= 0|target|ind >= 0).*` failed",
             "Indexing.cu:1237: indexSelectSmallIndex: block: [0,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
         ),
         (
-            r"CUDA error: (invalid configuration argument|invalid argument|invalid device ordinal|invalid resource handle)",
+            r"(CUDA ([Ee]|runtime e|driver e)rror:? (\(\d+\) ?: )?|Cuda failure (\d+ )?'|^Error )(invalid configuration argument|invalid "
+            r"argument|invalid device ordinal|invalid resource handle)",
             "RuntimeError: CUDA error: invalid configuration argument",
         ),
         action=Action.STOP,
@@ -182,14 +191,14 @@ RULES = (
         Cause.CUDA_ERROR,
         "CUDA, cuBLAS and cuDNN as PyTorch prints them",
         (
-            r"CUDA error: an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS",
+            r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS",
             "RuntimeError: CUDA error: an illegal memory access was encountered",
         ),
         (
             r"CUDA error: (misaligned address|invalid device function|an illegal instruction was encountered|invalid program counter)",
             "RuntimeError: CUDA error: misaligned address",
         ),
-        (r"CUDA error: unspecified launch failure|CUDA_ERROR_LAUNCH_FAILED", "RuntimeError: CUDA error: unspecified launch failure"),
+        (r"unspecified launch failure|CUDA_ERROR_LAUNCH_FAILED", "RuntimeError: CUDA error: unspecified launch failure"),
         (
             r"CUDA error: the launch timed out and was terminated|CUDA_ERROR_LAUNCH_TIMEOUT",
             "RuntimeError: CUDA error: the launch timed out and was terminated",
@@ -220,7 +229,8 @@ RULES = (
         Cause.CUDA_ERROR,
         "CUDA: any other error of its driver or runtime",
         (
-            r"CUDA error: |CUDA driver error: |CUDA_ERROR_[A-Z_]+|cudaError\w+|HIP error: |hipError\w+",
+            r"C(UDA|uda) ([Ee]|driver e|runtime e)rror(: | \()|Cuda failure |^Error .* at line \d+ in file \S+\.cuh?$"
+            r"|CUDA_ERROR_[A-Z_]+|cudaError\w+|HIP error: |hipError\w+",
             "RuntimeError: CUDA error: operation failed due to a previous error during capture",
         ),
         strength=HINT,

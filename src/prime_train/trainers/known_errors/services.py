@@ -91,6 +91,23 @@ RULES = (
     ),
     *known(
         Cause.ACCESS_DENIED,
+        "Any client of a service: the words for a key, a token or a login that is refused",
+        (
+            r"(?i)\b(invalid|bad|expired|missing|wrong|incorrect) (credentials?\b|api[ _-]?keys?\b|access[ _-]?(key|token)s?\b|auth\w* "
+            r"tokens?\b|passwords?\b)|\b(credentials?|api[ _-]?key|(access|auth\w*|session|security) token) (has |have |is |are |was )?"
+            r"(expired|revoked|invalid\b|not valid)|\btoken (has |is |was )?(expired|revoked)\b|authentication (is "
+            r")?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
+            r"logged|log) ?in|please log ?in\b",
+            "gcsfs.retry.HttpError: Invalid Credentials, 401",
+        ),
+        (
+            r"(?i)\b(error|status|response|http)[ _-]?(code)?[ :=]+40[13]\b",
+            "mlflow.exceptions.MlflowException: API request to http://mlflow:5000/api failed with error code 403 != 200",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.ACCESS_DENIED,
         "Linux errno 13 and 1",
         (r"PermissionError: \[Errno (13|1)\]", "PermissionError: [Errno 13] Permission denied: '/root/.cache'"),
     ),
@@ -115,6 +132,12 @@ RULES = (
             r"Server failed to start within|Server process terminated|Initialization failed.*(warmup|launch)|[Tt]imeout waiting "
             r"for (rollout|inference|vllm|sglang|the) ?\w* ?servers?",
             "TimeoutError: Server failed to start within the timeout period: 300 seconds.",
+        ),
+        (
+            r"(?i)\b(server|engine|scheduler|detokenizer) (launch|start-?up|initiali[sz]ation) failed|failed to (launch|start|initiali[sz]"
+            r"e) (the )?((inference|rollout|vllm|sglang|llm|generation) )?(server|engine)\b|\b(scheduler|detokenizer|(inference|rollout"
+            r"|vllm|sglang) (engine|server|worker)) (process )?(is dead|has died|died|crashed)",
+            "RuntimeError: server launch failed",
         ),
         (
             r"(vLLM|inference|SGLang|sglang|rollout) server (can't|cannot|could not) be reached|(vLLM|inference|SGLang|rollout) "
@@ -244,13 +267,18 @@ RULES = (
         Cause.NETWORK_ERROR,
         "Any client of a service: the words for a service that is not reached, throttles or is down",
         (
-            r"(?i)could(n't| not) (connect|reach)|unreachable|connect(ion)? ?(error|timeout|refused|aborted|timed out)|giving "
-            r"up after \d+ attempt|Client\.Timeout|context deadline exceeded|i/o timeout|TLS handshake timeout",
+            r"(?i)could(n't| not) (connect|reach)|unreachable|connect(ion)? ?(error($|[^ ]| [^c])|timeout|refused|aborted|timed out)"
+            r"|giving up after \d+ attempt|Client\.Timeout|context deadline exceeded|i/o timeout|TLS handshake timeout",
             "ConnectionError: Couldn't reach 'a/b' on the Hub (ConnectTimeout)",
         ),
         (
+            r"(?i)\b(error|status|response|http)[ _-]?(code)?[ :=]+(429|408|500|502|503|504)\b",
+            "mlflow.exceptions.MlflowException: API request to http://mlflow:5000/api failed with error code 502 != 200",
+        ),
+        (
             r"(?i)too many requests|internal server error|bad gateway|service (is )?(temporarily )?unavailable|gateway "
-            r"time-?out|temporarily unavailable|server is busy|overloaded|quota exceeded for",
+            r"time-?out|temporarily unavailable|server is busy|overloaded|quota exceeded for"
+            r"|\bthrottl(ed|ing)\b|reduce your request rate|(try|retry) again later",
             "RuntimeError: 503: service is temporarily unavailable",
         ),
         strength=HINT,
@@ -284,7 +312,8 @@ RULES = (
             "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms",
         ),
         (
-            r"Connection reset by peer|Connection closed by (remote )?peer|Broken pipe|Gloo connect\w+ failed|[Gg]loo.*(timed "
+            r"Connection reset by peer|Connection closed by (remote )?peer|Broken pipe|[Tt]ransport retry count|RETRY_EXC_ERR|UCX +ERROR"
+            r"|Gloo connect\w+ failed|[Gg]loo.*(timed "
             r"out|failed)|Bootstrap : no socket interface found|NET/(IB|Socket)|ibv_\w+ failed",
             "RuntimeError: Connection reset by peer",
         ),
@@ -340,5 +369,15 @@ RULES = (
         action=Action.SAME_MACHINE,
         strength=CONSEQUENCE,
         raised_only=True,
+    ),
+    *known(
+        Cause.NETWORK_ERROR,
+        "Any client of a service, by the names of its exceptions",
+        (
+            r"^([A-Za-z_]\w*\.)+\w*(Connection(Lost|Error|Exception|Failed)|ConnectError|Unreachable|ServiceUnavailable|RateLimit|Throttl"
+            r"|TooManyRequests|ServerError|Offline)\w*:",
+            "neptune.new.exceptions.NeptuneConnectionLostException:",
+        ),
+        strength=CONSEQUENCE,
     ),
 )

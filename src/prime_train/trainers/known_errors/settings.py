@@ -13,7 +13,7 @@ RULES = (
             "train.py: error: unrecognized arguments: --resume-step 30",
         ),
         (
-            r"not used by the HfArgumentParser|HfArgumentParser: ",
+            r"not used by the HfArgumentParser|HfArgumentParser: |remaining_arg[vs]: ",
             "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--save_total_limits', '2']",
         ),
         (
@@ -205,7 +205,7 @@ RULES = (
             "OSError: meta-lama/L is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
         ),
         (
-            r"does not appear to have a file named|\b(Revision|Entry|RemoteEntry) ?Not ?Found(Error)?\b",
+            r"does not appear to have a file named|[Nn]o file named .* found in|\b(Revision|Entry|RemoteEntry) ?Not ?Found(Error)?\b",
             "OSError: a/b does not appear to have a file named pytorch_model.bin, model.safetensors or flax_model.msgpack.",
         ),
         (
@@ -253,7 +253,8 @@ RULES = (
         Cause.BAD_CONFIG,
         "boto3, google-cloud-storage and azure: a bucket or object of that name does not exist",
         (
-            r"NoSuchBucket|NoSuchKey|PermanentRedirect|specified (bucket|container|key) does not exist|google\.\S*NotFound: 404"
+            r"(?i:\b(object|bucket|blob|key) \S+ (was )?(not found|does(n't| not) exist))|NoSuchBucket|NoSuchKey|PermanentRedirect"
+            r"|specified (bucket|container|key) does not exist|google\.\S*NotFound: 404"
             r"|ContainerNotFound",
             "botocore.errorfactory.NoSuchBucket: An error occurred (NoSuchBucket) when calling the ListObjectsV2 operation",
         ),
@@ -289,6 +290,16 @@ RULES = (
         strength=HINT,
     ),
     *known(
+        Cause.TRAINER_ERROR,
+        "Triton, Inductor and PyTorch's extensions: processes that race for one cache of compiled code",
+        (
+            r"^(FileNotFoundError|FileExistsError|OSError): .*(/\.triton/|/torchinductor_|/torch_extensions/|/inductor)",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/root/.triton/cache/ab/k.json.tmp.pid_41'",
+        ),
+        action=Action.SAME_MACHINE,
+        strength=HINT,
+    ),
+    *known(
         Cause.BAD_CONFIG,
         "Words with which libraries refuse a setting in a ValueError or an AssertionError",
         (
@@ -301,11 +312,44 @@ RULES = (
             "ValueError: LoRA rank 64 is greater than max_lora_rank 16.",
         ),
         (
-            r"KeyError: '(learning_rate|lr|model|optimizer|batch_size|epochs|data\w*|train\w*|max_steps|seed|output_dir|\w*config\w*)'$",
+            r"(?i)^(\S+\.)?(Value|Key|Runtime|Lookup|Assertion|OS|Environment)Error: "
+            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?not find"
+            r"\b|\bno such\b|\bunable to find\b)|^(\S+\.)?Exception: .*(\bnot found\b|\bdo(es)?(n't| not) exist\b)",
+            "ValueError: the reward function 'gsm9k' was not found",
+        ),
+        (
+            r"^(FileNotFoundError|IsADirectoryError|NotADirectoryError): .*[\w-]\.(json|jsonl|ya?ml|toml|csv|tsv|parquet|txt|arrow|np[yz]"
+            r"|h5|hdf5|idx|model|py|sh|cfg|ini|lmdb|jinja|md|wav|flac|jpe?g|png|zip|tar|gz|zst|bin|pkl|pickle|gguf)(['\"]|$)",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.parquet'",
+        ),
+        (
+            r"KeyError: '(prompt|chosen|rejected|messages|conversations|instruction|completion)(_\w+)?'$"
+            r"|KeyError: '(learning_rate|lr|model|optimizer|batch_size|epochs|data\w*|train\w*|max_steps|seed|output_dir|\w*config\w*)'$",
             "KeyError: 'learning_rate'",
         ),
         raised_only=True,
         strength=HINT,
+    ),
+    # A traceback shows an assertion's text only in the frame that raises it.
+    *known(
+        Cause.BAD_CONFIG,
+        "Assertions without a message, in the training scripts' own words: sizes that do not divide, and values of the configuration",
+        (r"^\s*assert [^#]*[\w)] % [^#]*== 0\b", "    assert gradient_accumulation_steps % world_size == 0"),
+        (
+            r"^\s*assert (not )?(self\.)?(config|cfg|args|hparams|opts?)\.\w",
+            "    assert config.data.train_batch_size >= config.actor.ppo_mini_batch_size",
+        ),
+    ),
+    *known(
+        Cause.TRAINER_ERROR,
+        "Pillow, OpenCV, librosa and soundfile: a torn file of the data set",
+        (
+            r"UnidentifiedImageError|image file is truncated|broken data stream when reading|cannot identify image file|NoBackendError"
+            r"|LibsndfileError|UnicodeDecodeError: ",
+            "OSError: image file is truncated (42 bytes not processed)",
+        ),
+        action=Action.STOP,
+        raised_only=True,
     ),
     *known(
         Cause.TRAINER_ERROR,
@@ -317,7 +361,8 @@ RULES = (
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x768 and 1024x50257)",
         ),
         (
-            r"does not require grad|Trying to backward through the graph a second time|modified by an inplace operation|leaf "
+            r"[Cc](an't|annot) pickle |does not require grad"
+            r"|Trying to backward through the graph a second time|modified by an inplace operation|leaf "
             r"Variable|only Tensors of floating point dtype|is not implemented for '|not implemented for \"",
             "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
         ),
@@ -328,7 +373,8 @@ RULES = (
         ),
         (
             r"index out of range in self|stack expects each tensor to be equal size|each element in list of batch should be of "
-            r"equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc\.",
+            r"equal size|Cannot copy out of meta tensor|Unsupported: |torch\._dynamo\.exc"
+            r"\.(Unsupported|UserError|TorchRuntime|Internal|Fail)",
             "RuntimeError: stack expects each tensor to be equal size, but got [512] at entry 0 and [498] at entry 1",
         ),
         action=Action.STOP,

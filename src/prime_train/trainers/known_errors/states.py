@@ -1,7 +1,7 @@
 """Errors of checkpoints and of numbers, ends before the last step, and trainers that start over."""
 
 from prime_train.core.causes import Action, Cause
-from prime_train.trainers.known_errors.table import HINT, known
+from prime_train.trainers.known_errors.table import CONSEQUENCE, HINT, known
 from prime_train.trainers.log_rules import LogRule
 
 
@@ -53,9 +53,39 @@ RULES = (
         Cause.BAD_CHECKPOINT,
         "PyTorch, torch/distributed/checkpoint",
         (
-            r"read failed: \[Errno 2\].*\.metadata|Missing key in checkpoint state_dict|\.distcp'|not found in checkpoint",
+            r"read failed: \[Errno 2\].*\.metadata|No such file or directory: '[^']*\.metadata'|\.distcp'",
             "read failed: [Errno 2] No such file or directory: '/ckpt/step_10/.metadata'",
         ),
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, torch/distributed/checkpoint/default_planner.py: of another model",
+        (
+            r"Missing key in checkpoint state_dict|not found in checkpoint|state_dict_metadata\[|Size mismatch between saved|Failed to "
+            r"validate global plan",
+            "RuntimeError: Missing key in checkpoint state_dict: layers.0.weight.",
+        ),
+        action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "Orbax and TensorStore: the checkpoint is of another model",
+        (
+            r"tree structures do not match|is not compatible with the stored shape|Requested shape: .* stored shape"
+            r"|User-provided restore item",
+            "ValueError: User-provided restore item and on-disk value metadata tree structures do not match",
+        ),
+        action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "Orbax and TensorStore: torn or incomplete",
+        (
+            r"(Error (opening|reading|decoding)|driver) \"(zarr3?|ocdbt|n5|file)\"|(NOT_FOUND|DATA_LOSS|FAILED_PRECONDITION): .*(tensorst"
+            r"ore|zarr|ocdbt)|\.zarray\b|manifest\.ocdbt|No structure could be identified for the checkpoint|[Ii]ncomplete checkpoint",
+            'ValueError: NOT_FOUND: Error opening "zarr" driver: Metadata at local file "/ckpt/100/a/.zarray" does not exist',
+        ),
+        raised_only=True,
     ),
     *known(
         Cause.NOT_FINITE,
@@ -74,7 +104,8 @@ RULES = (
         ),
         (r"RNG state must be a torch\.ByteTensor|RNG state is wrong size", "RuntimeError: RNG state must be a torch.ByteTensor"),
         (
-            r"ignore_mismatched_sizes|some weights .* shapes did not match|checkpoint .*(was (saved|trained|created) with|has a different)",
+            r"ignore_mismatched_sizes|some weights .* shapes did not match|checkpoint .*(was (saved|trained|created) with|has a different"
+            r"|\bworld size|\bparallel size|\bused a )",
             "RuntimeError: You set `ignore_mismatched_sizes` to `False`",
         ),
         action=Action.STOP,
@@ -119,7 +150,7 @@ RULES = (
             "error: checkpoint /disk/checkpoints/step_30 is incomplete: it has no COMPLETE file",
         ),
         (
-            r"BadZipFile: |^EOFError: (Ran out of input|No data left in file)|RayTaskError\(EOFError\)",
+            r"BadZipFile: ",
             "zipfile.BadZipFile: File is not a zip file",
         ),
         (
@@ -127,8 +158,8 @@ RULES = (
             "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
         ),
         (
-            r"(ReadError|EOFError: Compressed file ended)|zlib\.error|CRC(-| check)|checksum (mismatch|does not match|failed)",
-            "tarfile.ReadError: unexpected end of data",
+            r"CRC(-| check)|checksum (mismatch|does not match|failed)",
+            "RuntimeError: PytorchStreamReader: Bad CRC-32 for file 'archive/data/0'",
         ),
         (
             r"Length of .* does not match|cannot reshape array of size \d+ into",
@@ -202,10 +233,37 @@ RULES = (
         strength=HINT,
     ),
     *known(
+        Cause.KILLED,
+        "submitit, Slurm and providers: the machine or the time was taken away",
+        (
+            r"UncompletedJobError|(?i:\b(job|instance|node|vm|machine|pod) (is|was|has been|will be|got) (being )?(pre-?empted|evicted"
+            r"|reclaimed|interrupted|timed[- ]out)\b|spot (instance )?(interruption|termination|pre-?emption) notice)",
+            "submitit WARNING - Caught signal SIGUSR2 on gpu-12: this job is preempted.",
+        ),
+        action=Action.ANOTHER_MACHINE,
+        strength=HINT,
+    ),
+    *known(
         Cause.BAD_CHECKPOINT,
         "PyTorch, torch/distributed/checkpoint/api.py",
+        # Also what a worker prints whose parent could not hand over its work, so that any other error says more.
+        (r"^EOFError: (Ran out of input|No data left in file)|RayTaskError\(EOFError\)", "EOFError: Ran out of input"),
         (r"CheckpointException", "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0])"),
-        (r"^EOFError$", "EOFError"),
         strength=HINT,
+    ),
+    *known(
+        Cause.TRAINER_ERROR,
+        "CPython's tarfile, gzip and zlib: a torn archive, mostly a shard of the data that arrived cut off",
+        (r"tarfile\.ReadError|EOFError: Compressed file ended|zlib\.error|BadGzipFile", "tarfile.ReadError: unexpected end of data"),
+        action=Action.SAME_MACHINE,
+        strength=HINT,
+    ),
+    # The other end of a pipe is gone: a process of the training ended for a reason of its own. A torn file says "Ran out of input".
+    *known(
+        Cause.TRAINER_ERROR,
+        "CPython, multiprocessing/connection.py",
+        (r"^EOFError$", "EOFError"),
+        action=Action.SAME_MACHINE,
+        strength=CONSEQUENCE,
     ),
 )

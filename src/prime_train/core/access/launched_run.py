@@ -1,0 +1,64 @@
+"""What a run may state of itself that somebody launches with a launch key.
+
+A person's own command checks a config before it launches it; the holder of a launch key may send anything. What costs others something is
+therefore checked where the run is stored, beside the policy and the dollars of the key: how large it is, how many of them there are, and
+that the words which are shown, linked or sent to GitHub are what they claim to be. What a config only does to its own run (steps, patterns,
+memory) is left to `validate`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from prime_train.core.run import Origin, Run
+
+SPEC_BYTES_MAX = 200_000
+"""Bytes of a config as it is stored. A row of DynamoDB has at most 400 KB, and holds the attempts of the run as well."""
+ACTIVE_MAX = 64
+"""Runs of one repository that have not ended, above which a launch key starts no further one."""
+TEXT_CHARS_MAX = 300
+NUMBER_MAX = 2**53
+
+_HASH, _COMMIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LINE = re.compile(r"[^\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]*")
+_JOB = re.compile(r"(?:https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._/-]*)?")
+
+
+def unfit_to_launch(sent: Run, repository: str, others: Iterable[Run]) -> tuple[str, ...]:
+    """Return why the run is not stored; empty if it may be. `repository`: that of the key; `others`: the runs that are stored."""
+    return (*_stated(sent), *_too_large(sent), *_too_many(repository, others))
+
+
+def _stated(sent: Run) -> Iterator[str]:
+    if sent.code_sha256 and not _HASH.fullmatch(sent.code_sha256):
+        yield "code_sha256 is no SHA-256 in hex digits"
+    if sent.commit and not _COMMIT.fullmatch(sent.commit):
+        yield "commit is no full hash of a commit"
+    if sent.origin is not None:
+        yield from _origin(sent.origin)
+
+
+def _origin(origin: Origin) -> Iterator[str]:
+    if not _COMMIT.fullmatch(origin.commit):
+        yield "origin.commit is no full hash of a commit"
+    for name in ("config", "key", "branch", "base", "job_url"):
+        text = str(getattr(origin, name))
+        if len(text) > TEXT_CHARS_MAX or not _LINE.fullmatch(text):
+            yield f"origin.{name} is longer than {TEXT_CHARS_MAX} characters, or has characters that are not shown"
+    if not _JOB.fullmatch(origin.job_url):
+        yield "origin.job_url is no address of a job"
+    for name in ("pull", "deployment"):
+        number = getattr(origin, name)
+        if number is not None and not 0 < number < NUMBER_MAX:
+            yield f"origin.{name} is {number}, which is no number of one"
+
+
+def _too_large(sent: Run) -> Iterator[str]:
+    size = len(sent.spec.model_dump_json().encode())
+    if size > SPEC_BYTES_MAX:
+        yield f"the config has {size:,} bytes as it is stored, and may have {SPEC_BYTES_MAX:,}: move data into files of the repository"
+
+
+def _too_many(repository: str, others: Iterable[Run]) -> Iterator[str]:
+    active = sum(not run.is_over for run in others if run.origin is not None and run.origin.repository.lower() == repository.lower())
+    if active >= ACTIVE_MAX:
+        yield f"{active} runs of {repository} have not ended, and a launch key starts no more than {ACTIVE_MAX}: stop some"
