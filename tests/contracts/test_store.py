@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,17 @@ from prime_train.core.run import (
 from prime_train.core.wire import JobExit, Order, Outcome, Phase
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 from tests.buckets import no_bucket
-from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, run, spec
+from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, spec
+from tests.builders import run as a_run
 from tests.fakes import dynamo
 
 MASTER = b"m" * 32
 THREADS = 16
 TURNS = 50
 TRIES_MAX = 100_000
+
+run = partial(a_run, from_elsewhere=True)
+"""A run that was launched from elsewhere: the remote store marks every run so that is stored through it."""
 
 Opened = Callable[[Path], AbstractContextManager[Store]]
 
@@ -209,6 +214,7 @@ def full_run() -> Run:
         evidence_requested_s=T0_S + 400,
     )
     return Run(
+        from_elsewhere=True,
         run_id=RUN_ID,
         spec=full_spec,
         created_s=T0_S,
@@ -293,7 +299,7 @@ def full_lease() -> Lease:
 
 def test_a_run_with_everything_filled_in_is_loaded_as_it_was_saved(store: Store) -> None:
     full = RunRecord(full_run(), full_lease())
-    plain = RunRecord(run(run_id="plain", created_s=0), Lease(run_id="plain"))
+    plain = RunRecord(a_run(run_id="plain", created_s=0), Lease(run_id="plain"))
     for complete, bare in ((full.run, plain.run), (full.lease, plain.lease)):
         same = [field.name for field in fields(complete) if getattr(complete, field.name) == getattr(bare, field.name)]
         assert not same, f"fill these in, so that they are tested: {same}"
