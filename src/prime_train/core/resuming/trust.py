@@ -127,7 +127,8 @@ def failed_to_resume(run: "Run", lease: "Lease", cause: Cause | None) -> bool:
     """Return whether the end of the current attempt, for `cause`, counts against the checkpoint that it restored.
 
     It does not if that checkpoint is proven, or if no attempt has made a step with the present config and code: then these may be at fault.
-    They are if the trainer's own words say so, until an attempt has resumed with them and made a step.
+    They are if the trainer's own words say so, until an attempt has resumed with them and made a step. Words about a checkpoint that does
+    not fit the model may be about that one alone, because it was saved by this very run: they count once, and an older one is tried.
     """
     attempt, heartbeat = run.current_attempt, lease.heartbeat
     if cause is None or cause in OUTSIDE or attempt is None or run.resume is None or run.trained_step is not None:
@@ -137,7 +138,9 @@ def failed_to_resume(run: "Run", lease: "Lease", cause: Cause | None) -> bool:
     if attempt.first_step_s is not None or heartbeat.step or heartbeat.trained or heartbeat.restored_step not in (None, run.resume.step):
         return False
     asked = heartbeat.exit.action if heartbeat.exit is not None else None
-    worked = _resumed(run) if is_of_config(cause, asked) else any(map(_has_stepped, _with_this_command(run)))
+    has_stepped = any(map(_has_stepped, _with_this_command(run)))
+    is_first = cause is Cause.BAD_CHECKPOINT and has_stepped and all(one.failed <= run.renewed_attempt for one in run.distrusted)
+    worked = _resumed(run) or is_first if is_of_config(cause, asked) else has_stepped
     return worked and (run.resume.step, run.resume.attempt) not in proven_places(run.attempts)
 
 
