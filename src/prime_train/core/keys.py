@@ -74,10 +74,10 @@ def code_key(run_id: str, revision: int = 0) -> str:
     return f"runs/{run_id}/code{f'-{revision}' if revision else ''}.tar.gz"
 
 
-def code_keys(key: str) -> tuple[str, str]:
+def code_keys(key: str) -> tuple[str, ...]:
     """Return the key of a working tree, and the one under which it was stored before 2026-11-23."""
-    folder, _, name = key.rpartition("/")
-    return key, f"{folder}/tree{name.removeprefix('code')}"
+    folder, is_code, name = key.rpartition("/code")
+    return (key, f"{folder}/tree{name}") if is_code else (key,)
 
 
 def run_of(key: str) -> str:
