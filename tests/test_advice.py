@@ -42,6 +42,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/adapters/prime_rl_validators/dependencies.py": {"--python"},  # uv
     "src/prime_train/core/prime_rl/__init__.py": {"--dry-run", "--run"},  # prime-rl
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer
+    "src/prime_train/operations/checkpoints/deletable.py": {"--bucket"},  # aws
     "src/prime_train/operations/export/skypilot.py": {"--secret"},  # sky
     "src/prime_train/operations/agent_by_hand.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/operations/image/build.py": {"--format", "--tag"},  # docker

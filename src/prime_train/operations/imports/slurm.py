@@ -33,7 +33,7 @@ _ONE = re.compile(r"0*1(-0*1)?")
 _CLUSTER = "it is about Slurm's cluster; prime-train rents a machine for each attempt"
 _CHOSEN = "machines are chosen by their GPUs, disk and price"
 _WHY = {
-    **dict.fromkeys(("output", "error", "open-mode"), "the output is kept with the run; see `prime-train logs`"),
+    **dict.fromkeys(("output", "error", "open-mode"), "the output is kept with the run"),
     **dict.fromkeys(("mem", "mem-per-gpu", "mem-per-cpu", "cpus-per-task", "cpus-per-gpu", "exclusive"), _CHOSEN),
     **dict.fromkeys(("requeue", "no-requeue"), "lost machines are replaced in any case, from the newest complete checkpoint"),
     "signal": "see trainer.stop_s",

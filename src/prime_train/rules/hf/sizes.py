@@ -1,6 +1,6 @@
 """Rules about the minimum needs of training with the Trainer of transformers (HW108, ME206), for models of known size.
 
-Of GPU memory the minimum is the estimate of `prime-train memory`, with all that the config leaves open decided in its favour. On the
+The minimum of GPU memory is the estimate of it, with all that the config leaves open decided in its favour. On the
 disk it is 16-bit weights and both AdamW states in 8 bit: 6 bytes per parameter of a full training; adapters need less, and so do states in
 host memory: if a config mentions them, or refers to a file for them, nothing is reported of the disk.
 """
