@@ -54,7 +54,8 @@ def test_a_killed_pilot_goes_on_from_its_newest_single_file(tmp_path: Path) -> N
     shell.write("train.py", TRAINER)
     shell.write("bin/nvidia-smi", "#!/bin/sh\necho 24564\n").chmod(0o755)
     path = f"{tmp_path / 'bin'}:{shell.env['PATH']}"
-    done = shell.run("run", "configs/m7c-125m.yaml", "--follow", PATH=path)
+    # Its nvidia-smi lies below /tmp, where the command otherwise finds a folder of its own.
+    done = shell.run("run", "configs/m7c-125m.yaml", "--follow", PATH=path, PRIME_TRAIN_WHOLE_MACHINE="1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "resumes from step 50 of attempt 1" in done.stdout
     assert "finished at step 80" in done.stdout

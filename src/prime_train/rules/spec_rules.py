@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 TOPIC = "the spec"
 """The family under which these rules are listed."""
-MISSING_FILE = "PT034"
 
 _PINNED = re.compile(r"[0-9a-f]{7,40}|(?:.*[^0-9])?[0-9]+\.[0-9]+.*|v[0-9]+|refs/tags/.+")
 """Pattern of a commit, or of a tag that names a version."""
@@ -306,10 +305,10 @@ RULES = (
         "spec",
     ),
     Rule(
-        MISSING_FILE,
+        "PT034",
         Severity.NOTE,
         "a file named in the command does not exist",
-        "The command names a script or a config that is not in the working tree, and no setup command creates it. A launch is refused.",
+        "The command names a script or a config that is not in the working tree, and no setup command creates it.",
         "check the path, which is relative to the working tree",
         TOPIC,
         _no_such_file,

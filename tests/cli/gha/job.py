@@ -14,7 +14,7 @@ from tests.github.scratch import commit, git
 GOOD = """\
 name: small
 trainer:
-  command: python train.py
+  command: python train.py --resume auto
   steps: 20
   code: {folder: "."}
 checkpoints: {folder: out, sentinel: COMPLETE, every_steps: 5}

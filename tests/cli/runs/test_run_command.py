@@ -168,13 +168,6 @@ def test_any_text_is_a_value_or_refused_and_a_saved_config_reads_as_the_same_spe
         assert read_text(config_text(plain(read.root)), "saved.yaml").spec == read.spec
 
 
-def test_a_script_that_is_not_there_is_refused_before_anything_is_launched(shell: Inside) -> None:
-    done = shell.run("run", "--usd", "5", "--", "python", "elsewhere.py")
-    assert done.returncode == 1
-    assert "error PT034: there is no file elsewhere.py in the working tree, which is the current folder" in done.stdout
-    assert Home(shell.home, {}).store().list_runs() == []
-
-
 def test_the_machines_of_one_launch_are_chosen_on_the_command_line(shell: Inside) -> None:
     command = ("--usd", "5", "--", "python", "tune_it.py")
 

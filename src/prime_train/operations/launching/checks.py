@@ -9,13 +9,13 @@ from prime_train.configs.parsing import Config
 from prime_train.configs.unset_secrets import place_of, unset_secrets
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
-from prime_train.core.finding import Finding, Severity
+from prime_train.core.finding import Finding
 from prime_train.core.image.choice import violation_of_image
 from prime_train.core.offers import rank
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
-from prime_train.rules.spec_rules import MISSING_FILE, named_files, only_installs
+from prime_train.rules.spec_rules import named_files, only_installs
 from prime_train.trainers import trainer_for
 
 ZEROS_MAX = 16
@@ -26,8 +26,7 @@ def found_for(
     read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...] = (), *, allowed_folders: Sequence[Path] = ()
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Return all findings on the spec as it would be launched, and the text of each file. The findings are those of `validate`, those on
-    what is missing on this machine, and `more`. `allowed_folders`: folders that the person at the terminal named. A file that is missing in
-    the working tree is an error here, because this is the folder that would be packed."""
+    what is missing on this machine, and `more`. `allowed_folders`: folders that the person at the terminal named."""
     found = (
         *_image_not_taken(spec, read),
         *_placeholder(spec, read),
@@ -35,8 +34,7 @@ def found_for(
         *unset_secrets(spec, home.environment, read.file, read.source),
         *more,
     )
-    all_found, sources = check_run_config(replace(read, spec=spec), found, run_secrets=home.run_secrets, allowed_folders=allowed_folders)
-    return tuple(replace(one, severity=Severity.ERROR) if one.code == MISSING_FILE else one for one in all_found), sources
+    return check_run_config(replace(read, spec=spec), found, run_secrets=home.run_secrets, allowed_folders=allowed_folders)
 
 
 def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
