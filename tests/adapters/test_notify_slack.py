@@ -613,11 +613,11 @@ def test_what_a_webhook_was_sent_and_did_not_answer_counts_as_reported(
     """Otherwise Slack would post the alert again each time, as long as its responses are late."""
     slack.fail(fault, times=ALWAYS)
     w = Outside()
+    w.world = replace(w.world, notifiers=(SlackHook(Hook(slack.hook_url, timeout_s=1), w.store.load, clock=slack.clock),))
     w.settle()
     assert len(w.store.outbox(9)) == 1
-    world = replace(w.world, notifiers=(SlackHook(Hook(slack.hook_url, timeout_s=1), w.store.load, clock=slack.clock),))
     for _ in range(3):
-        deliver(world, w.now_s)
+        deliver(w.world, w.now_s)
         slack.advance(MUTE_S)
 
     assert len(slack.channel.messages) == 1
