@@ -23,6 +23,7 @@ from prime_train.core.run import Run
 from prime_train.core.text.auto_run import summary
 from prime_train.core.text.redaction import redacted
 from prime_train.core.text.safe import neutralized
+from prime_train.core.wire import Wire
 from prime_train.operations.bundle.layout import (
     CODE,
     CODE_FOLDER,
@@ -204,7 +205,8 @@ def _checkpoint(checkpoint: BundledCheckpoint) -> dict[str, object] | None:
 
 def _attempt(values: dict[str, object]) -> dict[str, object]:
     """Return the attempt without its identity, which is a part of its fencing token."""
-    return {name: value for name, value in values.items() if name != "identity"}
+    plain = {name: value.model_dump() if isinstance(value, Wire) else value for name, value in values.items()}
+    return {name: value for name, value in plain.items() if name != "identity"}
 
 
 def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[MetricLine]:
