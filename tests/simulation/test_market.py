@@ -9,7 +9,7 @@ SEEDS_A_TEST = 30
 WANTED = {"succeeded", "preempted", "boot_lost", "boot_timeout", "launch_lost", "no_capacity", "terminate"}
 
 
-@pytest.mark.parametrize("first", some_of(range(0, 14 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=14))
+@pytest.mark.parametrize("first", some_of(range(0, 8 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=8))
 def test_every_promise_holds_whatever_providers_say(first: int) -> None:
     outcomes = [play(seed, world="market") for seed in range(first, first + SEEDS_A_TEST)]
     failures = [outcome.failure for outcome in outcomes if outcome.failure]

@@ -8,7 +8,7 @@ from tests.simulation.simulate import play
 SEEDS_A_TEST = 60
 
 
-@pytest.mark.parametrize("first", some_of(range(0, 8 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=8))
+@pytest.mark.parametrize("first", some_of(range(0, 4 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=4))
 def test_every_promise_holds_while_runs_move(first: int) -> None:
     outcomes = [play(seed, world="moves") for seed in range(first, first + SEEDS_A_TEST)]
     failures = [outcome.failure for outcome in outcomes if outcome.failure]
