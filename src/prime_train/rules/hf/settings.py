@@ -1,7 +1,6 @@
 """What the settings of a program that is built on the Trainer of transformers say, by whichever names the program calls them: a script of
 one's own or of TRL, axolotl, or LLaMA-Factory."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from prime_train.estimate.memory.training_setup import Sharding
 from prime_train.rules.command_line import flags, words
 from prime_train.rules.launchers import config_taken
 from prime_train.rules.rule import Document, Subject
+from prime_train.trainers.progress import number_of
 
 NUMBER_MAX = 2**24
 _TRL_KEYS = frozenset(("num_generations", "max_completion_length", "max_prompt_length", "dataset_name", "use_vllm", "model_revision"))
@@ -117,14 +117,7 @@ class TrainerSettings:
 
     def number(self, *path: str) -> float | None:
         """Return the number at a path; a text such as 1e-5 counts, as YAML takes it for a text."""
-        value = self.value(*path)
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            return None
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            return None
-        return number if math.isfinite(number) else None
+        return number_of(self.value(*path))
 
     def integer(self, *path: str) -> int | None:
         """Return the whole number from 1 to `NUMBER_MAX` at a path; None if there is none."""
