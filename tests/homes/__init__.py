@@ -12,6 +12,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 COMMITS = tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
+_BOOT = re.compile(r"(INSERT INTO \"clock\" VALUES\(1,')[^']*")
 _SECOND = re.compile(r"\b1[78][0-9]{8}\b")
 
 
@@ -32,7 +33,7 @@ class OldHome:
 
     def put(self, root: Path, now_s: int | None = None) -> None:
         """Write the home to the folder `root`. With `now_s`, the store is as if it had been left at that second; otherwise its machine was
-        paid for ever since."""
+        paid for ever since. Its clock is of another boot of the machine, wherever the homes were made."""
         moved_s = now_s - self.at_s if now_s is not None else 0
         root.mkdir(mode=0o700)
         for name, data in self.files.items():
@@ -41,4 +42,5 @@ class OldHome:
             path.write_bytes(data)
         (root / "master.key").chmod(0o600)
         with closing(sqlite3.connect(root / "control.sqlite")) as sql:
-            sql.executescript(_SECOND.sub(lambda found: str(int(found[0]) + moved_s), self.sql))
+            moved = _SECOND.sub(lambda found: str(int(found[0]) + moved_s), self.sql)
+            sql.executescript(_BOOT.sub(r"\1an earlier boot", moved))

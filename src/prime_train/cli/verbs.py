@@ -47,7 +47,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         ),
         Verb("lint", "prime_train.cli.validation.lint:lint", "Check configs quickly, for hooks and editors."),
         Verb("rules", "prime_train.cli.validation.rules:rules", "List the rules that configs are checked by, and why."),
-        Verb("import", "prime_train.cli.imports:import_", "Make a config of a task of another tool, or a Slurm script."),
+        Verb("import", "prime_train.cli.imports:import_", "Make a config of a SkyPilot, Kubernetes or dstack task, or of a Slurm script."),
         Verb("export", "prime_train.cli.export:export", "Write a config as a task of SkyPilot, Kubernetes or dstack."),
         Verb("schema", "prime_train.cli.validation.schema:schema", "Print the JSON schema of configs, for editors."),
         Verb(
@@ -174,7 +174,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             ),
         ),
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
-        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers and the control plane, also on AWS."),
+        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers, the bucket, and the control plane on AWS."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),
         Verb("agent", "prime_train.cli.provider.agent:agent", "Run the agent of one attempt on this machine."),
     ),

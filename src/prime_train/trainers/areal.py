@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.text.finite import number_of
 from prime_train.core.trainer_conventions import areal
 from prime_train.trainers.checkpoint_folders import FileInfo, shards_complete
 from prime_train.trainers.command import CommandTrainer
@@ -19,7 +20,7 @@ from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of, step_of
+from prime_train.trainers.progress import LineReader, Progress, names_not_finite, step_of
 from prime_train.trainers.scattered_checkpoints import Gathering, Scattered
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
 

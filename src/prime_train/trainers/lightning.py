@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.finite import number_of
 from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS, saved_in
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.known_errors import BUILT_IN
@@ -21,7 +22,6 @@ from prime_train.trainers.progress import (
     Progress,
     is_not_finite,
     names_not_finite,
-    number_of,
     others_of,
     step_of,
     true_loss,

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from prime_train.core.spec import ProgressSpec
+from prime_train.core.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import STEP_MAX
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.patterns import matches
@@ -191,14 +192,3 @@ def step_of(value: object) -> int | None:
     if number is None or not 0 <= number <= STEP_MAX or number != int(number):
         return None
     return int(number)
-
-
-def number_of(value: object) -> float | None:
-    """Return a finite float, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None

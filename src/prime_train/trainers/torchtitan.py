@@ -8,12 +8,13 @@ import shlex
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.text.finite import number_of
 from prime_train.core.trainer_conventions.torchtitan import choices
 from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, names_not_finite, number_of, true_loss
+from prime_train.trainers.progress import LineReader, Progress, names_not_finite, true_loss
 from prime_train.trainers.script import ScriptTrainer
 from prime_train.trainers.torchrun import one_worker
 

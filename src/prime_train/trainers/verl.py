@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from prime_train.core.causes import Cause
 from prime_train.core.spec import ProgressSpec, RunSpec
+from prime_train.core.text.finite import number_of
 from prime_train.core.trainer_conventions import verl
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
@@ -18,7 +19,7 @@ from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches
-from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, number_of, true_loss
+from prime_train.trainers.progress import LineReader, Progress, is_not_finite, names_not_finite, true_loss
 
 RULES = (
     LogRule(r"Checkpoint does not exist", Cause.RESUME_IGNORED, stop=True, resumed_only=True),

@@ -9,11 +9,11 @@ from functools import cached_property
 
 from prime_train.core.config_tree import Listing, Scalar, Value, plain
 from prime_train.core.config_tree import Mapping as Tree
+from prime_train.core.text.finite import number_of
 from prime_train.estimate.memory.training_setup import Sharding
 from prime_train.rules.command_line import flags, words
 from prime_train.rules.launchers import config_taken
 from prime_train.rules.rule import Document, Subject
-from prime_train.trainers.progress import number_of
 
 NUMBER_MAX = 2**24
 _TRL_KEYS = frozenset(("num_generations", "max_completion_length", "max_prompt_length", "dataset_name", "use_vllm", "model_revision"))
