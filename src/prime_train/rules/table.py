@@ -16,6 +16,8 @@ _MODULES = {
     "hardware.gpu_memory": _MACHINES,
     "prime_rl": "prime_rl",
     "areal": "areal",
+    "areal_shared_gpu": "areal",
+    "areal_timeouts": "areal",
     "hf.trainer": _ALWAYS,
     "hf.sizes": "hf",
     "trm": "trm",
