@@ -66,7 +66,7 @@ def test_the_share_of_an_example_on_one_card_of_48_gb_is_found_before_the_launch
     (finding,) = found(tmp_path, TOGETHER)
     assert (finding.code, finding.value, Path(finding.file).name) == ("ME208", "0.8", "areal.yaml")
     assert finding.message == (
-        "the server takes 0.8 of a L40S_48GB (38 GiB), and the trainer on the same GPU needs 32 to 43 GiB; 9 GiB are left"
+        "the server takes 0.8 of one L40S_48GB (38 GiB), and the trainer on the same GPU needs 32 to 43 GiB; 9 GiB are left"
     )
     assert found(tmp_path, TOGETHER, ("path: Qwen/Qwen2.5-1.5B-Instruct", "path: Qwen/Qwen2.5-0.5B-Instruct"), ("0.8", "0.3")) == ()
 
@@ -102,3 +102,15 @@ def test_limits_of_time_that_cannot_be_kept_are_found(old: str, new: str, code: 
 def test_limits_of_time_that_suit_the_model_are_left_alone(tmp_path: Path) -> None:
     wide = ("request_retries: 3", "request_retries: 0\n  setup_timeout: 1800\n  request_timeout: 9000")
     assert found(tmp_path, SEPARATE, wide, ("2.5-1.5B", "2.5-32B"), ("max_new_tokens: 1024", "max_new_tokens: 131072")) == ()
+
+
+def test_settings_in_a_command_are_judged_though_their_file_comes_with_the_set_up(tmp_path: Path) -> None:
+    """The repository's own config for one card, with the server's share of AReaL's example."""
+    config = Path(__file__).parents[2] / "configs" / "areal-gsm8k.yaml"
+    (loaded,) = load_configs([config])
+    assert [one for _, subject in loaded.judged for one in findings_with_ignored(subject, rules=SHARED)] == []
+    text = config.read_text().replace("sglang.mem_fraction_static=0.25 ", "").replace("enable_offload=true", "")
+    (tmp_path / "run.yaml").write_text(text)
+    (loaded,) = load_configs([tmp_path / "run.yaml"])
+    seen = {finding.code for _, subject in loaded.judged for finding in findings_with_ignored(subject, rules=SHARED)}
+    assert seen == {"ME207"}, "the example's file is not here: whether it offloads is not known, the share of AReaL's examples is"

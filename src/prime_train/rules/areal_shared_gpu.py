@@ -62,8 +62,8 @@ def _beside(subject: Subject, *, offloads: bool) -> Iterator[Violation]:
         left, need, share = fitting.plan.trainer_bytes(fitting.usable), fitting.need, fitting.plan.utilization
         if need.low > left:
             message = (
-                f"the server takes {share:g} of a {fitting.kind} ({fitting.usable * share / GIB:.0f} GiB), and the trainer on the same GPU "
-                f"needs {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB; {left / GIB:.0f} GiB are left"
+                f"the server takes {share:g} of one {fitting.kind} ({fitting.usable * share / GIB:.0f} GiB), and the trainer on the same "
+                f"GPU needs {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB; {left / GIB:.0f} GiB are left"
             )
             yield _violation(_share_place(subject), message, _remedy(fitting))
 
