@@ -144,6 +144,15 @@ def test_a_name_that_is_not_possible_or_not_there_is_reported(shell: Shell, file
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
+def test_a_version_keeps_its_name_when_the_same_files_are_saved_under_another(shell: Shell, file: str) -> None:
+    shell.ok("config", "save", file, "--name", "baseline")
+    assert "saved version 3, before-the-sweep" in shell.ok("config", "save", file, "--name", "before-the-sweep")
+    names = [row["name"] for row in json.loads(shell.ok("config", "list", file, "--json"))]
+    assert names == ["before-the-sweep", "baseline", ""]
+    assert "nothing has changed" in shell.ok("config", "save", file, "--name", "before-the-sweep")
+    assert "are the same" in shell.ok("config", "diff", file, "baseline", "before-the-sweep")
+
+
 def test_a_name_belongs_to_one_version(shell: Shell, file: str) -> None:
     shell.ok("config", "save", file, "--name", "good")
     Path(file).write_text(Path(file).read_text().replace("usd: 50", "usd: 60"))

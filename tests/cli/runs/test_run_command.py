@@ -37,10 +37,28 @@ def launched(shell: Shell, *words: str) -> RunSpec:
 
 
 def test_a_command_is_launched_without_a_config_and_what_is_assumed_is_reported(shell: Inside) -> None:
-    done = shell.run("run", "--usd", "5", "--", "python", "tune_it.py", "--lr", "1e-3", "--set", "a b", "--", "-e")
+    done = shell.run(
+        "run",
+        "--usd",
+        "5",
+        "--",
+        "python",
+        "tune_it.py",
+        "--lr",
+        "1e-3",
+        "--set",
+        "a b",
+        "--help",
+        "--json",
+        "--usd",
+        "9",
+        "-q",
+        "--",
+        "-e",
+    )
     assert done.returncode == 0, done.stderr
     spec = newest(shell).spec
-    assert spec.trainer.command == "python tune_it.py --lr 1e-3 --set 'a b' -- -e"
+    assert spec.trainer.command == "python tune_it.py --lr 1e-3 --set 'a b' --help --json --usd 9 -q -- -e"
     assert (spec.name, spec.budget.usd, spec.checkpoints.folder) == ("tune-it", 5, "checkpoints")
     assert done.stdout.startswith("tune-it-")
     for words in ("assumed because there is no config", "tune-it, from the script", "checkpoints/step_N", "the option --resume-step"):
