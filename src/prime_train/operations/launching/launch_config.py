@@ -109,8 +109,8 @@ def save_config(what: Checked, path: Path) -> None:
 def launch_checked(home: Home, what: Checked) -> Run:
     """Queue a checked run and return it.
 
-    Raises InvalidConfig if the working tree cannot be packed or lacks the command's script, UsageError if the process that serves this home uses another bucket or the
-    checkpoint to start from has been deleted, and ExternalError if the store or the bucket fails.
+    Raises InvalidConfig if the working tree cannot be packed or lacks the command's script, UsageError if the process that serves this
+    home uses another bucket or the checkpoint to start from has been deleted, and ExternalError if the store or the bucket fails.
     """
     missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
     if missing is not None:

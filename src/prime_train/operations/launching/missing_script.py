@@ -17,9 +17,9 @@ _OTHER_CODE = frozenset(("-m", "-c"))
 
 
 def missing_script(spec: RunSpec, snapshot: CodeSnapshot | None, file: str, source: str) -> Finding | None:
-    """Return a finding if the command starts a script that no machine can have: its path is relative, it is not in the folder that is packed,
-    and all that the set-up does is to install packages. None for whatever is less certain: code of a repository, a command of several
-    parts, a module, a set-up that may make the script. `file` and `source`: of the config, for the place of the finding."""
+    """Return a finding if the command starts a script that no machine can have: its path is relative, it is not in the folder that is
+    packed, and all that the set-up does is to install packages. None for whatever is less certain: code of a repository, a command of
+    several parts, a module, a set-up that may make the script. `file` and `source`: of the config, for the place of the finding."""
     if snapshot is None or spec.trainer.code.repo is not None:
         return None
     packed = {str(PurePosixPath(name)) for name, _ in snapshot.files}
