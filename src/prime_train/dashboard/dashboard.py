@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 class Dashboard:
     """The pages of the runs in `store`, for requests with a token sealed by one of `masters`. `has_events`: whether browsers can receive
-    events about changes; otherwise they reload the pages at intervals."""
+    events about changes; otherwise they reload the pages at intervals. `look_s`: how long one look at the store lasts."""
 
     def __init__(
         self, store: Store, masters: tuple[bytes, ...], sources: SourceReader, *, has_events: bool, look_s: float = LOOK_S

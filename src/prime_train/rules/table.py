@@ -24,6 +24,7 @@ _MODULES = {
     "process_environment": _ALWAYS,
     "resilience.recovery": _ALWAYS,
     "tools": "prime_rl",
+    "known_failures": _ALWAYS,
 }
 """The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, or one format."""
 
