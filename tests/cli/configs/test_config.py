@@ -153,6 +153,14 @@ def test_a_version_keeps_its_name_when_the_same_files_are_saved_under_another(sh
     assert "are the same" in shell.ok("config", "diff", file, "baseline", "before-the-sweep")
 
 
+def test_without_a_config_all_that_have_versions_are_listed(shell: Shell, file: str) -> None:
+    shell.write("other.yaml", Path(file).read_text().replace("usd: 50", "usd: 7"))
+    shell.ok("config", "save", "other.yaml", "--name", "cheap", "-m", "a try")
+    assert re.search(r"^other +1 .*cheap  a try$", shell.ok("config", "list"), re.MULTILINE)
+    rows = json.loads(shell.ok("config", "list", "--json"))
+    assert [(row["config"], row["version"], row["name"]) for row in rows] == [("other", 1, "cheap"), ("small", 2, "")]
+
+
 def test_a_name_belongs_to_one_version(shell: Shell, file: str) -> None:
     shell.ok("config", "save", file, "--name", "good")
     Path(file).write_text(Path(file).read_text().replace("usd: 50", "usd: 60"))

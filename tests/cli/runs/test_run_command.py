@@ -198,3 +198,10 @@ def test_the_machines_of_one_launch_are_chosen_on_the_command_line(shell: Inside
     assert hardware("here", "--provider", "local", "--set", "hardware.providers=[prime, runpod]").provider == "local"
     done = shell.run("run", "--provider", "nobody", *command)
     assert (done.returncode, "--provider hardware.provider: error PT013" in done.stdout) == (1, True)
+
+
+def test_a_bucket_for_one_launch_gets_its_code(shell: Inside, tmp_path: Path) -> None:
+    bucket = tmp_path / "other-bucket"
+    assert "is queued" in shell.ok("run", "small.yaml", "--bucket", bucket.as_uri())
+    assert list(bucket.rglob("code.tar.gz"))
+    assert not list(shell.home.rglob("code.tar.gz"))

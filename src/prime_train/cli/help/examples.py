@@ -60,7 +60,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("on a machine whose agent has ended", "prime-train agent --ticket ~/.prime-train/demo-x4k2p-e1/ticket.json"),
         ("with a ticket from elsewhere", "prime-train agent --ticket ticket.json --disk /data"),
     ),
-    "ssh": (("open a shell on its machine", "prime-train ssh demo"),),
+    "ssh": (
+        ("open a shell on its machine", "prime-train ssh demo"),
+        ("see its TensorBoard at http://localhost:6006", "prime-train ssh demo -L 6006:localhost:6006"),
+    ),
     "stop": (
         ("save, upload and give back the machine", "prime-train stop demo"),
         ("several", "prime-train stop demo qwen-sft-x4k2p"),
@@ -86,6 +89,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),
         ("for a script", "prime-train validate configs/demo.yaml --json"),
+        ("what is fine, too", "prime-train validate -v configs/qwen3-4b-lora.yaml"),
     ),
     "lint": (("a fast check, for editors and hooks", "prime-train lint configs/demo.yaml"),),
     "rules": (
@@ -102,7 +106,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("keep a version", "prime-train config save configs/demo.yaml --note 'before the sweep'"),
         ("keep a version under a name", "prime-train config save configs/demo.yaml --name baseline"),
     ),
-    "config list": (("list the versions and the runs that used them", "prime-train config list configs/demo.yaml"),),
+    "config list": (
+        ("list the versions and the runs that used them", "prime-train config list configs/demo.yaml"),
+        ("list all configs that have versions", "prime-train config list"),
+    ),
     "config diff": (
         ("show what changed since version 1", "prime-train config diff configs/demo.yaml 1"),
         ("compare two versions by their names", "prime-train config diff configs/demo.yaml baseline sweep"),

@@ -349,7 +349,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     ),
     "config list": _of_each(
         {
-            "version": "number of the version, newest first",
+            "config": "name of the config",
+            "version": "number of the version, newest first; without CONFIG only the newest of each",
             "name": "its name, or empty",
             "saved_s": "time at which it was saved",
             "note": "its note",
