@@ -28,7 +28,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("ask what the end of any trainer's log means", "prime-train diagnose --log train.log --exit-code 1"),
     ),
     "page": (("write a run's page as one HTML file", "prime-train page demo"),),
-    "profile": (("show what the time of a step is spent on", "prime-train profile demo"),),
+    "profile": (
+        ("show what the time of a step is spent on", "prime-train profile demo"),
+        ("the same of a config, by a probe of a few steps", "prime-train profile configs/demo.yaml --steps 5"),
+    ),
     "compare": (
         ("with the newest run on the base branch", "prime-train compare demo"),
         ("with another run", "prime-train compare demo qwen-sft-x4k2p"),
