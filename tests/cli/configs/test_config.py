@@ -96,7 +96,7 @@ def test_a_change_in_the_trainers_file_is_explained_by_the_table_of_settings_and
     output = " ".join(shell.ok("config", "diff", "tiny.yaml", "short").split())
     assert "seq_len 2048 to 4096" in output
     assert "It applies to trainer.model.seq_len and orchestrator.seq_len, unless they are set." in output
-    assert "trainer.optim.lr 1e-06 to 1e-05 prime-rl allows a number from 0" in output
+    assert "trainer.optim.lr 1e-06 to 1e-05 Each step changes the weights 10 times as much" in output
     assert re.search(r"trainer.optim.type adamw to muon prime-rl allows ('\w+', )*'adamw', ('\w+', )*'muon'", output)
     assert re.search(r"orchestrator\.batch_size now PR351, error: .*60", output)
 
