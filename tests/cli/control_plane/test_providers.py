@@ -20,7 +20,7 @@ from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
 
-FIVE = "name: five\ntrainer: {command: python train.py}\nhardware: {open_files_min: 256, disk_gib: 1}\nbudget: {usd: 5}\n"
+FIVE = "name: five\ntrainer: {command: python -m train}\nhardware: {open_files_min: 256, disk_gib: 1}\nbudget: {usd: 5}\n"
 
 
 def home(folder: Path, **environment: str) -> Home:
