@@ -22,6 +22,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("follow the log as it is written", "prime-train logs demo -f"),
         ("errors of the second attempt", "prime-train logs demo --attempt 2 --grep Error --lines 100"),
         ("the last ten minutes, by a pattern", "prime-train logs demo --since 10m -E --grep 'loss=(nan|inf)'"),
+        ("the log of its inference server", "prime-train logs demo --component inference"),
     ),
     "diagnose": (
         ("explain what happened, and why", "prime-train diagnose demo"),
