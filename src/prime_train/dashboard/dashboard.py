@@ -59,7 +59,8 @@ class Dashboard:
 
     def version(self, run_id: str) -> str:
         """Return a text that changes whenever the run's page does; empty if there is no such run. Raises ExternalError."""
-        return self._version(self._current(), run_id) if is_run_id(run_id) else ""
+        look = self._current()
+        return look.versions.get(run_id, lambda: self._version(look, run_id)) if is_run_id(run_id) else ""
 
     def _current(self) -> "_Look":
         with self._lock:
@@ -92,11 +93,13 @@ def _nothing() -> PageResponse:
 
 
 class _Look:
-    """One look at the store: each run and the time are read once, at their first use, and each page is made once."""
+    """One look at the store: each run and the time are read once, at their first use, and each page is made once. A version is
+    of the look, too: told at once, it would make browsers load the page that was made before."""
 
     def __init__(self, store: Store) -> None:
         self._store, self.begun_s = store, time.monotonic()
         self.pages: _Once[PageResponse] = _Once()
+        self.versions: _Once[str] = _Once()
         self._records: _Once[RunRecord | None] = _Once()
         self._times_s: _Once[int] = _Once()
 
