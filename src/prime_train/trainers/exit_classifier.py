@@ -16,14 +16,17 @@ from prime_train.core.causes import Action, Cause
 from prime_train.trainers.error_lines import (
     PASSING,
     begins_traceback,
+    continued,
     ended_by,
     exception_in,
     first_failure,
+    is_code,
     is_error,
     is_noise,
     is_summary,
     is_told,
     is_warned,
+    own_words,
     signal_of,
     unwrapped,
 )
@@ -73,6 +76,8 @@ class _Line:
     labelled: str
     raised: bool
     """Whether it is an exception, calls itself an error, or belongs to the message of one."""
+    is_code: bool = False
+    """Whether it is code that a traceback shows."""
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
@@ -123,16 +128,17 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
 
 def _read(lines: Sequence[str]) -> list[_Line]:
     """Return the lines cleaned, with what is the message of an exception marked."""
+    labelled = [own_words(clean(line)) for line in lines]
+    texts = [unwrapped(line) for line in labelled]
     read, left = [], 0
-    for line in lines:
-        labelled = clean(line)
-        text = unwrapped(labelled)
+    for before, text, after, whole in zip(["", *texts], texts, [*texts[1:], ""], labelled, strict=False):
         if is_error(text):
             left = MESSAGE_LINES_MAX + 1
         elif begins_traceback(text):
             left = 0
         left = max(0, left - 1)
-        read.append(_Line(text, labelled, raised=left > 0))
+        shown = continued(text, after) if left > MESSAGE_LINES_MAX - 1 else text
+        read.append(_Line(shown, whole, raised=left > 0, is_code=is_code(text, before)))
     return read
 
 
@@ -191,9 +197,15 @@ def _fired(line: _Line, rules: tuple[LogRule, ...], *, resumed: bool) -> LogRule
     texts = (line.text,) if line.text == line.labelled else (line.text, line.labelled)
     if any_rule is not None and not any(any_rule.search(text) for text in texts):
         return None
-    applying = (rule for rule in rules if (resumed or not rule.resumed_only) and (line.raised or not rule.raised_only))
+    applying = (rule for rule in rules if _applies(rule, line, resumed=resumed))
     matching = (rule for rule in applying if any(rule.fits(text) for text in texts))
     return min(matching, key=lambda rule: rule.strength, default=None)
+
+
+def _applies(rule: LogRule, line: _Line, *, resumed: bool) -> bool:
+    if (rule.resumed_only and not resumed) or (rule.raised_only and not line.raised):
+        return False
+    return rule.in_code or not line.is_code or rule.stop or rule.strength is EvidenceStrength.USER
 
 
 @lru_cache(64)

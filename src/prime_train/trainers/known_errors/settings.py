@@ -339,6 +339,7 @@ RULES = (
             r"^\s*assert (not )?(self\.)?(config|cfg|args|hparams|opts?)\.\w",
             "    assert config.data.train_batch_size >= config.actor.ppo_mini_batch_size",
         ),
+        in_code=True,
     ),
     *known(
         Cause.TRAINER_ERROR,
