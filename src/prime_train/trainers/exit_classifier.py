@@ -22,6 +22,7 @@ from prime_train.trainers.error_lines import (
     first_failure,
     is_code,
     is_error,
+    is_frame,
     is_noise,
     is_summary,
     is_told,
@@ -31,6 +32,8 @@ from prime_train.trainers.error_lines import (
     unwrapped,
 )
 from prime_train.trainers.gpu_memory import is_held_by_others
+from prime_train.trainers.known_errors.places import LINES_MAX as FRAME_LINES_MAX
+from prime_train.trainers.known_errors.places import placed
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import any_of, found_in
@@ -47,6 +50,8 @@ _CONNECTION = (
 """Kinds of exceptions that may themselves follow from a lost connection."""
 _RAISED_WHEN_CUT_OFF = frozenset(("RuntimeError", "OSError"))
 _RAISED_FOR_ANYTHING = frozenset(("RuntimeError", "Exception"))
+_SAID_OF_MUCH = frozenset((Cause.BAD_CONFIG, Cause.TRAINER_ERROR))
+"""Causes of the rules for words that many libraries use."""
 
 _SIGNALS: dict[int, Cause] = {
     signal.SIGKILL: Cause.KILLED,
@@ -78,6 +83,8 @@ class _Line:
     """Whether it is an exception, calls itself an error, or belongs to the message of one."""
     is_code: bool = False
     """Whether it is code that a traceback shows."""
+    frames: tuple[str, ...] = ()
+    """The last lines of its traceback, if it is an exception that would be raised again."""
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
@@ -108,7 +115,7 @@ def named(lines: Sequence[str], rules: Sequence[LogRule], *, code: int, disk_ful
 def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk_full: bool, resumed: bool) -> Named:
     if code == 0:
         return _ended_well(tail, rules, resumed=resumed)
-    matches = [_as_spoken(*match) for match in _all_fired(tail, rules, resumed=resumed)]
+    matches = [_as_spoken(*match) for match in (*_all_placed(tail, rules, resumed=resumed), *_all_fired(tail, rules, resumed=resumed))]
     best = min(matches, key=lambda match: match[0].strength, default=None)
     code, ended = _end_of_first(tail, code)
     if best and best[0].strength <= EvidenceStrength.ROOT:
@@ -130,15 +137,17 @@ def _read(lines: Sequence[str]) -> list[_Line]:
     """Return the lines cleaned, with what is the message of an exception marked."""
     labelled = [own_words(clean(line)) for line in lines]
     texts = [unwrapped(line) for line in labelled]
-    read, left = [], 0
+    read, left, frames = [], 0, list[str]()
     for before, text, after, whole in zip(["", *texts], texts, [*texts[1:], ""], labelled, strict=False):
         if is_error(text):
             left = MESSAGE_LINES_MAX + 1
         elif begins_traceback(text):
-            left = 0
+            left, frames = 0, []
         left = max(0, left - 1)
-        shown = continued(text, after) if left > MESSAGE_LINES_MAX - 1 else text
-        read.append(_Line(shown, whole, raised=left > 0, is_code=is_code(text, before)))
+        shown, code = continued(text, after) if left == MESSAGE_LINES_MAX else text, is_code(text, before)
+        led_by = tuple(frames[-FRAME_LINES_MAX:]) if exception_in(text) and _is_deterministic(text) else ()
+        read.append(_Line(shown, whole, raised=left > 0, is_code=code, frames=led_by))
+        frames = [*frames, text] if code or is_frame(text) or text[:1].isspace() else []
     return read
 
 
@@ -179,6 +188,17 @@ def _all_fired(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bo
     for line in tail:
         rule = _fired(line, rules, resumed=resumed)
         if rule is not None and (rule.strength is EvidenceStrength.USER or rule.stop or not found_in(_HANDLED, line.text)):
+            yield rule, line
+
+
+def _all_placed(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bool) -> Iterator[tuple[LogRule, _Line]]:
+    """Yield what the places say where exceptions were raised, if they say more than words that many libraries use."""
+    for line in tail:
+        rule = placed(line.text, line.frames) if line.frames else None
+        if rule is None or found_in(_HANDLED, line.text):
+            continue
+        by_words = _fired(line, rules, resumed=resumed)
+        if by_words is None or (by_words.strength is EvidenceStrength.HINT and by_words.cause in _SAID_OF_MUCH):
             yield rule, line
 
 

@@ -47,7 +47,9 @@ RULES = (
         Cause.IMPORT_ERROR,
         "NumPy, PyTorch and torchvision: libraries that were built against other versions",
         (
-            r"numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run|numpy\.core\.multiarray failed to import",
+            r"module compiled against A[BP]I version|Numpy is not available|Descriptors cannot (not )?be created directly"
+            r"|numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run"
+            r"|numpy\.core\.multiarray failed to import",
             "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
         ),
         (
@@ -136,6 +138,40 @@ RULES = (
             r"KeyError: '(qwen|llama|mistral|mixtral|gemma|phi|deepseek|glm|chatglm|gpt|olmo|granite|internlm|minicpm|cohere"
             r"|falcon|smollm|kimi|minimax)[\w.-]*'$",
             "KeyError: 'qwen3_next'",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "transformers, TRL, PEFT, accelerate, Lightning, vLLM and unsloth: one was written for another version of the other",
+        (
+            r"AttributeError: (type object )?'(\w*(Trainer|TrainerState|Accelerator(State)?|Tokenizer(Fast)?|LLMEngine|AsyncLLM\w*|LLM"
+            r"|GradScaler"
+            r"|For(CausalLM|ConditionalGeneration|MaskedLM|\w*Classification|QuestionAnswering)|\w*Cache|\w*Attention\w*|RotaryEmbedding)"
+            r"|Adam|AdamW|SGD|Lion|AcceleratedOptimizer|DeepSpeedEngine|FullyShardedDataParallel)' (object )?has no attribute",
+            "AttributeError: 'Trainer' object has no attribute '_pad_across_processes'",
+        ),
+        (
+            r"TypeError: (\w*(Trainer|Tokenizer(Fast)?|LLMEngine|For(CausalLM|ConditionalGeneration)|Attention|RotaryEmbedding|DecoderLayer"
+            r"|Cache|Accelerator))\._?[a-z]\w*\(\) (takes|missing|got)\b",
+            "TypeError: XPOTrainer.training_step() takes 3 positional arguments but 4 were given",
+        ),
+        (
+            r"AttributeError: 'NoneType' object has no attribute '\w*(_fwd|_bwd|_forward|_backward|_cuda|grad_fp\d+|_grad)\w*'",
+            "AttributeError: 'NoneType' object has no attribute 'causal_conv1d_fwd'",
+        ),
+        (
+            r"Unsloth: (Please file a bug report|Error patching|Failed to (create|patch|compile)|.*not supported in your current Unsloth)",
+            "RuntimeError: Unsloth: Please file a bug report! Error patching SFTTrainer",
+        ),
+        (
+            r"Tokenizer class \S+ does not exist or is not currently imported|Loading a dataset cached in a LocalFileSystem is not"
+            r"|Invalid pattern: '\*\*' can only be an entire path component",
+            "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
+        ),
+        (
+            r"Internal Triton PTX codegen error|PTX \.version \S+ does not support|Triton Error \[CUDA\]: device kernel image",
+            "RuntimeError: Internal Triton PTX codegen error: ",
         ),
         raised_only=True,
     ),

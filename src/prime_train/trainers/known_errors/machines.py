@@ -41,7 +41,7 @@ RULES = (
         Cause.SHARED_MEMORY,
         "PyTorch, aten/src/ATen/MapAllocator.cpp and torch/utils/data; Python's multiprocessing",
         (
-            r"unable to (open|allocate|mmap|write to|resize) (a )?(shared memory|file </torch_)",
+            r"unable to (open|allocate|mmap|write to|resize) (a )?(shared memory|(\d+ bytes from )?file </torch_)",
             "RuntimeError: unable to open shared memory object </torch_1_2_3> in read-write mode: No such file or directory (2)",
         ),
         (
@@ -69,6 +69,10 @@ RULES = (
             "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534",
         ),
         (r"PytorchStreamWriter failed writing file", "RuntimeError: PytorchStreamWriter failed writing file data/12: file write failed"),
+        (
+            r"kind: StorageFull|\bcode: 28, kind|\berrno = 28\b",
+            'safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: "No space" })',
+        ),
         (r"Disk quota exceeded", "OSError: [Errno 122] Disk quota exceeded"),
         (r": No space left on device$", "cp: error writing '/disk/a': No space left on device"),
         (r"ray\.exceptions\.OutOfDiskError", "ray.exceptions.OutOfDiskError: Local disk is full"),

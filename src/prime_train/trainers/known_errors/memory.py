@@ -112,7 +112,7 @@ RULES = (
             "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.",
         ),
         (
-            r"ResourceExhaustedError: .*OOM when allocating",
+            r"errors_impl\.ResourceExhaustedError: ",
             "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8,4096]",
         ),
     ),
