@@ -174,8 +174,8 @@ SAMPLES: dict[Cause, list[str]] = {
         "EOFError",
         "SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
         "Worker 'rollout/0' failed with exit code 1",
-        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
     ],
+    Cause.KILLED: ["ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."],
 }
 PAIRS = [(cause, line) for cause, lines in SAMPLES.items() for line in lines]
 HARMLESS = [

@@ -77,6 +77,13 @@ def test_the_detail_says_the_thing_itself(lines: list[str], code: int, line: str
         "E1126 10:00:00.123000 713 site-packages/torch/run.py:533] ModuleNotFoundError: No module named 'trl'",
         "26-11-2026 10:00:00 CRITICAL ModuleNotFoundError: No module named 'trl'",
         "    ModuleNotFoundError: No module named 'trl'",
+        "10.0.0.7: [rank0]: ModuleNotFoundError: No module named 'trl'",
+        "2026-11-26 10:00:00,123 - Tuner - INFO - [rank7]: ModuleNotFoundError: No module named 'trl'",
+        "Epoch 0:  16%|#6      | 7395/45743 [13:13:43<68:36:00, loss: 0.08][rank3]: ModuleNotFoundError: No module named 'trl'",
+        "[err, 11:48, 929s, g3118] ModuleNotFoundError: No module named 'trl'",
+        "stderr: ModuleNotFoundError: No module named 'trl'",
+        "2026-11-26 10:00:00.977 [177/train/578 (pid 28936)] ModuleNotFoundError: No module named 'trl'",
+        "10:00:00  ModuleNotFoundError: No module named 'trl'",
     ],
 )
 def test_a_launchers_label_does_not_hide_the_error(line: str) -> None:
@@ -99,6 +106,40 @@ def test_what_a_logger_calls_information_or_a_warning_does_not_hide_the_exceptio
     raised = "ValueError: Expected input batch_size (32) to match target batch_size (31)."
     found = ending_in([line, raised], code=1, kind="command").found
     assert (found.cause, found.line) == (Cause.TRAINER_ERROR, raised)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '    raise InstantiationException("CUDA out of memory") from error',
+        "    return fetch('https://hub', on_error='403 Client Error: Forbidden')",
+    ],
+)
+def test_what_a_line_of_code_names_is_not_what_was_raised(code: str) -> None:
+    frames = ["Traceback (most recent call last):", '  File "/w/train.py", line 12, in main', code]
+    assert ending_in([*frames, "ZeroDivisionError: division by zero"], code=1, kind="command").found.cause is Cause.TRAINER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "cause"),
+    [
+        (
+            "ConnectionError(ProtocolError('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer')))",
+            Cause.NETWORK_ERROR,
+        ),
+        ("ModuleNotFoundError(\"No module named 'trl'\")", Cause.IMPORT_ERROR),
+        ("TypeError('a reason that nobody knows')", Cause.BAD_CONFIG),
+    ],
+)
+def test_what_a_call_of_hydra_raised_is_the_cause(wrapped: str, cause: Cause) -> None:
+    lines = ["hydra.errors.InstantiationException: Error in call to target 'data.Module':", wrapped, "full_key: data"]
+    assert ending_in(lines, code=1, kind="command").found.cause is cause
+
+
+def test_an_exception_whose_message_goes_on_in_the_next_line_is_shown_with_it() -> None:
+    lines = ["torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:", "NameError: name 's4' is not defined"]
+    shown = "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: NameError: name 's4' is not defined"
+    assert ending_in(lines, code=1, kind="command").found.line == shown
 
 
 def test_a_warning_is_what_is_left_to_go_by_where_nothing_was_raised() -> None:

@@ -31,7 +31,7 @@ _LOGGED = re.compile(
 """What a logger puts before an exception: the time, the level and the place. Taken off only before what is an error for certain."""
 
 _STAMPED = re.compile(
-    r"\W?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?:(?!\b(?:INFO|DEBUG|TRACE|WARN|WARNING)\b)[^\n]){0,160}?[\]|>:)-]\s+"
+    r"(?:\W?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?:(?!\b(?:INFO|DEBUG|TRACE|WARN|WARNING)\b)[^\n]){0,160}?[\]|>:)-]|\W?\d\d:\d\d:\d\d\S{0,8})\s+"
     rf"(?={_EXCEPTION_NAME}(?:: |$))"
 )
 """What a launcher puts before an exception if it names no level: the time and the task. Taken off only before what is an error for
@@ -164,7 +164,13 @@ def continued(text: str, after: str) -> str:
     if not _OPEN_ENDED.match(text) or is_frame(after) or begins_traceback(after):
         return text
     wrapped = _REPR.match(after)
-    return f"{text.rstrip()} {f'{wrapped[1]}: {wrapped[2]}' if wrapped else after.strip()}".rstrip()
+    message = f"{wrapped[1]}: {_bare(wrapped[2])}" if wrapped else after.strip()
+    return f"{text.rstrip()} {message}".rstrip()
+
+
+def _bare(quoted: str) -> str:
+    """Return the text of a literal without its quotes."""
+    return quoted[1:-1] if len(quoted) > 1 and quoted[0] == quoted[-1] and quoted[0] in "\"'" else quoted
 
 
 def exception_in(text: str) -> str:

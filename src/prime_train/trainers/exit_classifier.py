@@ -34,6 +34,7 @@ from prime_train.trainers.error_lines import (
 from prime_train.trainers.gpu_memory import is_held_by_others
 from prime_train.trainers.known_errors.places import LINES_MAX as FRAME_LINES_MAX
 from prime_train.trainers.known_errors.places import placed
+from prime_train.trainers.known_errors.refusals import is_refusal
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import any_of, found_in
@@ -127,10 +128,17 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
         return Named(by_code, ended)
     unknown = _unknown_exception(tail, [line for _, line in matches])
     if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _outranks_hints(unknown))):
-        return Named(Cause.TRAINER_ERROR, unknown, Action.STOP if _is_deterministic(unknown) else None)
+        return _by_exception(unknown, resumed=resumed)
     if best:
         return _by_rule(*best, ended)
     return Named(Cause.TRAINER_ERROR, _last_words(tail, ended))
+
+
+def _by_exception(unknown: str, *, resumed: bool) -> Named:
+    """Return what an exception says that no rule knows. Where a checkpoint was to be resumed, it may be the one that is refused."""
+    if not _is_deterministic(unknown):
+        return Named(Cause.TRAINER_ERROR, unknown)
+    return Named(Cause.BAD_CONFIG if is_refusal(unknown) and not resumed else Cause.TRAINER_ERROR, unknown, Action.STOP)
 
 
 def _read(lines: Sequence[str]) -> list[_Line]:

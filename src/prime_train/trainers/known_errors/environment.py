@@ -218,7 +218,8 @@ RULES = (
         "Words with which libraries say that another version is needed",
         (
             r"(?i)\b(requires?|needs?|expects?|at least|minimum|supported) (a |the |is )?(newer |older |higher |later |minimum "
-            r"|different )?version\b|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
+            r"|different )?version\b|\bplease update your\b|Can't instantiate abstract class|\b(newer|older) than and incompatible\b"
+            r"|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
             r"|incompatible versions?|\b(was|were) (compiled|built) (with|for|against) |not compatible with (your|this|the) "
             r"(version|installed|current)",
             "ValueError: this model requires a newer version of the library, please upgrade it",

@@ -172,7 +172,8 @@ RULES = (
         Cause.GPU_HARDWARE,
         "vLLM and DeepSpeed: the machine shows no accelerator",
         (
-            r"Failed to infer device type|No accelerator is available|Device string must not be empty",
+            r"(?i:\bno (accelerators?|gpus?|tpus?|cuda devices?) (was |were |is |are )?(found|detected)\b)|TPU initialization failed"
+            r"|Failed to infer device type|No accelerator is available|Device string must not be empty",
             "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG`",
         ),
     ),

@@ -350,7 +350,7 @@ RULES = (
         ),
         (
             r"(?i)^(\S+\.)?(Value|Key|Runtime|Lookup|Assertion|OS|Environment)Error: "
-            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?not find"
+            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?(not|n.t) find"
             r"\b|\bno such\b|\bunable to find\b)|^(\S+\.)?Exception: .*(\bnot found\b|\bdo(es)?(n't| not) exist\b)",
             "ValueError: the reward function 'gsm9k' was not found",
         ),
@@ -373,7 +373,7 @@ RULES = (
             "pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to array in row 0",
         ),
         (
-            r"KeyError: '(text|input_ids|labels?|attention_mask|pixel_values|images?)'$",
+            r"KeyError: '(text|input_ids|attention_mask|pixel_values|images?)'$",
             "KeyError: 'input_ids'",
         ),
         (

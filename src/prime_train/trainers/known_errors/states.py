@@ -130,6 +130,28 @@ RULES = (
     ),
     *known(
         Cause.BAD_CHECKPOINT,
+        "PyTorch's optimizers, and scripts that save several states in one file: a state that the checkpoint does not have",
+        (
+            r"KeyError: '(exp_avg(_sq)?|momentum_buffer|param_groups|(model_|optimizer_)?state_dict|(optimizer|model)_states?)'$",
+            "KeyError: 'param_groups'",
+        ),
+        action=Action.STOP,
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "NeMo, utils/exp_manager.py: there is no checkpoint to resume from",
+        (
+            r"(?i)\bno checkpoints? (folder|file|directory|(was |were )?found)\b|\bcannot resume\b",
+            "nemo.utils.exp_manager.NotFoundError: There was no checkpoint folder at checkpoint_dir :exp/checkpoints. Cannot resume.",
+        ),
+        action=Action.STOP,
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
         "PyTorch's serialization, pickle, zipfile, safetensors, DCP, DeepSpeed, Megatron and transformers: torn or incomplete",
         (
             r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected \d+ more bytes|The file "
@@ -260,10 +282,6 @@ RULES = (
         "PyTorch, torch/distributed/checkpoint/api.py",
         # Also what a worker prints whose parent could not hand over its work, so that any other error says more.
         (r"^EOFError: (Ran out of input|No data left in file)|RayTaskError\(EOFError\)", "EOFError: Ran out of input"),
-        (
-            r"KeyError: '(exp_avg(_sq)?|momentum_buffer|param_groups|(model_|optimizer_)?state_dict|(optimizer|model)_states?)'$",
-            "KeyError: 'param_groups'",
-        ),
         (r"CheckpointException", "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0])"),
         strength=HINT,
     ),
