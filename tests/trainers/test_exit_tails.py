@@ -11,6 +11,7 @@ from prime_train.operations.run_logs.log_ending import ending_in
 
 TAILS = json.loads((Path(__file__).parents[1] / "data" / "exit_tails.json").read_text(encoding="utf-8"))
 RIGHT_SHARE, NAMED_SHARE, WRONG_SHARE = 0.92, 0.8, 0.02
+SPECIFIC_SHARE = 0.9
 
 
 def judged(row: dict[str, Any]) -> tuple[bool, bool, bool]:
@@ -27,6 +28,13 @@ def test_most_ends_are_followed_by_the_right_action_and_hardly_one_is_put_down_t
     assert wrong <= WRONG_SHARE
 
 
+def test_an_end_of_a_known_kind_is_seldom_called_an_error_of_the_trainer_in_general() -> None:
+    of_a_kind = [row for row in TAILS if row["causes"][0] != Cause.TRAINER_ERROR]
+    causes = [ending_in(row["tail"], code=row["exit_code"], kind=row["kind"]).found.cause for row in of_a_kind]
+    specific = sum(cause is not Cause.TRAINER_ERROR and cause.value in row["causes"] for row, cause in zip(of_a_kind, causes, strict=True))
+    assert specific / len(of_a_kind) >= SPECIFIC_SHARE
+
+
 @pytest.mark.parametrize(
     ("lines", "code", "line"),
     [
@@ -37,6 +45,11 @@ def test_most_ends_are_followed_by_the_right_action_and_hardly_one_is_put_down_t
             "killed by SIGSEGV",
         ),
         ([" 45%|####5     | 450/1000 [10:00<12:13,  1.33s/it]"], -6, "killed by SIGABRT"),
+        (
+            ["InvalidArgumentError (see above for traceback): indices[3] = 9 is not in [0, 5)"],
+            1,
+            "InvalidArgumentError (see above for traceback): indices[3] = 9 is not in [0, 5)",
+        ),
         (["(WorkerDict pid=7) KeyError: 'labels'", "ray.exceptions.RayTaskError(KeyError): ray::f()"], 1, "KeyError: 'labels'"),
         (["[rank1]: ZeroDivisionError: x", "[rank0]: ConnectionResetError: Connection reset by peer"], 1, "ZeroDivisionError: x"),
         (

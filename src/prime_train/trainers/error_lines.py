@@ -48,7 +48,7 @@ _INDENTED = re.compile(r"\s+(?=(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )")
 _HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTION_NAME}(?:: |$))")
 """A label of srun or pdsh, which is taken off only before what is an error for certain."""
 
-_RAISED = re.compile(rf"({_EXCEPTION_NAME})(?:: |:$|$)")
+_RAISED = re.compile(rf"({_EXCEPTION_NAME})(?: \(see above for traceback\))?(?:: |:$|$)")
 _WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR|E\d{4} |\[?ERROR\]?)"
 _WRAPPER = re.compile(
     r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"

@@ -383,7 +383,8 @@ RULES = (
         "Ray, src/ray/core_worker: a worker's process is gone without a word, mostly because the machine's memory ran out",
         (
             r"ray\.exceptions\.WorkerCrashedError|Worker exit type: SYSTEM_ERROR|its worker process has died"
-            r"|ray\.exceptions\.(ActorDiedError|RayActorError): The actor died unexpectedly",
+            r"|ray\.exceptions\.(ActorDiedError|RayActorError): The actor died unexpectedly"
+            r"|A worker died or was killed while executing a task by an unexpected system error",
             "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
         ),
         strength=CONSEQUENCE,
