@@ -36,6 +36,19 @@ def test_an_end_of_a_known_kind_is_seldom_called_an_error_of_the_trainer_in_gene
 
 
 @pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: ckpt/a.tempstate; No space left on device", Cause.DISK_FULL),
+        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:", Cause.GPU_OOM),
+        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{node x}} failed to allocate memory [Op:Mul]", Cause.GPU_OOM),
+        ("ResourceExhaustedError (see above for traceback): OOM when allocating tensor with shape[8,4096]", Cause.GPU_OOM),
+    ],
+)
+def test_what_tensorflow_has_exhausted_is_told_apart(message: str, cause: Cause) -> None:
+    assert ending_in(["Traceback (most recent call last):", message], code=1, kind="command").found.cause is cause
+
+
+@pytest.mark.parametrize(
     ("lines", "code", "line"),
     [
         (["step 3", '  File "/usr/lib/python3.11/threading.py", line 331 in wait'], -11, "killed by SIGSEGV"),

@@ -47,7 +47,7 @@ RULES = (
         Cause.IMPORT_ERROR,
         "NumPy, PyTorch and torchvision: libraries that were built against other versions",
         (
-            r"module compiled against A[BP]I version|Numpy is not available|Descriptors cannot (not )?be created directly"
+            r"Numpy is not available|Descriptors cannot (not )?be created directly"
             r"|numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run"
             r"|numpy\.core\.multiarray failed to import",
             "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
@@ -174,6 +174,7 @@ RULES = (
             "RuntimeError: Internal Triton PTX codegen error: ",
         ),
         raised_only=True,
+        strength=HINT,
     ),
     *known(
         Cause.IMPORT_ERROR,
@@ -218,7 +219,9 @@ RULES = (
         "Words with which libraries say that another version is needed",
         (
             r"(?i)\b(requires?|needs?|expects?|at least|minimum|supported) (a |the |is )?(newer |older |higher |later |minimum "
-            r"|different )?version\b|\bplease update your\b|Can't instantiate abstract class|\b(newer|older) than and incompatible\b"
+            r"|different )?version\b|module compiled against A[BP]I version|Can't instantiate abstract class"
+            r"|\b(newer|older) than and incompatible\b"
+            r"|\bplease update your (version|install\w*|packages?|drivers?|\w+ (version|package|library|driver|install\w*|and/or))\b"
             r"|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
             r"|incompatible versions?|\b(was|were) (compiled|built) (with|for|against) |not compatible with (your|this|the) "
             r"(version|installed|current)",

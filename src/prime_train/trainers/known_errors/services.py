@@ -269,7 +269,7 @@ RULES = (
         Cause.NETWORK_ERROR,
         "boto3, google-cloud-storage, azure, git, curl, wget, apt and pip: an outage, or throttled",
         (
-            r"ResponseStreamingError|ProxyConnectionError|HTTPClientError|botocore\.exceptions\.SSLError|ObjectStoreTransientError"
+            r"ResponseStreamingError|ProxyConnectionError|botocore\.exceptions\.HTTPClientError|botocore\.exceptions\.SSLError|ObjectStoreTransientError"
             r"|EndpointConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionClosedError|\((SlowDown|InternalError"
             r"|ServiceUnavailable|RequestTimeout|Throttling\w*|503|500)\)|Reduce your request rate",
             "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation (reached max retries: 4)",

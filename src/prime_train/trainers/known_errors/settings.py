@@ -249,6 +249,7 @@ RULES = (
         ),
         (r"could not parse ModelProto from", "RuntimeError: Internal: could not parse ModelProto from tokenizer.model"),
         raised_only=True,
+        strength=HINT,
     ),
     # An error of the network comes before it where that is the reason.
     *known(

@@ -66,7 +66,7 @@ RULES = (
             "RuntimeError: Missing key in checkpoint state_dict: layers.0.weight.",
         ),
         (
-            r"_OptimStateKey\(.* is empty|optimizer state .*(is missing|not found)",
+            r"_OptimStateKey\(.* is empty",
             "RuntimeError: The state of _OptimStateKey(unflat_param_names=('a',), is_fsdp_managed=True) is empty.",
         ),
         action=Action.STOP,
@@ -135,6 +135,7 @@ RULES = (
             r"KeyError: '(exp_avg(_sq)?|momentum_buffer|param_groups|(model_|optimizer_)?state_dict|(optimizer|model)_states?)'$",
             "KeyError: 'param_groups'",
         ),
+        (r"(?i)optimizer state .*(is missing|not found)", "RuntimeError: the optimizer state of step 300 is missing"),
         action=Action.STOP,
         strength=HINT,
         raised_only=True,
