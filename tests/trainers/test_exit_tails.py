@@ -35,6 +35,20 @@ def test_an_end_of_a_known_kind_is_seldom_called_an_error_of_the_trainer_in_gene
     assert specific / len(of_a_kind) >= SPECIFIC_SHARE
 
 
+def test_an_exception_that_python_ignored_at_the_end_is_not_why_the_trainer_ended() -> None:
+    ignored = [
+        "Exception ignored in: <function LLM.__del__ at 0x7f01>",
+        "Traceback (most recent call last):",
+        '  File "/usr/lib/python3.11/site-packages/vllm/llm.py", line 3, in __del__',
+        "    self.llm_engine.shutdown()",
+        "AttributeError: 'LLM' object has no attribute 'llm_engine'",
+    ]
+    real = ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "ValueError: the reward must be one of three"]
+    for lines in ([*ignored, *real], [*real, *ignored]):
+        found = ending_in(lines, code=1, kind="command").found
+        assert (found.cause, found.line) == (Cause.BAD_CONFIG, real[-1])
+
+
 @pytest.mark.parametrize(
     ("message", "cause"),
     [

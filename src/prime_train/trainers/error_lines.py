@@ -61,6 +61,7 @@ _REPR = re.compile(r"\s*([A-Za-z_][\w.]*(?:Error|Exception|Timeout\w*))\((.*)\)$
 """An exception as `repr` prints it, as Hydra does with the one that it wraps."""
 _FRAME = re.compile(r'\s*File "[^"]+", line \d+')
 _CODE = re.compile(r"\s+(?:raise|return) ")
+_IGNORED = re.compile(r"\s*Exception ignored in\b")
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 _NOISE = (
     r"^(?:\W*$"
@@ -197,6 +198,16 @@ def is_warned(text: str) -> bool:
 
 def begins_traceback(text: str) -> bool:
     return _TRACEBACK.match(text) is not None
+
+
+def is_part_of_traceback(text: str) -> bool:
+    """Return whether the line begins or ends a traceback, or may be inside one."""
+    return begins_traceback(text) or text[:1].isspace() or bool(exception_in(text))
+
+
+def begins_ignored(text: str) -> bool:
+    """Return whether the line announces an exception that Python goes on after, such as one of a `__del__` at the process's end."""
+    return _IGNORED.match(text) is not None
 
 
 def is_noise(text: str) -> bool:

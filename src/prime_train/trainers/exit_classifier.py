@@ -15,6 +15,7 @@ from functools import lru_cache
 from prime_train.core.causes import Action, Cause
 from prime_train.trainers.error_lines import (
     PASSING,
+    begins_ignored,
     begins_traceback,
     continued,
     ended_by,
@@ -24,6 +25,7 @@ from prime_train.trainers.error_lines import (
     is_error,
     is_frame,
     is_noise,
+    is_part_of_traceback,
     is_summary,
     is_told,
     is_warned,
@@ -86,6 +88,8 @@ class _Line:
     """Whether it is code that a traceback shows."""
     frames: tuple[str, ...] = ()
     """The last lines of its traceback, if it is an exception that would be raised again."""
+    is_ignored: bool = False
+    """Whether it belongs to an exception that Python went on after."""
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
@@ -145,16 +149,19 @@ def _read(lines: Sequence[str]) -> list[_Line]:
     """Return the lines cleaned, with what is the message of an exception marked."""
     labelled = [own_words(clean(line)) for line in lines]
     texts = [unwrapped(line) for line in labelled]
-    read, left, frames = [], 0, list[str]()
+    read, left, frames, ignoring = [], 0, list[str](), False
     for before, text, after, whole in zip(["", *texts], texts, [*texts[1:], ""], labelled, strict=False):
-        if is_error(text):
+        ignoring = begins_ignored(text) or (ignoring and not exception_in(before) and is_part_of_traceback(text))
+        if ignoring:
+            left = 0
+        elif is_error(text):
             left = MESSAGE_LINES_MAX + 1
         elif begins_traceback(text):
             left, frames = 0, []
         left = max(0, left - 1)
         shown, code = continued(text, after) if left == MESSAGE_LINES_MAX else text, is_code(text, before)
-        led_by = tuple(frames[-FRAME_LINES_MAX:]) if exception_in(text) and _is_deterministic(text) else ()
-        read.append(_Line(shown, whole, raised=left > 0, is_code=code, frames=led_by))
+        led_by = tuple(frames[-FRAME_LINES_MAX:]) if not ignoring and exception_in(text) and _is_deterministic(text) else ()
+        read.append(_Line(shown, whole, raised=left > 0, is_code=code, frames=led_by, is_ignored=ignoring))
         frames = [*frames, text] if code or is_frame(text) or text[:1].isspace() else []
     return read
 
@@ -176,7 +183,7 @@ def _unknown_exception(tail: Sequence[_Line], matched: Sequence[_Line]) -> str |
             is_first = False
             continue
         name = exception_in(line.text)
-        if not name or found_in(_CONNECTION, name) or found_in(_HANDLED, line.text):
+        if not name or line.is_ignored or found_in(_CONNECTION, name) or found_in(_HANDLED, line.text):
             continue
         if is_first or name not in _RAISED_WHEN_CUT_OFF:
             return line.text.strip()
