@@ -275,8 +275,9 @@ class Installer(Protocol):
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request to a provider's API and its response, both as they were sent, but for the key. `earlier`: the statuses of the responses
-    after which the client itself repeated the request. `status`: 0 if no complete response arrived; `failure` then says why."""
+    """A request to a provider's API and its response, both as they were sent, but for the key. `path`: the whole path. `earlier`: the
+    statuses of the responses after which the client itself repeated the request. `status`: 0 if no complete response arrived; `failure`
+    then says why."""
 
     method: str
     path: str

@@ -93,6 +93,7 @@ class Http:
         witness: Witness | None = None,
     ) -> None:
         self._url, self._secrets = url.rstrip("/"), _as_sent(key, user)
+        self._folder = _path(url)
         self._witness = witness or _nobody
         self._host = _host(url)
         self._session = _session(pause_s, tls)
@@ -131,9 +132,9 @@ class Http:
             raise PermanentError(f"{what}: the address is not an http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
             failure = _unanswered(what, error)
-            self._witness(Exchange(method, path, parameters or {}, body, 0, failure=str(failure)))
+            self._witness(Exchange(method, self._folder + path, parameters or {}, body, 0, failure=str(failure)))
             raise failure from None
-        self._witness(Exchange(method, path, parameters or {}, body, answer.status, headers, read, answer.earlier))
+        self._witness(Exchange(method, self._folder + path, parameters or {}, body, answer.status, headers, read, answer.earlier))
         return answer
 
     def _struck(self, body: bytes) -> bytes:
@@ -248,6 +249,14 @@ def _host(url: str) -> str:
         return urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:
         return "?"
+
+
+def _path(url: str) -> str:
+    """Return the path that begins those of all requests."""
+    try:
+        return urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
 
 
 def _read(response: requests.Response, what: str) -> bytes:

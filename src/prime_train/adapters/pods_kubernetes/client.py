@@ -31,7 +31,8 @@ P = TypeVar("P", bound=Part)
 
 class KubernetesClient:
     """Client for one cluster and one namespace. Raises TemporaryError and PermanentError as every adapter does. `read_s`: read timeout in
-    seconds; `pause_s`: first pause before a retry; `clock` returns monotonic seconds, `wall` the time of day; `witness` is told every exchange. Thread-safe.
+    seconds; `pause_s`: first pause before a retry; `clock` returns monotonic seconds, `wall` the time of day;
+    `witness` is told every exchange. Thread-safe.
 
     While the cluster has asked for a pause, no request is sent, except those that give a machine back.
     """

@@ -16,8 +16,9 @@ pod whose response is lost is found by its name."""
 
 
 class Timing(TypedDict, total=False):
-    """Limits of time of a client, and who looks on, each of which may be left out. `read_s`: read timeout in seconds; `pause_s`: first pause before a retry,
-    growing with each. `clock` returns monotonic seconds. `witness` is told every exchange."""
+    """Limits of time of a client, and who looks on, each of which may be left out. `read_s`: read timeout in
+    seconds; `pause_s`: first pause before a retry, growing with each. `clock` returns monotonic seconds. `witness` is told every
+    exchange."""
 
     read_s: float
     pause_s: float
