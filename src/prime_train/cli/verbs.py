@@ -152,7 +152,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "drill",
             "prime_train.cli.provider.drill:drill",
-            "Rent a provider's cheapest machine for a few minutes, to see whether all works.",
+            "Rent one machine for cents, to see whether a provider works as it should.",
         ),
     ),
     "Control plane": (
