@@ -22,6 +22,8 @@ _PRIVATE = re.compile(
     re.IGNORECASE,
 )
 """Names of fields whose texts are hidden as a whole."""
+_OF_PEOPLE = frozenset({"name", "slug", "login", "username", "nickname", "image", "avatar", "picture", "bio", "url"})
+"""Names of fields that are hidden in an object which has an e-mail address, too, because it describes a person."""
 _OPEN_IDS = frozenset({"cloudId", "gpuTypeId", "dataCenterId", "data_center_id", "cloud_id"})
 """Ids that are the provider's own names for what everybody may rent."""
 _ID = re.compile(r"id|ids|.*(?:_id|Id|_ids|Ids|ID)|new_contract|bundle_id")
@@ -31,7 +33,7 @@ _LOOKS = re.compile(
     r"|\b[\w.+-]+@[\w-]+\.[\w.-]+\b"  # e-mail
     r"|\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\S+|sk-\S+@openssh\.com) [A-Za-z0-9+/=]+(?: \S+)?"  # SSH keys
     r"|\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b"  # UUIDs
-    r"|(?<![A-Za-z0-9+/_-])(?=[A-Za-z_+/-]*\d)[A-Za-z0-9_+/-]{32,}={0,2}"  # keys of whatever kind
+    r"|(?<![A-Za-z0-9+/_])(?=[A-Za-z_+/]*\d)[A-Za-z0-9_+/]{32,}={0,2}"  # keys of whatever kind
 )
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 
@@ -50,7 +52,11 @@ class Hider:
         match content:
             case dict():
                 inner = name.lower() in ENVIRONMENTS
-                return {self.text(str(key)): self._field(str(key), value, depth, is_variable=inner) for key, value in content.items()}
+                people = _OF_PEOPLE if any("mail" in str(key).lower() for key in content) else ()
+                return {
+                    self.text(str(key)): self._field(str(key), value, depth, is_hidden=inner or key in people)
+                    for key, value in content.items()
+                }
             case list():
                 return [self.hidden(item, name=name, depth=depth + 1) for item in content[:ITEMS_KEPT]]
             case str():
@@ -72,8 +78,8 @@ class Hider:
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: self.text(value) for name, value in headers.items()}
 
-    def _field(self, name: str, value: object, depth: int, *, is_variable: bool) -> object:
-        return HIDDEN if is_variable and isinstance(value, str) else self.hidden(value, name=name, depth=depth + 1)
+    def _field(self, name: str, value: object, depth: int, *, is_hidden: bool) -> object:
+        return HIDDEN if is_hidden and isinstance(value, str) else self.hidden(value, name=name, depth=depth + 1)
 
     def _named(self, name: str, text: str) -> str:
         if not text:

@@ -110,6 +110,12 @@ def answer_in(table: Sequence[KnownAnswer], method: str, path: str, asked: str, 
     return next((one for one in table if status in one.statuses and one.is_asked(method, path, asked)), None)
 
 
+def call_of(table: Sequence[KnownAnswer], method: str, path: str, asked: str) -> str:
+    """Return the call as the table names it, with what tells it from others of its path."""
+    known = next((one for one in table if one.method == method and one.is_asked(method, path, asked)), None)
+    return known.call if known is not None else f"{method} {template_of(table, method, path, asked)}"
+
+
 def template_of(table: Sequence[KnownAnswer], method: str, path: str, asked: str) -> str:
     """Return the call's template, so that a path is shown without ids; of an unknown call, each segment with a digit is left out, unless
     it is a version."""

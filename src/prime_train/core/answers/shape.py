@@ -4,12 +4,14 @@ A field is named by its path, such as `data[].region.name`: `[]` stands for each
 keys are names themselves, such as those of types of machines.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 ROOT = ""
 MISSING = "missing"
 DEPTH_MAX = 20
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\S+")
 
 
 class Kind(StrEnum):
@@ -76,6 +78,33 @@ def joined(path: str, name: str) -> str:
 def values_at(content: object, path: str, *, maps: Collection[str] = ()) -> list[object]:
     """Return all values at the path."""
     return [value for at, value in walked(content, maps=maps) if at == path]
+
+
+def merged(shapes: Sequence[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
+    """Return the shape that all these documents together show; a field that one of them lacks may be missing."""
+    found: dict[str, frozenset[str]] = {}
+    for path in dict.fromkeys(path for each in shapes for path in each):
+        lacking = any(path not in each and _has_place(path, each) for each in shapes)
+        kinds = frozenset[str]().union(*(each.get(path, frozenset()) for each in shapes))
+        found[path] = kinds | {MISSING} if lacking else kinds
+    return found
+
+
+def without_figures(content: object) -> object:
+    """Return the document with all numbers and times replaced, so that two answers which differ in nothing else are equal."""
+    match content:
+        case dict():
+            return {name: without_figures(value) for name, value in content.items()}
+        case list():
+            return [without_figures(value) for value in content]
+        case bool() | None:
+            return content
+        case int() | float():
+            return 0
+        case str():
+            return "" if _TIME.fullmatch(content) else content
+        case _:
+            return content
 
 
 def differences(known: Mapping[str, frozenset[str]], seen: Mapping[str, frozenset[str]]) -> list[str]:

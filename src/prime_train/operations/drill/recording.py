@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prime_train.core.answers.hidden import ITEMS_KEPT, Hider
 from prime_train.core.answers.known import Judged, KnownAnswer, Verdict, answer_in, template_of
-from prime_train.core.answers.shape import walked
+from prime_train.core.answers.shape import walked, without_figures
 from prime_train.ports import Exchange
 
 ROWS_MAX = 1_000
@@ -113,7 +113,7 @@ class Recorder:
             "failure": self._hider.text(exchange.failure),
             "items_left_out": _left_out(content),
         }
-        digest = hashlib.sha256(json.dumps({**row, "headers": None}, sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([exchange.status, without_figures({**row, "headers": {}})]).encode()).hexdigest()
         before = self._rows.get(digest)
         if before is not None:
             before.times, before.last_s = before.times + 1, at_s
