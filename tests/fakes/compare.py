@@ -37,19 +37,19 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Stand:
-    """How the fake of a provider is set up and reached. `boots`: let later machines take `BOOT_S` seconds to start."""
+    """How the fake of a provider is set up and reached. `boots`: let later machines take so many seconds to start."""
 
     fake: Callable[[Path], AbstractContextManager[Any]]
     settings: Callable[[Any], dict[str, str]]
-    boots: Callable[[Any], None]
+    boots: Callable[[Any, float], None]
 
 
-def _boots(fake: Any) -> None:
-    fake.plan.boot_s = BOOT_S
+def _boots(fake: Any, boot_s: float) -> None:
+    fake.plan.boot_s = boot_s
 
 
-def _prime_boots(fake: FakePrime) -> None:
-    fake.plan = PrimePlan(provision_s=BOOT_S / 2, install_s=BOOT_S / 2)
+def _prime_boots(fake: FakePrime, boot_s: float) -> None:
+    fake.plan = PrimePlan(provision_s=boot_s / 2, install_s=boot_s / 2)
 
 
 STANDS = {
@@ -68,7 +68,6 @@ def played(provider: str, change: Callable[[Any], None] = lambda fake: None) -> 
     """Return what the fake answers to the calls of a drill. `change`: changes the fake before."""
     stand = STANDS[provider]
     with tempfile.TemporaryDirectory() as folder, stand.fake(Path(folder) / "fake") as fake:
-        stand.boots(fake)
         change(fake)
         recorder = Recorder(table_of(provider), ())
         context = ProviderContext(
@@ -85,12 +84,14 @@ def played(provider: str, change: Callable[[Any], None] = lambda fake: None) -> 
 
 
 def _play(provider: str, fake: Any, context: ProviderContext) -> None:
+    """Rent a machine that takes its time to start, and another one that is there at once."""
     hardware = HardwareSpec(provider=provider, spot=Spot.NEVER)
     rented = load(provider, context)
     offer = look_with(provider, rented, hardware).cheapest
     assert offer is not None
     pods = rented.pods()
     pods.list()
+    STANDS[provider].boots(fake, BOOT_S)
     pod = pods.create(NAME, offer, hardware)
     pods.list()
     pods.get(pod.pod_id)
@@ -104,6 +105,10 @@ def _play(provider: str, fake: Any, context: ProviderContext) -> None:
     pods.terminate(pod.pod_id)
     pods.get(pod.pod_id)
     pods.list()
+    STANDS[provider].boots(fake, 0.0)
+    second = pods.create(NAME.replace("-e1-", "-e2-"), offer, hardware)
+    pods.get(second.pod_id)
+    pods.terminate(second.pod_id)
     account = rented.account()
     if account is not None:
         account.funds()

@@ -2,10 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.core.run import Attempt
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Pod, PodStatus
@@ -74,16 +73,18 @@ class GivenBack:
     unknown: str = ""
 
 
-def give_back(home: Home, run_id: str, tell: Callable[[str], None]) -> GivenBack:
-    """End every machine of the drill, and ask the provider until it lists none and knows none by its id. `run_id`: empty if nothing was
-    launched."""
-    pods, pause, began_s = home.pods(), threading.Event(), time.monotonic()
+def give_back(
+    pods: Pods, attempts_of: Callable[[], Sequence[Attempt]], tell: Callable[[str], None], *, limit_s: float = GIVE_BACK_S_MAX
+) -> GivenBack:
+    """End every machine of the drill, and ask the provider until it lists none and knows none by its id, for at most `limit_s` seconds.
+    `attempts_of` returns the attempts of its run, which nobody continues any more."""
+    pause, began_s = threading.Event(), time.monotonic()
     ended: dict[str, str] = {}
     left: dict[str, Left] = {}
     quiet, last = 0, ""
-    while quiet < QUIET_LOOKS and time.monotonic() - began_s < GIVE_BACK_S_MAX:
+    while quiet < QUIET_LOOKS and time.monotonic() - began_s < limit_s:
         try:
-            attempts = _attempts(home, run_id)
+            attempts = attempts_of()
             there = _there(pods, attempts)
             left = {pod.pod_id: Left(pod.name, pod.pod_id, pod.usd_per_hour, "it has not ended yet") for pod in there}
             for pod in there:
@@ -101,12 +102,7 @@ def give_back(home: Home, run_id: str, tell: Callable[[str], None]) -> GivenBack
     return GivenBack(gone, tuple(left.values()), last)
 
 
-def _attempts(home: Home, run_id: str) -> tuple[Attempt, ...]:
-    record = home.store().load(run_id) if run_id else None
-    return record.run.attempts if record is not None else ()
-
-
-def _there(pods: Pods, attempts: tuple[Attempt, ...]) -> list[Pod]:
+def _there(pods: Pods, attempts: Sequence[Attempt]) -> list[Pod]:
     """Return the machines that are listed, and those that the list lacks but the provider knows by their ids."""
     found = {pod.pod_id: pod for pod in pods.list()}
     for pod_id in (attempt.pod_id for attempt in attempts if attempt.pod_id is not None):

@@ -4,7 +4,7 @@ import math
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,7 +185,7 @@ def _clear_up(here: Home, drill: Drill) -> None:
     if not found:
         return
     drill.note(f"an earlier drill has left {', '.join(pod.name for pod in found)}: giving it back first")
-    after = give_back(here, "", drill.note)
+    after = give_back(here.pods(), tuple, drill.note)
     if after.left or after.unknown:
         names = ", ".join(one.name for one in after.left) or "a machine"
         raise PermanentError(f"{names} cannot be given back: {after.unknown or after.left[0].why}; {where_to_end(drill.provider)}")
@@ -290,7 +290,7 @@ def _last_word(run: Run) -> str:
 
 def _end(here: Home, drill: Drill) -> None:
     """Give back what was rented, and remove what the run left in the bucket."""
-    drill.given_back = given = give_back(here, drill.run_id, drill.note)
+    drill.given_back = given = give_back(here.pods(), lambda: _attempts(here, drill.run_id), drill.note)
     drill.paid_s = _paid_s(drill)
     if given.left or given.unknown:
         drill.failed(Step.GIVE_BACK, "; ".join([*(f"{one.name}: {one.why}" for one in given.left), *filter(None, [given.unknown])]))
@@ -300,6 +300,11 @@ def _end(here: Home, drill: Drill) -> None:
         _empty_bucket(here, drill.run_id)
     except ExternalError as error:
         drill.note(f"{here.bucket_url} still has the folder {run_prefix(drill.run_id)}, which can be deleted: {error}")
+
+
+def _attempts(here: Home, run_id: str) -> Sequence[Attempt]:
+    record = here.store().load(run_id) if run_id else None
+    return record.run.attempts if record is not None else ()
 
 
 def _paid_s(drill: Drill) -> float:
