@@ -64,7 +64,7 @@ STANDS = {
 }
 
 
-def played(provider: str, change: Callable[[Any], None] = lambda fake: None) -> list[Row]:
+def played(provider: str, change: Callable[[Any], None] = lambda fake: None) -> Sequence[Row]:
     """Return what the fake answers to the calls of a drill. `change`: changes the fake before."""
     stand = STANDS[provider]
     with tempfile.TemporaryDirectory() as folder, stand.fake(Path(folder) / "fake") as fake:

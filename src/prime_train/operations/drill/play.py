@@ -12,7 +12,7 @@ from pathlib import Path
 from prime_train.adapters.code_archive import survey
 from prime_train.adapters.rental_api.answers import known_answers
 from prime_train.control_plane.wiring.embedded import control_plane
-from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.control_plane.wiring.home import BUCKET, PORT, Home
 from prime_train.control_plane.wiring.providers import PUBLIC_URL
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.alert_kinds import AlertKind
@@ -69,13 +69,15 @@ class Quote:
 
 @dataclass
 class Drill:
-    """A drill, as far as it has come. `offer`: the machine that was rented; `interrupted`: whether a person ended it."""
+    """A drill, as far as it has come. `port`: on which the control plane listens, 0 for any; `offer`: the machine that was rented;
+    `interrupted`: whether a person ended it."""
 
     provider: str
     limits: Limits
     tell: Callable[[StepResult], None]
     note: Callable[[str], None]
     recorder: Recorder
+    port: int = 0
     began_s: float = field(default_factory=time.monotonic)
     results: dict[Step, StepResult] = field(default_factory=dict)
     run_id: str = ""
@@ -152,7 +154,7 @@ def drilled(
     """
     refuse_without_renting(name)
     recorder = Recorder(known_answers(name), secrets_of(home, name))
-    drill = Drill(name, limits, tell, note, recorder)
+    drill = Drill(name, limits, tell, note, recorder, _port(home))
     with sigterm_leaves(), drill_home(home, name, recorder) as here:
         _refuse_unreachable(here, name)
         _clear_up(here, drill)
@@ -169,6 +171,13 @@ def drilled(
                 _end(here, drill)
                 end(drill)
         yield drill
+
+
+def _port(home: Home) -> int:
+    """Return the port to which the address leads that machines call; 0 (any) if there is none."""
+    if not home.environment.get(PUBLIC_URL):
+        return 0
+    return PORT if home.elsewhere else home.port()
 
 
 def _refuse_unreachable(here: Home, name: str) -> None:
@@ -228,7 +237,7 @@ def _trained(here: Home, drill: Drill) -> Attempt:
     plane has ended then, so that nothing else is rented."""
     with tempfile.TemporaryDirectory(prefix="prime-train-drill-") as folder:
         spec = drill_spec(drill.provider, drill.limits, written_tree(Path(folder)))
-        with control_plane(here, interval_s=INTERVAL_S):
+        with control_plane(here, port=drill.port, interval_s=INTERVAL_S):
             drill.run_id = launch(here, spec, Plan(survey(Path(spec.trainer.code.folder)), "")).run_id
             store, pause = here.store(), threading.Event()
             while True:
