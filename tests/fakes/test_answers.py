@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.pods_lambda import LambdaClient, Pace, Settings
 from prime_train.adapters.rental_api.answers import known_answers, read_answers
+from prime_train.ports import ExternalError
 from tests.fakes.answers import table_of
 from tests.fakes.http import Route
 from tests.fakes.lambda_cloud import FakeLambdaCloud
@@ -75,9 +77,6 @@ def test_a_source_that_is_not_explained_is_refused() -> None:
 def test_a_fake_that_answers_what_its_table_lacks_is_told() -> None:
     class Surprising(FakeLambdaCloud):
         table = tuple(answer for answer in table_of("lambda") if 401 not in answer.statuses)
-
-    from prime_train.adapters.pods_lambda import LambdaClient, Pace, Settings
-    from prime_train.ports import ExternalError
 
     with Surprising() as fake:
         with pytest.raises(ExternalError):

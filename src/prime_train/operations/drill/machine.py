@@ -24,7 +24,7 @@ QUIET_LOOKS = 2
 @dataclass(frozen=True)
 class Loss:
     """How the provider told that the machine had ended. `told_as`: what the query by its id returned at last; seconds are counted from the
-    request to end it, and None if that did not happen in `LOSS_S_MAX`."""
+    request to end it; None: it did not happen in time."""
 
     told_as: str
     told_s: float | None
@@ -37,12 +37,12 @@ class Loss:
         return f"{by_id}; {listed}"
 
 
-def lose(pods: Pods, pod_id: str) -> Loss:
-    """End the machine, and ask until the provider tells it both by the machine's id and in the list. Raises Stopped if the provider does
-    not end it, or never tells by its id that it has ended."""
+def lose(pods: Pods, pod_id: str, *, limit_s: float = LOSS_S_MAX, look_s: float = LOOK_S) -> Loss:
+    """End the machine, and ask until the provider tells it both by the machine's id and in the list, each `look_s` seconds. Raises Stopped
+    if the provider does not end it within `limit_s` seconds, or does not tell by its id that it has ended."""
     began_s, pause, last = time.monotonic(), threading.Event(), ""
     told_as, told_s, unlisted_s, is_asked = "still there", None, None, False
-    while (told_s is None or unlisted_s is None) and time.monotonic() - began_s < LOSS_S_MAX:
+    while (told_s is None or unlisted_s is None) and time.monotonic() - began_s < limit_s:
         try:
             if not is_asked:
                 pods.terminate(pod_id)
@@ -56,11 +56,11 @@ def lose(pods: Pods, pod_id: str) -> Loss:
         except ExternalError as error:
             last = str(error)
         if told_s is None or unlisted_s is None:
-            pause.wait(LOOK_S)
+            pause.wait(look_s)
     if not is_asked:
-        raise Stopped(f"the provider did not end the machine within {span(LOSS_S_MAX)}: {last}")
+        raise Stopped(f"the provider did not end the machine within {span(limit_s)}: {last}")
     if told_s is None:
-        raise Stopped(f"after {span(LOSS_S_MAX)} the machine is still told as {told_as}{': ' if last else ''}{last}")
+        raise Stopped(f"after {span(limit_s)} the machine is still told as {told_as}{': ' if last else ''}{last}")
     return Loss(told_as, told_s, unlisted_s)
 
 
@@ -74,10 +74,15 @@ class GivenBack:
 
 
 def give_back(
-    pods: Pods, attempts_of: Callable[[], Sequence[Attempt]], tell: Callable[[str], None], *, limit_s: float = GIVE_BACK_S_MAX
+    pods: Pods,
+    attempts_of: Callable[[], Sequence[Attempt]],
+    tell: Callable[[str], None],
+    *,
+    limit_s: float = GIVE_BACK_S_MAX,
+    look_s: float = LOOK_S,
 ) -> GivenBack:
-    """End every machine of the drill, and ask the provider until it lists none and knows none by its id, for at most `limit_s` seconds.
-    `attempts_of` returns the attempts of its run, which nobody continues any more."""
+    """End every machine of the drill, and ask the provider until it lists none and knows none by its id: each `look_s` seconds, for at most
+    `limit_s`. `attempts_of` returns the attempts of its run, which nobody continues any more."""
     pause, began_s = threading.Event(), time.monotonic()
     ended: dict[str, str] = {}
     left: dict[str, Left] = {}
@@ -97,7 +102,7 @@ def give_back(
         except ExternalError as error:
             quiet, last = 0, str(error)
         if quiet < QUIET_LOOKS:
-            pause.wait(LOOK_S)
+            pause.wait(look_s)
     gone = tuple(name for pod_id, name in ended.items() if pod_id not in left)
     return GivenBack(gone, tuple(left.values()), last)
 
