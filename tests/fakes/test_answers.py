@@ -11,14 +11,14 @@ from prime_train.adapters.pods_lambda import LambdaClient, Pace, Settings
 from prime_train.adapters.rental_api.answers import known_answers, read_answers
 from prime_train.ports import ExternalError
 from tests.fakes.answers import table_of
-from tests.fakes.http import Route
+from tests.fakes.http import HttpFake, Route
 from tests.fakes.lambda_cloud import FakeLambdaCloud
 from tests.fakes.prime import FakePrime
 from tests.fakes.runpod import FakeRunPod
 from tests.fakes.vast import FakeVast
 
 DATA = Path(__file__).parents[1] / "data"
-FAKES = {"lambda": FakeLambdaCloud, "runpod": FakeRunPod, "vast": FakeVast, "prime": FakePrime}
+FAKES: dict[str, type[HttpFake]] = {"lambda": FakeLambdaCloud, "runpod": FakeRunPod, "vast": FakeVast, "prime": FakePrime}
 TABLE = """\
 [sources]
 page = "https://example.org"
@@ -30,7 +30,7 @@ source = "SOURCE"
 """
 
 
-def example(fake: type[FakeLambdaCloud | FakeRunPod | FakeVast | FakePrime], route: Route) -> str:
+def example(fake: type[HttpFake], route: Route) -> str:
     return fake.prefix + re.sub(r"\{\w+(?::\w+)?\}", "17", route.template)
 
 
