@@ -109,7 +109,8 @@ def test_a_drill_gives_up_after_three_machines_that_are_gone_before_they_are_ren
         taken = error(400, "instance-operations/launch/insufficient-capacity", "Not enough capacity to fulfill launch request.")
         rented.fake.fail(taken, method="POST", path="launch$", times=100)
         done = drill(shell, "lambda", rented)
-        assert (done.returncode, len(rented.fake.requests_to("POST", "/api/v1/instance-operations/launch"))) == (3, 3)
+        # A further one may have been ordered before the control plane of the drill had ended.
+        assert (done.returncode, len(rented.fake.requests_to("POST", "/api/v1/instance-operations/launch")) in (3, 4)) == (3, True)
     step, text = stopped_at(record(shell, "lambda"))
     assert (step, "Not enough capacity" in text) == ("rent", True)
 
@@ -118,7 +119,7 @@ def test_a_machine_that_never_boots_is_given_back_when_the_time_is_over(tmp_path
     shell = Shell(tmp_path)
     with PROVIDERS["vast"](tmp_path, USUAL["vast"]) as rented:
         rented.fake.plan.boot_s = 1e9
-        done = drill(shell, "vast", rented, "--minutes", "0.5")
+        done = drill(shell, "vast", rented, "--minutes", "0.1")
         assert (done.returncode, rented.alive(), len(rented.fake.instances)) == (3, [], 1)
     found = record(shell, "vast")
     assert stopped_at(found)[0] in ("install", "heartbeat")
@@ -128,7 +129,6 @@ def test_a_machine_that_never_boots_is_given_back_when_the_time_is_over(tmp_path
 def test_a_machine_that_is_lost_in_the_middle_ends_the_drill_and_no_other_one_is_kept(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     with PROVIDERS["prime"](tmp_path, USUAL["prime"]) as rented:
-        rented.fake.fail(Response(500, b"{}"), path="never")
         command = ["drill", "prime", "--yes", "--usd-max", "2"]
         with shell.started(*command, until="rent    ", **settings(rented)) as process:
             rented.take(rented.alive()[0].id)
@@ -171,8 +171,7 @@ def test_what_a_killed_drill_has_left_is_given_back_by_the_next_one(tmp_path: Pa
             process.kill()
             process.wait(HANG_S)
         assert len(rented.alive()) == 1
-        rented.fake.kinds = ()
-        done = drill(shell, "lambda", rented)
+        done = drill(shell, "lambda", rented, "--usd-max", "0.01")
         assert "an earlier drill has left" in done.stderr
         assert not rented.alive()
 

@@ -28,7 +28,7 @@ USD, MINUTES = 1.0, 45.0
 def drill(
     name: Annotated[str, typer.Argument(metavar="PROVIDER", help="Name of the provider, as in provider list.", show_default=False)],
     usd_max: Annotated[float, typer.Option(min=0.01, max=100, help="The most dollars that the drill may cost.")] = USD,
-    minutes: Annotated[float, typer.Option(min=0.05, max=240, help="The longest time until the machine is given back.")] = MINUTES,
+    minutes: Annotated[float, typer.Option(min=0.05, max=240, help="The longest time for which the machine is kept.")] = MINUTES,
     spot: Annotated[bool, typer.Option("--spot", help="Rent a spot machine.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the record.")] = Path(),
     yes: Yes = False,

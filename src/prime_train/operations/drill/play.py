@@ -38,7 +38,7 @@ from prime_train.ports import ExternalError, PermanentError, RunRecord
 
 INTERVAL_S = 1.0
 LOOK_S = 0.2
-RENT_S_MAX = 180.0
+RENT_S_MAX = 600.0
 """Seconds after which nothing is waited for any more that would be rented."""
 REFUSED_MAX = 3
 """Number of machines in a row that may be no longer for rent."""
@@ -111,6 +111,12 @@ class Drill:
     @property
     def elapsed_s(self) -> float:
         return time.monotonic() - self.began_s
+
+    @property
+    def rented_s(self) -> float | None:
+        """Return the seconds from the beginning until a machine was rented; None: none was."""
+        rented = self.results.get(Step.RENT)
+        return rented.at_s if rented is not None and rented.outcome is Outcome.DONE else None
 
     def done(self, step: Step, text: str) -> None:
         self._told(StepResult(step, Outcome.DONE, text, self.elapsed_s))
@@ -251,10 +257,15 @@ def _trained(here: Home, drill: Drill) -> Attempt:
                 why = _why_over(record.run, attempt)
                 if why:
                     raise Stopped(why)
-                longest_s = drill.limits.seconds if Step.RENT in drill.results else min(RENT_S_MAX, drill.limits.seconds)
-                if drill.elapsed_s > longest_s:
-                    raise Stopped(f"not within {span(longest_s)}; {_last_word(record.run)}")
+                _refuse_late(drill, record.run)
                 pause.wait(LOOK_S)
+
+
+def _refuse_late(drill: Drill, run: Run) -> None:
+    """Raise Stopped if nothing was rented for a long time, or the machine has had its time."""
+    longest_s, began_s = (drill.limits.seconds, drill.rented_s) if drill.rented_s is not None else (RENT_S_MAX, 0.0)
+    if drill.elapsed_s - began_s > longest_s:
+        raise Stopped(f"not within {span(longest_s)}; {_last_word(run)}")
 
 
 def _current(run: Run) -> Attempt | None:
@@ -318,8 +329,7 @@ def _attempts(here: Home, run_id: str) -> Sequence[Attempt]:
 
 def _paid_s(drill: Drill) -> float:
     """Return the seconds since the machine was rented, for which it is paid at most."""
-    rented = drill.results.get(Step.RENT)
-    return drill.elapsed_s - rented.at_s if rented is not None and rented.at_s is not None else 0.0
+    return drill.elapsed_s - drill.rented_s if drill.rented_s is not None else 0.0
 
 
 def _empty_bucket(here: Home, run_id: str) -> None:

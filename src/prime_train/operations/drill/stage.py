@@ -36,7 +36,7 @@ HEARTBEAT_S = 2
 
 @dataclass(frozen=True)
 class Limits:
-    """What a drill may take: `usd` altogether and `minutes`. `spot`: whether a spot machine is rented, and no other."""
+    """What a drill may take: `usd` altogether, and `minutes` from the order of a machine until it is ended. `spot`: whether a spot machine is rented, and no other."""
 
     usd: float
     minutes: float
