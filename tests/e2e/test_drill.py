@@ -81,7 +81,7 @@ def test_a_drill_asks_for_more_dollars_if_the_cheapest_machine_costs_more(tmp_pa
         done = drill(Shell(tmp_path), "prime", rented, "--usd-max", "1")
         assert (done.returncode, rented.fake.requests_to("POST", "/pods/")) == (4, [])
     assert "$1.66/h" in done.stderr
-    assert "--usd-max 1.25" in done.stderr
+    assert "--usd-max 1.39" in done.stderr
 
 
 def test_nobody_pays_for_a_drill_unasked(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Quote:
         one, limits = self.offer, self.limits
         what = f"{one.gpu_count}x {one.gpu}" if one.gpu else "a machine without GPU"
         kind = "spot" if one.spot else "on-demand"
-        most = f"for at most {span(limits.seconds)}, and {usd(min(limits.usd, one.usd_per_hour * limits.minutes / 60))} at its price"
+        most = f"for at most {span(3600 * limits.paid_h)}, and {usd(one.usd_per_hour * limits.paid_h)} at its price"
         other = f"if it is gone by then, another one of at most {usd(limits.usd_per_hour)}/h, so that nothing costs above {usd(limits.usd)}"
         return f"Rent {what} ({kind}) at {PROVIDERS[one.provider].title} for {usd(one.usd_per_hour)}/h, {most}; {other}?"
 
@@ -215,7 +215,7 @@ def _looked(here: Home, drill: Drill) -> Offer:
     if found.cheapest is None:
         raise UsageError(f"{title} has no {what} for rent now", fix="try again later", code=Exit.EXTERNAL_REFUSED)
     if found.cheapest.usd_per_hour > limits.usd_per_hour:
-        least_usd = math.ceil(100 * found.cheapest.usd_per_hour * limits.minutes / 60) / 100
+        least_usd = math.ceil(100 * found.cheapest.usd_per_hour * limits.paid_h) / 100
         message = f"the cheapest {what} at {title} costs {usd(found.cheapest.usd_per_hour)}/h, and more than {usd(limits.usd)} in the time"
         fix = Advice(f"allow {usd(least_usd)}: ", Option(Setting.USD_MAX, f"{least_usd:g}"))
         raise UsageError(message, fix=fix, code=Exit.EXTERNAL_REFUSED)

@@ -32,11 +32,14 @@ KEPT = (PUBLIC_URL, POD_PYTHON, "PRIME_TRAIN_POD_", "PRIME_TRAIN_RUNPOD_", "PRIM
 ACCOUNT = "_ACCOUNT"
 NOT_NEEDED = frozenset({"WANDB_API_KEY"})
 HEARTBEAT_S = 2
+ENDING_MINUTES = 5.0
+"""Minutes for which a provider may be asked until it has ended a machine."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a drill may take: `usd` altogether, and `minutes` from the order of a machine until it is ended. `spot`: whether a spot machine is rented, and no other."""
+    """What a drill may take: `usd` altogether, and `minutes` from the order of a machine until it is to be ended. `spot`: whether a spot
+    machine is rented, and no other."""
 
     usd: float
     minutes: float
@@ -44,8 +47,13 @@ class Limits:
 
     @property
     def usd_per_hour(self) -> float:
-        """Return the highest price of a machine that costs no more than `usd` in `minutes`."""
-        return self.usd * 60 / self.minutes
+        """Return the highest price of a machine that costs no more than `usd` until it is given back."""
+        return self.usd / self.paid_h
+
+    @property
+    def paid_h(self) -> float:
+        """Return the hours for which a machine is paid at most."""
+        return (self.minutes + ENDING_MINUTES) / 60
 
     @property
     def seconds(self) -> float:
