@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cli.shell import Shell
 from tests.e2e.rentals import PROVIDERS, USUAL, Rented
 from tests.fakes.compare import compared, played
 from tests.fakes.http import Response
+from tests.fakes.kubernetes import TOKEN, FakeKubernetes
 from tests.fakes.lambda_cloud import error
 from tests.fakes.prime import needs_sshd
 from tests.fakes.runpod import problem
@@ -208,3 +210,27 @@ def test_a_fake_that_differs_from_the_record_is_told_by_the_field(tmp_path: Path
 def test_where_nothing_is_rented_there_is_no_drill(name: str, why: str, tmp_path: Path) -> None:
     done = Shell(tmp_path).run("drill", name, "--yes")
     assert (done.returncode, why in done.stderr) == (2, True)
+
+
+def test_on_kubernetes_a_drill_takes_the_same_way_and_leaves_no_job(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    with FakeKubernetes(running=True) as fake:
+        user = {"name": "me", "user": {"token": TOKEN}}
+        context = {"name": "here", "context": {"cluster": "here", "user": "me", "namespace": "training"}}
+        cluster = {"name": "here", "cluster": {"server": fake.url}}
+        kubeconfig = {"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "here"}
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+        given = {"kubeconfig": str(tmp_path / "kubeconfig"), "usd_per_gpu_hour": {"L4_24GB": 0.6}}
+        (tmp_path / "kubernetes.yaml").write_text(yaml.safe_dump(given))
+        environment = {"PRIME_TRAIN_KUBERNETES": str(tmp_path / "kubernetes.yaml"), "PRIME_TRAIN_POD_PYTHON": "/opt/agent/bin/python"}
+        # The pods of the fake start no agent, so no heartbeat comes.
+        done = shell.run("drill", "kubernetes", "--yes", "--minutes", "0.05", **environment)
+        assert (done.returncode, fake.jobs) == (3, {}), f"{done.stdout}\n{done.stderr}"
+    found = record(shell, "kubernetes")
+    assert (outcomes(found)["rent"], stopped_at(found)[0] in ("install", "heartbeat"), outcomes(found)["give back"]) == (
+        "done",
+        True,
+        "done",
+    )
+    assert TOKEN not in json.dumps(found)
+    assert "no machine is left" in done.stdout

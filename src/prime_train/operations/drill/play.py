@@ -313,7 +313,8 @@ def _end(here: Home, drill: Drill) -> None:
     drill.given_back = given = give_back(here.pods(), lambda: _attempts(here, drill.run_id), drill.note)
     drill.paid_s = _paid_s(drill)
     if given.left or given.unknown:
-        drill.failed(Step.GIVE_BACK, "; ".join([*(f"{one.name}: {one.why}" for one in given.left), *filter(None, [given.unknown])]))
+        why = [*(f"{one.name}: {one.why}" for one in given.left), *filter(None, [given.unknown]), where_to_end(drill.provider)]
+        drill.failed(Step.GIVE_BACK, "; ".join(why))
     elif drill.run_id:
         drill.done(Step.GIVE_BACK, "the provider lists no machine of this drill, and knows none by its id")
     try:
