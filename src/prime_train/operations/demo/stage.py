@@ -17,13 +17,13 @@ from prime_train.adapters.code_archive import survey
 from prime_train.configs.parsing import read_config
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
+from prime_train.control_plane.wiring.interruption import sigterm_leaves, uninterrupted
 from prime_train.control_plane.wiring.logs import logged_in
 from prime_train.control_plane.wiring.providers import PROVIDER
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.registry.providers import LOCAL, credentials
 from prime_train.core.spec import RunSpec
-from prime_train.operations.interruption import sigterm_leaves, uninterrupted
 from prime_train.operations.launching.launch import Plan, launch
 from prime_train.ports import ExternalError
 from prime_train.trainers import trainer_for

@@ -13,6 +13,7 @@ from prime_train.adapters.code_archive import survey
 from prime_train.adapters.rental_api.answers import known_answers
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import BUCKET, PORT, Home
+from prime_train.control_plane.wiring.interruption import sigterm_leaves, uninterrupted
 from prime_train.control_plane.wiring.providers import PUBLIC_URL
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.alert_kinds import AlertKind
@@ -29,7 +30,6 @@ from prime_train.operations.drill.machine import GivenBack, Loss, give_back, los
 from prime_train.operations.drill.recording import Recorder
 from prime_train.operations.drill.stage import Limits, drill_home, drill_spec, secrets_of, written_tree
 from prime_train.operations.drill.steps import Left, Outcome, Step, StepResult, Stopped
-from prime_train.operations.interruption import sigterm_leaves, uninterrupted
 from prime_train.operations.launching.launch import Plan, launch
 from prime_train.operations.providers.look import look_with
 from prime_train.operations.providers.rows import known
