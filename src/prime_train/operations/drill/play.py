@@ -230,10 +230,7 @@ def _play(here: Home, drill: Drill) -> None:
             raise Stopped("the machine has no id")
         drill.loss = lose(here.pods(), attempt.pod_id)
         drill.done(Step.LOSS, drill.loss.text)
-    except Stopped as stopped:
-        step = next(step for step in Step if step not in drill.results)
-        drill.failed(step, drill.recorder.text(str(stopped)))
-    except ExternalError as error:
+    except (Stopped, ExternalError) as error:
         step = next(step for step in Step if step not in drill.results)
         drill.failed(step, drill.recorder.text(str(error)))
 
@@ -292,10 +289,10 @@ def _observe(drill: Drill, record: RunRecord, attempt: Attempt | None) -> None:
 
 def _why_over(run: Run, attempt: Attempt | None) -> str:
     """Return why no checkpoint will come; empty while one may."""
-    if attempt is not None and attempt.cause is not None:
-        refused = [one for one in run.attempts if one.cause is Cause.NO_CAPACITY]
-        if len(refused) < len(run.attempts) or len(refused) >= REFUSED_MAX:
-            return f"{attempt.cause.value.replace('_', ' ')}: {attempt.detail or run.why}"
+    ended = [one for one in run.attempts if one.cause is not None]
+    failed = next((one for one in ended if one.cause is not Cause.NO_CAPACITY), ended[-1] if len(ended) >= REFUSED_MAX else None)
+    if failed is not None and failed.cause is not None:
+        return f"{failed.cause.value.replace('_', ' ')}: {failed.detail or run.why}"
     if run.is_over:
         return run.why
     if attempt is None:
