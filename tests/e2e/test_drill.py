@@ -196,14 +196,12 @@ def test_an_answer_that_is_not_as_it_is_known_to_be_is_named(tmp_path: Path) -> 
     assert "differs: GET /api/v0/users/current/: 200: balance: text, not number" in done.stdout
 
 
-def test_a_fake_that_differs_from_the_record_is_told_by_the_field(tmp_path: Path) -> None:
-    def change(fake: Any) -> None:
-        shown = fake.shown
-        fake.is_checked = False
-        fake.shown = lambda instance: {**shown(instance), "region": None, "is_new": True}
-
-    real = played("lambda", change)
-    assert "GET /api/v1/instances/{id}: 200: data.is_new: new, flag" in list(compared("lambda", real, played("lambda")))
+def test_where_machines_could_not_reach_the_drill_nobody_is_asked(tmp_path: Path) -> None:
+    given = {"RUNPOD_API_KEY": "rpa_test", "RUNPOD_API_BASE_URL": "https://runpod.invalid"}
+    done = Shell(tmp_path).run("drill", "runpod", "--yes", **given)
+    assert (done.returncode, "PRIME_TRAIN_URL" in done.stderr) == (4, True)
+    done = Shell(tmp_path).run("drill", "runpod", "--yes", **given, PRIME_TRAIN_URL="https://train.example.org")
+    assert (done.returncode, "PRIME_TRAIN_BUCKET" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize(("name", "why"), [("local", "rents nothing"), ("ssh", "are not rented"), ("lamda", "lambda")])
