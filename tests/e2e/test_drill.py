@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.documented import check
 from tests.cli.shell import Shell
 from tests.e2e.rentals import PROVIDERS, USUAL, Rented
 from tests.fakes.compare import compared, played
@@ -145,12 +146,15 @@ def test_a_provider_that_fails_to_end_the_machine_is_asked_again(tmp_path: Path)
     shell = Shell(tmp_path)
     with PROVIDERS["runpod"](tmp_path, USUAL["runpod"]) as rented:
         rented.fake.fail(Response(500, b""), method="DELETE", times=5)
-        done = drill(shell, "runpod", rented)
+        done = drill(shell, "runpod", rented, "--json")
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         assert not rented.alive()
     found = record(shell, "runpod")
     assert [500, 500] in [one["earlier"] for one in found["answers"] if one["method"] == "DELETE"]
     assert any("500" in one["what"] and one["verdict"] == "seen" for one in found["known_answers"])
+    printed = json.loads(done.stdout)
+    check("drill", printed, complete=True)
+    assert (printed["left"], Path(printed["record"]).name) == ([], next(shell.here.glob("drill-runpod-*.json")).name)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
