@@ -56,7 +56,7 @@ class DescribedFake(HttpFake):
             response = refusal.response
         response = self.finished(request, response)
         faults = self.description.answer_faults(described, template, response) if self.is_checked else []
-        faults += [NOT_IN_TABLE] if self.table and not has_answer(self.table, request, response) else []
+        faults += [NOT_IN_TABLE] if self.is_checked and self.table and not has_answer(self.table, request, response) else []
         return self._outside([f"{what} was answered {response.status}: {fault}" for fault in faults]) if faults else response
 
     def handled(self, route: Route, request: Request) -> object:
