@@ -147,6 +147,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("how many machines of one fit a config", "prime-train provider check runpod --config configs/demo.yaml"),
     ),
     "provider remove": (("delete its stored key", "prime-train provider remove runpod"),),
+    "drill": (
+        ("rent one machine, and see whether all works", "prime-train drill runpod"),
+        ("a spot machine, for two dollars at most", "prime-train drill prime --spot --usd-max 2"),
+    ),
     "serve": (("run the control plane on this machine", "prime-train serve"),),
     "watch": (("check all runs once", "prime-train watch --once"),),
     "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),
