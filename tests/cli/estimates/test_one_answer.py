@@ -191,7 +191,8 @@ def test_a_model_alone_needs_the_same_whoever_is_asked(tmp_path: Path, fake: Fak
     memory = drawn.json("memory", "--model", model, "--gpus", str(count), "--gpu", "H100_80GB", *option)
     found = drawn.json("find", "--model", model, "--gpus", str(count), *option)
     verified = drawn.json("verify-model", model, "--gpu", "h100-80gb", "--gpus", str(count))
-    (machine,) = [*found["machines"], *found["left_out"]]
+    machines: list[dict[str, Any]] = found["machines"] + found["left_out"]
+    (machine,) = machines
     (check,) = [one for one in verified["checks"] if one["name"] == f"memory, {'LoRA' if lora else 'full'}"]
     low, _, high = memory["gpu_need_gib"]
     assert machine["need_gib"] == check["need_gib"] == pytest.approx([low, high])
