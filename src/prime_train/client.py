@@ -219,31 +219,30 @@ class Client:
         config: str | Path,
         *,
         usd_per_hour: float | None = None,
-        offers: bool = False,
         step_s: float | None = None,
         steps: int | None = None,
         tokens: float | None = None,
         model: str = "",
         spot: bool | None = None,
     ) -> CostReport:
-        """Estimate how long the run of this config takes and what it costs: for each machine the bills of the full run and of the smoke
-        run, in seconds and US dollars.
+        """Estimate how long the run of this config takes and what it costs: for each type of machine the bills of the full run and of the
+        smoke run, in seconds and US dollars, in the order in which a launch would try them.
 
-        Arguments that are not given are taken from the config. `usd_per_hour`: the price of the machine, which can be preempted if `spot`
-        is set; `offers`: request prices from the provider instead; otherwise no request is sent. `step_s`: seconds per step, by default as
-        in an earlier run of the config, or else estimated from published speeds. `tokens`: tokens per step. `model`: as in `memory`.
+        Arguments that are not given are taken from the config. `usd_per_hour`: the price of a machine, which can be preempted if `spot` is
+        set, so that no request is sent; by default the machines for rent now or, without an account, those of the catalogue. `step_s`:
+        seconds per step, by default as in an earlier run of the config, or else estimated from published speeds. `tokens`: tokens per step.
+        `model`: as in `memory`.
 
-        Raises UsageError if the config is not understood, no machine for rent fits, or the price, the number of steps or the step time is
-        not known; and ExternalError if the provider or the store does not answer.
+        Raises UsageError if the config is not understood or no machine fits; and ExternalError if no provider answers.
 
         >>> import pathlib, tempfile
         >>> config = pathlib.Path(tempfile.mkdtemp(), "sft.yaml")
         >>> _ = config.write_text("name: sft\\ntrainer: {command: python train.py, steps: 1000}\\nbudget: {usd: 5}\\n")
-        >>> best = Client().cost(config, usd_per_hour=2, step_s=3.6, spot=False).cheapest
+        >>> best = Client().cost(config, usd_per_hour=2, step_s=3.6, spot=False).best
         >>> [line.name for line in best.full.lines], round(best.full.usd.low, 1) >= 2
-        (['provisioning', 'set-up', 'training'], True)
+        (['provisioning', 'set-up', 'training', 'upload', 'losses'], True)
         """
-        return estimate_cost(self._home, CostRequest(Path(config), usd_per_hour, offers, step_s, steps, tokens, model, spot))
+        return estimate_cost(self._home, CostRequest(Path(config), usd_per_hour, step_s, steps, tokens, model, spot))
 
     def find(
         self,

@@ -6,20 +6,24 @@ share of runs, or high / low of a range.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from statistics import mean, median, stdev
 
 import pytest
 
+from prime_train.core.market.observations import Losses, Observations, Times
+from prime_train.core.market.quotes import Market, Work
 from prime_train.core.market.step_times import Measurement, Source, StepTime
-from prime_train.estimate.cost.bill import SEEN_SPREAD, Amount, Bill, Known, Rate, Seen, full_run
-from prime_train.estimate.cost.bill import StepTime as Priced
-from prime_train.estimate.cost.duration import HOUR_S, Between
+from prime_train.core.offers import Offer
+from prime_train.estimate.cost.bill import Bill, bill_of
+from prime_train.estimate.cost.duration import HOUR_S
 
 PLAYED = 400
 STEP_S, EVERY, CHECKPOINT_BYTES = 20.0, 90, 5e9
 BOOT_S, SETUP_S, DETECTION_S = 150.0, 400.0, 150.0
+SEEN_H = 100_000.0
+"""Machine hours in which losses were seen: so many that their rate is known."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,19 @@ class Case:
     def bill(self, random: Random, measured: int) -> Bill:
         seen_s = [self.step_s(random) for _ in range(measured)]
         one = StepTime(mean(seen_s), Source.MEASURED, Measurement(mean(seen_s), measured, spread_s=stdev(seen_s)))
-        step = Priced(Between(one.seconds / one.spread, one.seconds * one.spread), Known.MEASURED)
-        seen = Seen(Between(BOOT_S, BOOT_S) * SEEN_SPREAD, Between(SETUP_S, SETUP_S) * SEEN_SPREAD, self.losses_per_h)
-        amount = Amount(self.steps, step, every_steps=EVERY, checkpoint_bytes=CHECKPOINT_BYTES)
-        return full_run(amount, Rate(2.0, spot=bool(self.lost_every_h)), seen)
+        offer = Offer("prime", "a", 2.0, spot=bool(self.lost_every_h), gpu="H100_80GB", gpu_count=1, disk_gib=100)
+        work = Work("played", self.steps, {("H100_80GB", 1): one}, interval_steps=EVERY, checkpoint_bytes=CHECKPOINT_BYTES)
+        market = Market(replace(work, upload_s=0.0), self.seen)
+        found = bill_of(market, market.quote(offer))
+        assert found is not None
+        return found
+
+    @property
+    def seen(self) -> Observations:
+        """What one machine has shown of starts, and many of losses."""
+        hours, count = (SEEN_H, SEEN_H / self.lost_every_h) if self.lost_every_h else (SEEN_H, 0.0)
+        known = {("prime", bool(self.lost_every_h)): Losses(hours, count)}
+        return Observations(known, {"prime": Times(1, BOOT_S)}, {"played": Times(1, SETUP_S)})
 
     @property
     def losses_per_h(self) -> float:

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.core.market.gpu_memory import Fit
 from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.core.text.commands import worded
 from prime_train.estimate.memory.phases import GIB, Method, Need, Phase, Training, Use
 from prime_train.estimate.models.dimensions import MODELS, Model
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.estimate.placement import Against, Candidate, Fit, Job, MachineConstraints, Placement, choose, fit
+from prime_train.estimate.placement import Against, Candidate, Job, MachineConstraints, Placement, choose
 from tests.core.given import PROPERTY
 
 
@@ -83,7 +84,8 @@ def test_a_fit_is_judged_by_what_is_usable_of_a_gpu() -> None:
     def need(gib: float) -> Need:
         return Need((Use(Phase.STEP, weights=gib * GIB),))
 
-    assert [fit(need(gib), 80) for gib in (73, 75, 78, 79)] == [Fit.YES, Fit.TIGHT, Fit.TIGHT, Fit.NO]
+    found = [need(gib).on(1).fit(80) for gib in (73, 75, 78, 79, 80.8, 81)]
+    assert found == [Fit.YES, Fit.TIGHT, Fit.TIGHT, Fit.UNLIKELY, Fit.UNLIKELY, Fit.NO]
 
 
 # ----------------------------------------------------------------------------------------------------------- what is left out
@@ -210,7 +212,7 @@ def test_every_offer_is_reported_once_and_the_best_keeps_to_the_wishes(
     reported = [one.offer for one in (*choice.able, *choice.left_out)]
     assert sorted(map(repr, reported)) == sorted(map(repr, offers))
     assert all(one.against for one in choice.left_out)
-    assert all(one.fit is not Fit.NO for one in choice.able)
+    assert all(one.fit.is_expected for one in choice.able)
     best = choice.best
     if best is None:
         assert all(one.fit is Fit.TIGHT for one in choice.able)

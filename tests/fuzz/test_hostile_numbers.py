@@ -79,7 +79,7 @@ def test_no_number_in_any_field_of_a_spec_ends_the_check_or_what_the_pull_reques
             assert all(len(finding.message) < 1000 for finding in found), (path, found)
         for loaded in read:
             if loaded.subject is not None and loaded.subject.spec is not None:
-                assert block(loaded.file, review(loaded, None, None, before={}, after=loaded.sources))
+                assert block(loaded.file, review(loaded, None, before={}, after=loaded.sources))
 
 
 def test_no_number_in_a_trainers_config_ends_the_check(tmp_path: Path) -> None:

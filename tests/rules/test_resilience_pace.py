@@ -33,7 +33,7 @@ def test_ten_hours_between_two_checkpoints_are_reported_with_the_figures(tmp_pat
     (finding,) = reported(tmp_path, "areal", every_s(36000))
     assert (finding.code, finding.severity) == ("RE509", "warning")
     assert "every 600 min" in finding.message
-    assert "a preemption every 8.5 h" in finding.message
+    assert "a preemption every 12.0 h" in finding.message
     assert "Young" in finding.fix
 
 

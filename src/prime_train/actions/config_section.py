@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from prime_train.configs.changes import Change
+from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.step_times import Source, StepTime
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import redacted
-from prime_train.estimate.cost.bill import Known
+from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.memory.phases import GIB
-from prime_train.estimate.placement import Fit
 from prime_train.operations.configs.review import ConfigReview
-from prime_train.reports.cost.machine import Machine
 from prime_train.reports.cost.report import CostReport, Priced
 from prime_train.reports.find.formatting import size_range, time_range, usd_range
 from prime_train.reports.markdown import code, folded, plain, table
@@ -17,15 +17,21 @@ from prime_train.reports.market import market_rows
 from prime_train.reports.memory.report import MemoryReport
 
 CHANGES_MAX = 40
-NO_PRICE = "No price is known: give the workflow an API key that may read offers, or set `hardware.usd_per_hour_max`."
+NO_PRICE = "No price is known: give the workflow an API key that may read offers."
 PROBE = "To measure it in a short run, put the label `probe` on this pull request, or run `prime-train probe`."
-_FITS = {Fit.YES: "fits", Fit.TIGHT: "barely: the upper end of the estimate does not fit", Fit.NO: "**does not fit**"}
+_FITS = {
+    Fit.YES: "fits",
+    Fit.TIGHT: "barely: the upper end of the estimate does not fit",
+    Fit.UNLIKELY: "**probably does not fit**",
+    Fit.NO: "**does not fit**",
+}
+STEP_UNKNOWN = "How long a step takes on these machines is not known: their hours of training are assumed."
 _STEP_FROM = {
-    Known.GIVEN: "as given",
-    Known.MEASURED: "as in an earlier run of this config",
-    Known.SIMILAR: "scaled from earlier runs of this model and trainer",
-    Known.SCALED: "scaled from an earlier run on another kind of GPU",
-    Known.PUBLISHED: "from published speeds of such GPUs",
+    Source.GIVEN: "as given",
+    Source.MEASURED: "as in an earlier run of this config",
+    Source.SIMILAR: "scaled from earlier runs of this model and trainer",
+    Source.SCALED: "scaled from an earlier run on another kind of GPU",
+    Source.ESTIMATED: "from published speeds of such GPUs",
 }
 
 
@@ -43,25 +49,21 @@ def block(file: str, found: ConfigReview) -> list[str]:
 
 
 def _money(found: ConfigReview) -> list[str]:
-    why, cost = found.why_none, found.cost
-    lines = [f"**No suitable machine is for rent now**: {plain(why)}. The run would wait for one.", ""] if why else []
-    if not found.machines:
-        return lines if found.is_priced_by_offers else [*lines, NO_PRICE]
-    if cost is None:
-        return [*lines, *_rates(found.machines), "", "The cost of the run is unknown: `trainer.steps` is not set."]
-    if cost.cheapest is None:
-        note = "The cost of the run is unknown: no speed is published for this model on these machines."
-        return [*lines, *_rates(found.machines), "", note]
-    head = ("machine", "an hour", "time", "full run", "smoke run")
-    lines += [*table(head, [_priced(one) for one in cost.priced]), "", *_words(cost, cost.cheapest)]
-    if not found.unpriced:
-        return lines
-    return [*lines, "", f"Time and cost are those of {plain(found.variant)}. Other machines:", "", *_rates(found.unpriced)]
+    """Return what the run takes on each type of machine, in the order in which a launch would try them."""
+    offers, cost = found.offers, found.cost
+    if offers is None:
+        return [NO_PRICE]
+    if cost is None or cost.best is None:
+        return [f"**No suitable machine is for rent now**: {plain(found.why_none)}. The run would wait for one."]
+    prices = [f"{plain(offers.prices[:1].upper() + offers.prices[1:])}: what is free now, and what it costs now, is not known.", ""]
+    prices = prices if offers.prices else []
+    head = ("machine", "an hour", "time", "to the end", "full run", "smoke run")
+    return [*prices, *table(head, [_priced(one) for one in cost.priced]), "", *_words(cost, cost.best)]
 
 
 def _market(found: ConfigReview) -> list[str]:
     """Return the machines in the order in which they would be tried, with the reasons."""
-    ranked = found.ranking
+    ranked = found.offers.costs.ranking if found.offers is not None else None
     if ranked is None or not ranked.quotes:
         return []
     rows = [(plain(row.machine), row.price, row.total, plain(row.why)) for row in market_rows(ranked, found.spec.hardware)]
@@ -78,24 +80,24 @@ def _market(found: ConfigReview) -> list[str]:
     ]
 
 
-def _rates(machines: Sequence[Machine]) -> list[str]:
-    return table(("machine", "an hour"), [(plain(machine.name), usd(machine.rate.usd_per_hour)) for machine in machines])
-
-
 def _priced(one: Priced) -> tuple[str, ...]:
+    time, full = (time_range(one.full.time), usd_range(one.full.usd)) if one.full is not None else ("no end", "no end")
     smoke = usd_range(one.smoke.usd) if one.smoke is not None else "-"
-    rate = usd(one.machine.rate.usd_per_hour)
-    return plain(one.machine.name), rate, time_range(one.full.time), plain(usd_range(one.full.usd)), plain(smoke)
+    return plain(one.name), usd(one.usd_per_hour), time, one.costs.quote.total, plain(full), plain(smoke)
 
 
 def _words(found: CostReport, best: Priced) -> list[str]:
-    budget = found.spec.budget
+    budget, step = found.spec.budget, best.step
     return [
-        f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}.",
-        f"A step takes {time_range(best.step.seconds)}, {_STEP_FROM[best.step.known]}.",
+        *([f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}."] if best.full is not None else []),
+        f"A step takes {time_range(_range_of(step))}, {_STEP_FROM[step.source]}." if step is not None else STEP_UNKNOWN,
         *(f"Measured on {plain(one.text)}." for one in found.measured),
-        *([PROBE] if best.step.known is Known.PUBLISHED else []),
+        *([PROBE] if step is not None and step.source is Source.ESTIMATED else []),
     ]
+
+
+def _range_of(step: StepTime) -> Between:
+    return Between(step.seconds / step.spread, step.seconds * step.spread)
 
 
 def _memory(found: MemoryReport) -> list[str]:

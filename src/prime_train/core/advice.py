@@ -71,7 +71,6 @@ class Setting(StrEnum):
     MICRO_BATCH = "micro_batch"
     MODEL = "model"
     NAME = "name"
-    OFFERS = "offers"
     ON_DEMAND = "on_demand"
     OUTPUT = "output"
     PARAMS = "params"

@@ -145,9 +145,10 @@ def rank(
 
     `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines at present) come last but are
     kept: if nothing else is left, an offer that failed once is better than none. Offers on which the run would not end by its deadline come
-    after those on which it would. For `avoided` offers (recently preempted) more losses are expected; without `market`, they come after
-    others of the same GPU kind and market only, because a more expensive market is not worth avoiding one preemption. What `market` knows
-    to have failed for other runs comes last as well. With `on_demand`, spot offers are left out if another one fits.
+    after those on which it would, and those whose GPUs the training is not expected to fit after both. For `avoided` offers (recently
+    preempted) more losses are expected; without `market`, they come after others of the same GPU kind and market only, because a more
+    expensive market is not worth avoiding one preemption. What `market` knows to have failed for other runs comes last as well. With
+    `on_demand`, spot offers are left out if another one fits.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and any(why is None and not offer.spot for offer, why in reasons):
@@ -170,7 +171,7 @@ def rank(
         offer = quote.offer
         refused = (offer.provider in closed, offer.offer_id in excluded, offer in exclusions)
         place = comes_first.get(offer.gpu, 0)
-        return (*refused, quote.is_late, place, quote.usd, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
+        return (*refused, quote.misfit, quote.is_late, place, quote.usd, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
 
     quotes.sort(key=by_usd)
     return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis, exclusions)

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from prime_train.core.after.steps import is_done_despite, is_trained
 from prime_train.core.causes import Action, Cause
+from prime_train.core.market.step_times import kind_of
 from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
@@ -390,6 +391,6 @@ def _to_first_step_s(attempt: Attempt) -> int | None:
 def _likely_step_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> float:
     """Return the likely seconds of a step, the longest of what is known; 0: nothing is known."""
     measured = [(one.timed_s, one.timed_steps) for one in run.attempts] + [(heartbeat.timed_s or 0.0, heartbeat.timed_steps)]
-    kind = (attempt.offer.gpu, attempt.offer.gpu_count)
-    estimated = [one.high_s for one in run.forecast.steps if one.kind == kind]
+    kinds = (kind_of(attempt.offer), (attempt.offer.gpu, attempt.offer.gpu_count))
+    estimated = [one.high_s for one in run.forecast.steps if one.kind in kinds]
     return max([0.0, *estimated, *(seconds / steps for seconds, steps in measured if steps)])

@@ -19,12 +19,13 @@ interval excludes the stall; here an interval is from the start of one save to t
 import math
 from dataclasses import dataclass, fields
 
-RESTART_S = 600.0
-"""The assumed seconds for a restart until one was observed: 90 s until heartbeats are overdue, some minutes to rent and set up another
-machine, and some minutes to restore."""
+from prime_train.core.market import priors
 
-PRIOR_MTBF_S = 12 * 3600.0
-"""The assumed mean time between preemptions before any observation: a cautious guess for spot machines, not a measurement."""
+RESTART_S = priors.BOOT_S + priors.SETUP_S
+"""The assumed seconds for a restart until one was observed: those of another machine's boot and set-up."""
+
+PRIOR_MTBF_S = priors.SPOT_USUAL_LOSS_EVERY_H * 3600
+"""The assumed mean time between preemptions before any observation, as everywhere."""
 
 PREEMPTIONS_MIN = 2
 """Number of preemptions from which on the run's own mean is used without the prior."""

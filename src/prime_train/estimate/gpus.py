@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 _SUFFIX = re.compile(r"_(\d{1,4})GB$")
 _NOT_WORDY = re.compile(r"[^A-Z0-9]")
-USABLE_SHARE = 0.98
-"""The usable share of a GPU's nominal GB, taken as GiB (an 80 GB H100 has 79.2); the rest is for the driver and CUDA."""
 
 
 @dataclass(frozen=True)

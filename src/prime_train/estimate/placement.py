@@ -1,22 +1,28 @@
-"""Chooses a machine for a training from those for rent: what each would need and cost, why it is unsuitable, and the best one."""
+"""Chooses a machine for a training from those for rent: what each would need and cost, why it is unsuitable, and the best one.
+
+For a config the order is that in which a launch would try them. For a model alone, of which nobody has chosen the kinds of GPU, machines
+on which it certainly fits come first."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from prime_train.core.advice import Advice, Option, Setting
+from prime_train.core.market.gpu_memory import Fit, GpuNeed, usable_bytes
 from prime_train.core.market.quotes import Market
 from prime_train.core.market.reputation import Exclusion
-from prime_train.core.offers import Offer
+from prime_train.core.market.step_times import Kind, Source, StepTime, kind_of
+from prime_train.core.offers import Offer, memory_gb
+from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.duration import Between, Machine, Work, training_s
-from prime_train.estimate.gpus import USABLE_SHARE, Gpu
-from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, Training, rl_need, training_need
+from prime_train.estimate.gpus import Gpu
+from prime_train.estimate.memory.phases import Method, Need, Serving, Training, rl_need, training_need
 from prime_train.estimate.models.dimensions import Model
-from prime_train.estimate.offer_costs import Costs, costs_of
+from prime_train.estimate.run_costs import MachineCosts, RunCosts, run_costs
 
 COUNTS = (1, 2, 4, 8, 16)
 """The GPU counts that a config can request."""
@@ -25,13 +31,6 @@ FIXED_WEIGHT = 3
 NEAREST_MAX = 3
 ASSUMED = Market()
 """What is known without a config and a store: nothing but assumptions."""
-
-
-class Fit(StrEnum):
-    YES = "yes"
-    TIGHT = "tight"
-    """The estimate fits, but the upper end of its band does not."""
-    NO = "no"
 
 
 class Against(StrEnum):
@@ -67,6 +66,8 @@ class Job:
     training: Training
     tokens: float
     rl: bool = False
+    planned: Need | None = None
+    """What the trainer of a config needs; None: it follows from the number of GPUs."""
 
     @property
     def work(self) -> Work:
@@ -74,7 +75,9 @@ class Job:
         return Work(self.tokens, training.seq_len, training.method, self.rl, training.micro_batch, training.recompute)
 
     def need(self, count: int) -> Need:
-        """Return the memory need of each of `count` GPUs."""
+        """Return the memory need of each of `count` GPUs. That of a config is its plan's, whatever the number."""
+        if self.planned is not None:
+            return self.planned
         if self.rl:
             return rl_need(self.model, self.training, Serving(self.training.seq_len), count)
         return training_need(self.model, self.training, count)
@@ -101,15 +104,16 @@ class Variant:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A machine with what this job would need and cost on it. If its GPU is not known, `gpu` and the values derived from it are None.
-    `variant`: the number of the config's variant that it would get; 0: none. `costs`: None if the GPU is not known. `exclusion`: why it
-    comes last although it fits."""
+    """A machine with what this job would need and cost on it. `variant`: the number of the config's variant that it would get; 0: none.
+    `costs`: None if they are not known. `gpu_need`: the memory that each of its GPUs must have; None: not known. `exclusion`: why it comes
+    last although it fits."""
 
     offer: Offer
     job: Job
     against: tuple[Mismatch, ...]
     variant: int = 0
-    costs: Costs | None = None
+    costs: MachineCosts | None = None
+    gpu_need: GpuNeed | None = None
     exclusion: Exclusion | None = None
 
     @cached_property
@@ -118,55 +122,53 @@ class Candidate:
 
     @cached_property
     def need(self) -> Need | None:
-        """Return the memory need of each GPU; None for a machine without GPUs."""
+        """Return what the trainer needs of each GPU, by phase; None for a machine without GPUs."""
         return self.job.need(self.offer.gpu_count) if self.offer.gpu_count > 0 else None
 
     @property
     def fit(self) -> Fit:
-        return Fit.NO if self.need is None else fit(self.need, self.offer.gpu_gb)
+        if self.costs is not None and self.costs.quote.fit is not None:
+            return self.costs.quote.fit
+        return Fit.NO if self.gpu_need is None else self.gpu_need.fit(memory_gb(self.offer))
 
     @property
     def time_s(self) -> Between | None:
-        """Return the seconds from the order to the last durable step; None if the GPU is not known."""
-        return None if self.costs is None else self.costs.time_s
+        """Return the seconds from the order to the last durable step; None if they are not known."""
+        return self.costs.full.time if self.costs is not None and self.costs.full is not None else None
 
     @property
     def usd(self) -> Between | None:
-        """Return the expected dollars of the entire job; None if the GPU is not known."""
-        return None if self.costs is None else self.costs.usd
+        """Return the dollars of the entire job; None if they are not known."""
+        return self.costs.full.usd if self.costs is not None and self.costs.full is not None else None
 
     @property
     def expected_usd(self) -> float:
         """Return the dollars to expect; infinite if they are not known."""
         return math.inf if self.costs is None else self.costs.quote.usd
 
-    @cached_property
-    def training_s(self) -> Between | None:
-        """Return the estimated seconds of training alone; None if the GPU is not known."""
-        if self.gpu is None or self.offer.gpu_count < 1:
-            return None
-        return training_s(self.job.model, self.job.work, Machine(self.gpu, self.offer.gpu_count))
-
 
 @dataclass(frozen=True)
 class Placement:
-    """The result. `able` are the machines without a mismatch: those that certainly fit first, then by expected total cost, and last those
-    that failed before. `left_out` are the others."""
+    """The result. `able` are the machines without a mismatch, the best first, and last those that failed before. `left_out` are the others.
+    `is_launch`: they are those of a config, in the order in which a launch would try them."""
 
     able: tuple[Candidate, ...]
     left_out: tuple[Candidate, ...]
+    is_launch: bool = False
 
     @property
     def best(self) -> Candidate | None:
-        """Return the machine with the lowest expected total cost among those that fit even at the upper end of the band; None if there is
-        none."""
+        """Return the machine to take: of a config that which a launch would rent, if the training is expected to fit it; else the first of
+        those that fit even at the upper end of the band. None if there is none."""
+        if self.is_launch:
+            return self.able[0] if self.able and self.able[0].fit.is_expected else None
         return self.certain[0] if self.certain else None
 
     @property
     def runner_up(self) -> Candidate | None:
         """Return the next machine of a different type; the same type in another place is not an alternative. None if there is none."""
-        best = self.best
-        return next((one for one in self.certain[1:] if best is not None and _differs(one.offer, best.offer)), None)
+        best, others = self.best, self.able if self.is_launch else self.certain
+        return next((one for one in others[1:] if best is not None and _differs(one.offer, best.offer)), None)
 
     @property
     def certain(self) -> tuple[Candidate, ...]:
@@ -177,7 +179,7 @@ class Placement:
     def nearest(self) -> tuple[Candidate, ...]:
         """Return up to `NEAREST_MAX` nearly suitable machines if none certainly fits: those with the smallest weight of mismatches, one for
         each set of reasons, ordered by missing memory and price."""
-        if self.certain:
+        if self.best is not None:
             return ()
         priced = sorted((one for one in (*self.able, *self.left_out) if one.usd is not None), key=_distance)
         found = {frozenset(objection.against for objection in one.against): one for one in reversed(priced)}
@@ -194,15 +196,49 @@ def choose(
     market: Market = ASSUMED,
     image: str | None = None,
 ) -> Placement:
-    """Return the choice, which contains every offer once. `variant_for` returns the variant of a config that an offer gets, None if it fits
-    none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`. `market`: what costs are derived from, and
-    what has failed before; `image`: the one that the config names."""
+    """Return the choice for a model, which contains every offer once. `variant_for` returns the variant of a config that an offer gets,
+    None if it fits none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`. `market`: what this
+    account has seen of machines; `image`: the one that the config names."""
     judged = [_candidate(offer, job, constraints, variant_for) for offer in offers]
-    costs = costs_of(market, offers, [one.training_s for one in judged])
-    known = market.seen.reputation
-    seen = [replace(one, costs=cost, exclusion=known.against(one.offer, image)) for one, cost in zip(judged, costs, strict=True)]
-    able = sorted((one for one in seen if not one.against), key=_order)
-    return Placement(tuple(able), tuple(one for one in seen if one.against))
+    work = replace(market.work, steps=1, step_times=dict(_times(judged)), needs=_needs(judged))
+    costs = run_costs(offers, ANY.model_copy(update={"image": image}), replace(market, work=work))
+    known = {one.offer: one for one in costs.machines}
+    found = [_with_costs(one, known.get(one.offer) if work.step_time(one.offer) is not None else None, costs) for one in judged]
+    able = sorted((one for one in found if not one.against), key=_order)
+    return Placement(tuple(able), tuple(one for one in found if one.against))
+
+
+def choose_for_config(
+    costs: RunCosts, jobs: Sequence[Job], constraints: MachineConstraints, variant_for: Callable[[Offer], int]
+) -> Placement:
+    """Return the choice for a config, in the order in which a launch would try the machines. `jobs`: those of its variants; `variant_for`:
+    the number of the variant that an offer gets, 0 if there is none. The constraints only say why others are left out."""
+    able: list[Candidate] = []
+    left_out: list[Candidate] = []
+    for one in costs.machines:
+        number = variant_for(one.offer)
+        candidate = Candidate(one.offer, jobs[max(0, number - 1)], tuple(_wishes(one.offer, constraints)), number)
+        (left_out if candidate.against else able).append(_with_costs(candidate, one, costs))
+    for left in costs.ranking.left_out:
+        number = variant_for(left.offer)
+        job = jobs[max(0, number - 1)]
+        against = objections(left.offer, job, constraints)
+        if not number and variant_for is not none_of:
+            against = sorted([*against, NO_VARIANT], key=lambda one: list(Against).index(one.against))
+        against = against or [Mismatch(Against.HINDRANCE, f"that cannot be rented (it {left.why})")]
+        left_out.append(_with_costs(Candidate(left.offer, job, tuple(against), number), None, costs))
+    return Placement(tuple(able), tuple(left_out), is_launch=True)
+
+
+def none_of(offer: Offer) -> int:
+    """Return the variant that an offer gets of a config without variants."""
+    del offer
+    return 0
+
+
+ANY = HardwareSpec(disk_gib=1)
+"""Hardware that every machine has."""
+NO_VARIANT = Mismatch(Against.VARIANT, "that fit no variant of the config")
 
 
 def _candidate(offer: Offer, job: Job, constraints: MachineConstraints, variant_for: Callable[[Offer], Variant | None] | None) -> Candidate:
@@ -211,25 +247,28 @@ def _candidate(offer: Offer, job: Job, constraints: MachineConstraints, variant_
     chosen = variant_for(offer)
     if chosen is not None:
         return Candidate(offer, chosen.job, tuple(objections(offer, chosen.job, constraints)), chosen.number)
-    found = [*objections(offer, job, constraints), Mismatch(Against.VARIANT, "that fit no variant of the config")]
+    found = [*objections(offer, job, constraints), NO_VARIANT]
     return Candidate(offer, job, tuple(sorted(found, key=lambda one: list(Against).index(one.against))))
 
 
-def fit(need: Need, gpu_gb: int) -> Fit:
-    """Return whether the need fits GPUs with a nominal `gpu_gb` GB each."""
-    return fit_into(need, usable_bytes(gpu_gb))
+def _with_costs(one: Candidate, costs: MachineCosts | None, known: RunCosts) -> Candidate:
+    need = known.market.work.need(one.offer)
+    if need is None and one.need is not None and one.job.planned is None:
+        need = one.need.on(one.offer.gpu_count)
+    return replace(one, costs=costs, gpu_need=need, exclusion=known.ranking.exclusions.get(one.offer))
 
 
-def fit_into(need: Need, usable: float) -> Fit:
-    """Return whether the need fits `usable` bytes on each GPU."""
-    if need.high <= usable:
-        return Fit.YES
-    return Fit.TIGHT if need.peak.total <= usable else Fit.NO
+def _times(judged: Sequence[Candidate]) -> Iterator[tuple[Kind, StepTime]]:
+    """Yield how long all of the training takes on each kind of machine whose speed is known."""
+    for one in judged:
+        if one.gpu is not None and one.offer.gpu_count > 0:
+            took = training_s(one.job.model, one.job.work, Machine(one.gpu, one.offer.gpu_count))
+            yield kind_of(one.offer), StepTime(took.expected, Source.ESTIMATED, factor=took.high / took.expected)
 
 
-def usable_bytes(gpu_gb: int) -> float:
-    """Return the usable bytes of a GPU with a nominal `gpu_gb` GB."""
-    return gpu_gb * USABLE_SHARE * GIB
+def _needs(judged: Sequence[Candidate]) -> tuple[GpuNeed, ...]:
+    needs = {one.offer.gpu_count: one.need.on(one.offer.gpu_count) for one in judged if one.need is not None}
+    return tuple(needs.values())
 
 
 def objections(offer: Offer, job: Job, constraints: MachineConstraints) -> list[Mismatch]:
@@ -237,13 +276,18 @@ def objections(offer: Offer, job: Job, constraints: MachineConstraints) -> list[
     if not offer.gpu or offer.gpu_count < 1:
         return [Mismatch(Against.NO_GPU, "without a GPU")]
     found = [*_against_constraints(offer, constraints), *_against_machine(offer, constraints)]
-    if offer.gpu_gb > 0 and fit(job.need(offer.gpu_count), offer.gpu_gb) is Fit.NO:
+    if offer.gpu_gb > 0 and not job.need(offer.gpu_count).on(offer.gpu_count).fit(offer.gpu_gb).is_expected:
         found.append(Mismatch(Against.MEMORY, "with too little GPU memory", _more_memory(offer, job)))
     most_usd = constraints.usd_per_hour_max
     if most_usd is not None and offer.usd_per_hour > most_usd:
         cents = math.ceil(round(offer.usd_per_hour * 100, 6))
         found.append(Mismatch(Against.PRICE, f"above ${most_usd:,.2f}/h", _setting(Setting.USD_PER_HOUR_MAX, f"{cents / 100:.2f}")))
     return found
+
+
+def _wishes(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
+    """Return what speaks against a machine that a launch would take: wishes that a config cannot express."""
+    return [one for one in _against_constraints(offer, constraints) if one.against in (Against.KIND, Against.COUNT)] if offer.gpu else []
 
 
 def _against_constraints(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
@@ -284,10 +328,10 @@ def _setting(setting: Setting, value: object) -> Advice:
 
 def _more_memory(offer: Offer, job: Job) -> Advice:
     """Return the settings with which the job would certainly fit, if there are any."""
-    count = next((each for each in COUNTS if fit(job.need(each), offer.gpu_gb) is Fit.YES), None)
+    count = next((each for each in COUNTS if job.need(each).on(each).fit(offer.gpu_gb) is Fit.YES), None)
     ways = [Option(Setting.GPUS, str(count))] if count is not None and count > offer.gpu_count else []
     lora = replace(job, training=replace(job.training, method=Method.LORA))
-    if job.training.method is Method.FULL and fit(lora.need(offer.gpu_count), offer.gpu_gb) is Fit.YES:
+    if job.training.method is Method.FULL and lora.need(offer.gpu_count).on(offer.gpu_count).fit(offer.gpu_gb) is Fit.YES:
         ways.append(Option(Setting.LORA))
     return Advice(*[part for way in ways for part in (" or ", way)][1:])
 
@@ -317,6 +361,6 @@ def _weight(one: Candidate) -> int:
 
 def _shortfall(one: Candidate) -> float:
     """Return the needed memory relative to the available memory; 1 if it is enough."""
-    if one.need is None or one.offer.gpu_gb < 1:
+    if one.gpu_need is None or one.offer.gpu_gb < 1:
         return math.inf
-    return max(1.0, one.need.peak.total / usable_bytes(one.offer.gpu_gb))
+    return max(1.0, one.gpu_need.expected_bytes / usable_bytes(one.offer.gpu_gb))

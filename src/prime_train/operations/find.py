@@ -1,35 +1,46 @@
 """Find the machine to rent for a training, with its cost and the reasons against the others."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.parsing import read_config
+from prime_train.configs.parsing.settings import setting_of
+from prime_train.configs.run_config import of_config
 from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import providers_to_rent_from
-from prime_train.core.advice import Advice, Option, Setting
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.market.observations import NOTHING_SEEN
 from prime_train.core.market.quotes import Market, Work
 from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.providers import allowed_providers, is_rented
-from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.spec_choices import Spot
-from prime_train.estimate.memory.phases import GIB, Logits, Method, Training, trained_params
+from prime_train.core.text.commands import flag
+from prime_train.estimate import gpus
+from prime_train.estimate.memory.phases import GIB, Method, Training, trained_params, training_need
+from prime_train.estimate.memory.training_setup import SEQ_LEN as USUAL_SEQ_LEN
+from prime_train.estimate.memory.training_setup import usual_training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
-from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, Variant, choose
+from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, Variant, choose, choose_for_config, none_of
+from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
 from prime_train.operations.launching.market import market_for, seen_here
+from prime_train.operations.launching.offered import offered, offered_here
 from prime_train.operations.memory import SEQ_LEN_MAX, check_range, loaded_config
 from prime_train.reports.cost.forecast import forecast_of
+from prime_train.reports.find.recommendation import machine
 from prime_train.reports.market import save_advice
 from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.rule import Subject
 
 TOKENS = 1e8
-SEQ_LEN = 4096
+SEQ_LEN = USUAL_SEQ_LEN
+GPUS_TRIED_MAX = 2
+"""How many larger numbers of GPUs are tried where nothing fits."""
 CHECKPOINTS_ON_DISK = 2
 DISK_MARGIN_GIB = 20
 DISK_GIB_MAX = 100_000
@@ -75,7 +86,8 @@ class FindRequest:
 class FoundMachines:
     """The result of a search. `placement`: the machines that fit, the best first, and the others with the reasons; `job`: the training, of
     a config with variants that of the first; `constraints`: the user's constraints; `variants`: those of the config, in words; `basis`:
-    what losses and start times are based on; `saving`: how often the trainer should save on the best machine, "" if it hardly matters."""
+    what losses and start times are based on; `saving`: how often the trainer should save on the best machine, "" if it hardly matters;
+    `prices`: how old the prices are, in words, if they are the catalogue's; `ways`: if nothing fits, what would, in words."""
 
     title: str
     job: Job
@@ -84,54 +96,127 @@ class FoundMachines:
     variants: tuple[str, ...] = ()
     basis: str = ""
     saving: str = ""
+    prices: str = ""
+    ways: tuple[str, ...] = ()
 
 
 def find_machines(home: Home, request: FindRequest) -> FoundMachines:
-    """Return the choice among the current offers of all providers. Nothing is rented.
+    """Return the choice among the current offers of all providers or, without an account, among the catalogue's. Nothing is rented. For a
+    config, it is the choice of a launch, with the same figures.
 
     Raises UsageError if the config cannot be read or the model is not known, and ExternalError if no provider answers.
     """
-    loaded = loaded_config(request.config, home.environment) if request.config is not None else None
-    judged, spec = (loaded.judged, loaded.spec) if loaded is not None else ((), None)
-    if loaded is not None and spec is None:
+    if request.config is None:
+        return _for_model(home, request, request.model or request.params, (), HardwareSpec(disk_gib=1))
+    loaded = _loaded(home, request, request.config)
+    if loaded.spec is None:
         message = f"{request.config} is a trainer's config, which contains no machine"
         raise UsageError(message, fix="give the config of a run that names this file")
-    jobs = [_job(request, subject) for _, subject in judged] or [_job(request, None)]
-    constraints = _constraints(request, jobs, spec.hardware if spec is not None else None)
-    # All machines match this, so that each rejected one is listed with its reason.
-    named = allowed_providers(spec.hardware) if spec is not None else ()
-    providers = providers_to_rent_from(home.environment, named if is_rented(named) else ())
-    hardware = HardwareSpec(providers=providers, disk_gib=constraints.disk_gib)
-    variants = tuple(title for title, _ in judged if title)
+    if request.model or request.params:
+        return _for_model(home, request, request.model or request.params, loaded.judged, loaded.spec.hardware)
+    return _for_config(home, request, request.config, loaded, loaded.spec)
+
+
+def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedConfig, spec: RunSpec) -> FoundMachines:
+    jobs = [_job_of(request, config, subject) for _, subject in loaded.judged]
+    forecast = forecast_of([subject for _, subject in loaded.judged])
+    found = offered_here(home, spec.hardware)
+    costs = run_costs(found.offers, spec.hardware, market_for(spec, forecast, seen_here(home)))
+    variants = tuple(title for title, _ in loaded.judged if title)
+
+    def variant_for(offer: Offer) -> int:
+        number = variant_of(offer, spec.hardware)
+        return number + 1 if number is not None else 0
+
+    constraints = _constraints(request, jobs, spec.hardware)
+    placement = choose_for_config(costs, jobs, constraints, variant_for if variants else none_of)
+    best = placement.best
+    saving = save_advice(best.costs.quote, spec, forecast) if best is not None and best.costs is not None else ""
+    return FoundMachines(str(config), jobs[0], constraints, placement, variants, costs.market.basis, saving, found.prices)
+
+
+def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tuple[str, Subject]], named: HardwareSpec) -> FoundMachines:
+    """Return the choice for the model that the request names. `judged`, `named`: variants and hardware of a config that limits it."""
+    job = Job(_model(request), _training(request), request.tokens, request.rl)
+    hardware = named if request.config is not None else None
+    constraints, variants = _constraints(request, [job], hardware), tuple(title for title, _ in judged if title)
 
     def variant_for(offer: Offer) -> Variant | None:
-        number = variant_of(offer, spec.hardware) if spec is not None else None
-        return Variant(number + 1, jobs[number]) if number is not None else None
+        number = variant_of(offer, named)
+        return Variant(number + 1, job) if number is not None else None
 
-    market, saving, image = _market(home, request, loaded), "", spec.hardware.image if spec is not None else None
-    placement = choose(home.pods().offers(hardware), jobs[0], constraints, variant_for if variants else None, market=market, image=image)
-    best = placement.best.costs if placement.best is not None else None
-    if best is not None and spec is not None and loaded is not None:
-        saving = save_advice(best.quote, spec, forecast_of([subject for _, subject in loaded.judged]))
-    title = request.model or request.params or (str(request.config) if request.config is not None else "")
-    return FoundMachines(title, jobs[0], constraints, placement, variants, market.basis, saving)
+    # All machines match this, so that each rejected one is listed with its reason.
+    providers = allowed_providers(named)
+    found = offered(home.environment, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib))
+    seen = seen_here(home)
+    market = Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
 
+    def chosen(of: Job, within: MachineConstraints) -> Placement:
+        return choose(found.offers, of, within, variant_for if variants else None, market=market, image=named.image)
 
-def _market(home: Home, request: FindRequest, loaded: LoadedConfig | None) -> Market:
-    """Return what costs are derived from: for a config what a launch of it would be judged by, unless the request says what is trained."""
-    seen, spec = seen_here(home), loaded.spec if loaded is not None else None
-    if loaded is None or spec is None or request.model or request.params:
-        return Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
-    return market_for(spec, forecast_of([subject for _, subject in loaded.judged]), seen)
+    placement = chosen(job, constraints)
+    ways = () if placement.best is not None else tuple(_ways(job, constraints, chosen))
+    return FoundMachines(title, job, constraints, placement, variants, market.basis, prices=found.prices, ways=ways)
 
 
-def _job(request: FindRequest, subject: Subject | None) -> Job:
-    """Return the job of the request, or that of the config unless the request names a model."""
-    plan = plan_of(subject) if subject is not None and not (request.model or request.params) else None
+def _ways(job: Job, constraints: MachineConstraints, chosen: Callable[[Job, MachineConstraints], Placement]) -> Iterator[str]:
+    """Yield what would fit where nothing does: the same training on another number of GPUs, and adapters on the number that was asked
+    for."""
+    tries: list[tuple[str, Job, MachineConstraints]] = []
+    if constraints.gpus is not None:
+        tries += [
+            (flag(Option(Setting.GPUS, str(count))), job, replace(constraints, gpus=count)) for count in COUNTS if count > constraints.gpus
+        ][:GPUS_TRIED_MAX]
+    if job.training.method is Method.FULL:
+        lora = replace(job, training=replace(job.training, method=Method.LORA))
+        tries.append((flag(Option(Setting.LORA)), lora, replace(constraints, disk_gib=min(constraints.disk_gib, disk_gib_for(lora)))))
+    for option, changed, within in tries:
+        best = chosen(changed, within).best
+        if best is not None and best.costs is not None:
+            yield f"with {option}: {machine(best.offer)} from {best.offer.provider}, {best.costs.quote.why}"
+
+
+def _loaded(home: Home, request: FindRequest, config: Path) -> LoadedConfig:
+    """Read the config, with the values of the request that replace its own, as they would at a launch."""
+    loaded = loaded_config(config, home.environment)
+    changes = dict(_changes(request, loaded.spec.hardware)) if loaded.spec is not None and not (request.model or request.params) else {}
+    if not changes:
+        return loaded
+    read = read_config(config, settings=[setting_of(key, value, key) for key, value in changes.items()])
+    if read.spec is None:
+        fix = Advice(Call(Operation.VALIDATE, str(config)), " shows why")
+        raise UsageError(f"{config} cannot be read as a config with {', '.join(changes)} changed", fix=fix)
+    return of_config(read)
+
+
+def _changes(request: FindRequest, hardware: HardwareSpec) -> Iterator[tuple[str, object]]:
+    """Yield the keys of the config that the request replaces. A number of GPUs chooses among variants, which stay as they are."""
+    if request.gpus is not None and hardware.gpus and not hardware.variants:
+        yield "hardware.count", request.gpus
+    if request.usd_per_hour_max is not None:
+        yield "hardware.usd_per_hour_max", request.usd_per_hour_max
+    if request.spot is not None:
+        yield "hardware.spot", str(Spot.ONLY if request.spot else Spot.NEVER)
+    if request.disk_gib is not None:
+        yield "hardware.disk_gib", request.disk_gib
+    if request.kinds:
+        named = [kind for kind in (*hardware.gpus, *sorted(gpus.RENTED)) if any(_names(word, kind) for word in request.kinds)]
+        yield "hardware.gpus", list(dict.fromkeys(named)) or list(request.kinds)
+
+
+def _names(word: str, kind: str) -> bool:
+    """Return whether a person who says this word may mean the kind of GPU."""
+    return any(gpus.plain(word) in gpus.names(kind, socket) for socket in ("", "PCIe", "SXM4", "SXM5", "SXM6"))
+
+
+def _job_of(request: FindRequest, config: Path, subject: Subject) -> Job:
+    """Return what the config trains. Raises UsageError if it does not say that."""
+    plan = plan_of(subject)
     if plan is None:
         return Job(_model(request), _training(request), request.tokens, request.rl)
-    steps = subject.spec.trainer.steps if subject is not None and subject.spec is not None else None
-    return Job(plan.model, plan.training, float((steps or 0) * plan.batch_tokens) or request.tokens, plan.serve_gpus > 0)
+    steps = subject.spec.trainer.steps if subject.spec is not None else None
+    tokens = float((steps or 0) * plan.batch_tokens) or request.tokens
+    return Job(plan.model, plan.training, tokens, plan.serve_gpus > 0, training_need(plan.model, plan.training, plan.train_gpus))
 
 
 def _constraints(request: FindRequest, jobs: Sequence[Job], hardware: HardwareSpec | None) -> MachineConstraints:
@@ -172,13 +257,5 @@ def _model(request: FindRequest) -> Model:
 
 
 def _training(request: FindRequest) -> Training:
-    """Return the training settings of prime-rl: its RL materialises only some logits at a time, its SFT all of them."""
-    width = 2 if request.bf16 else 4
-    return Training(
-        method=Method.LORA if request.lora else Method.FULL,
-        seq_len=request.seq_len,
-        weight_bytes=width,
-        gradient_bytes=width,
-        state_bytes=2 * width,
-        logits=Logits.FUSED if request.rl else Logits.FULL,
-    )
+    method = Method.LORA if request.lora else Method.FULL
+    return usual_training(method, request.seq_len, rl=request.rl, bf16=request.bf16)

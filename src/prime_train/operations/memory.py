@@ -11,7 +11,8 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.estimate import gpus
-from prime_train.estimate.memory.phases import Method, Serving, Training
+from prime_train.estimate.memory.phases import Method, Serving
+from prime_train.estimate.memory.training_setup import usual_training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.reports.memory.report import MemoryReport, memory_report
@@ -92,7 +93,7 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
         return plan
     if model is not None:
         count = subject.spec.hardware.count if subject is not None and subject.spec is not None else 1
-        return Plan(model, Training(), count, Serving())
+        return Plan(model, usual_training(Method.FULL), count, Serving())
     if config is None:
         fix = Advice("give a config, or ", Option(Setting.MODEL, "Qwen/Qwen3-8B"))
         raise UsageError("no config and no model was given", fix=fix)

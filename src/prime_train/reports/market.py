@@ -1,5 +1,6 @@
 """The machines that a run could be rented, with what it is expected to cost on each to its end, and why: the same rows everywhere."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from prime_train.core.offers import Offer, Ranking, variant_title
 from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.text.formatting import span, usd
 from prime_train.estimate.checkpoint_interval import Pace, advise, best_interval_s
-from prime_train.estimate.cost.bill import SAVE_S
 
 ROWS_MAX = 6
 EXCLUDED_MAX = 5
@@ -78,6 +78,7 @@ def as_json(quote: Quote) -> Mapping[str, object]:
         "start_hours": quote.start_h,
         "traffic_usd": quote.traffic_usd,
         "is_late": quote.is_late,
+        "fits": quote.fit,
         "why": quote.why,
     }
 
@@ -89,7 +90,7 @@ def save_advice(quote: Quote, spec: RunSpec, forecast: Forecast) -> str:
     every_steps = spec.checkpoints.every_steps or forecast.every_steps
     step_s = quote.step_s if spec.trainer.steps else None
     pace = Pace(
-        SAVE_S.expected if forecast.stall_s is None else forecast.stall_s,
+        math.sqrt(priors.SAVE_S[0] * priors.SAVE_S[1]) if forecast.stall_s is None else forecast.stall_s,
         priors.UPLOAD_S,
         3600 / quote.losses_per_h,
         quote.start_h * 3600,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prime_train.core.market.step_times import Measurement, measured_in
+from prime_train.core.market.step_times import Measurement, kind_of, measured_in
 from prime_train.core.offers import Offer
 from prime_train.core.run import Run
 from prime_train.core.text.formatting import span, usd
@@ -53,4 +53,4 @@ def probe_result(run: Run) -> ProbeResult | None:
 
 
 def _last_offer(run: Run, gpu: str, count: int) -> Offer:
-    return next(one.offer for one in reversed(run.attempts) if (one.offer.gpu, one.offer.gpu_count) == (gpu, count))
+    return next(one.offer for one in reversed(run.attempts) if kind_of(one.offer) == (gpu, count))

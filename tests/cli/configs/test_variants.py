@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from prime_train.configs.loader import load_configs
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.quotes import Market
+from prime_train.core.offers import Offer
+from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.configs.review import review
+from prime_train.operations.launching.offered import PricedOffers
 from tests.cli.inside import Inside
 
 CONFIG = """\
@@ -95,9 +98,11 @@ def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_be
     assert loaded.subject.spec is not None
     large = Offer("prime", "a", 4.0, spot=False, gpu="H100_80GB", gpu_count=2, gpu_gb=80, disk_gib=100)
     small = Offer("prime", "b", 0.5, spot=False, gpu="RTX4090_24GB", gpu_count=1, gpu_gb=24, disk_gib=100)
-    found = review(loaded, rank([large, small], loaded.subject.spec.hardware), None, before={}, after={})
+    offers = PricedOffers(run_costs([large, small], loaded.subject.spec.hardware, Market()))
+    found = review(loaded, offers, before={}, after={})
     assert found.variant == "variant 2 (1 GPU of 24 GB or more)"
-    assert [machine.name for machine in found.machines] == [
+    assert found.cost is not None
+    assert [machine.name for machine in found.cost.priced] == [
         "1x RTX4090_24GB on-demand, variant 2 (1 GPU of 24 GB or more)",
         "2x H100_80GB on-demand, variant 1 (2 GPUs of 80 GB or more)",
     ]
@@ -109,7 +114,7 @@ def test_memory_has_a_row_for_each_variant_and_fails_if_one_does_not_fit(inside:
     rows = [line for line in done.stdout.splitlines() if line.startswith("variant ")]
     assert [row.split("  ")[0] for row in rows[1:]] == ["variant 1 (2 GPUs of 80 GB or more)", "variant 2 (1 GPU of 24 GB or more)"]
     assert rows[1].split()[-2:] == ["H100_80GB:", "yes"]
-    assert rows[2].split()[-4:] == ["RTX4090_24GB:", "no,", "H100_80GB:", "yes"]
+    assert rows[2].split()[-4:] == ["RTX4090_24GB:", "unlikely,", "H100_80GB:", "yes"]
     assert "In detail, variant 1 (2 GPUs of 80 GB or more):" in done.stdout
     assert done.returncode == 1
     found = json.loads(inside.run("memory", "sizes.yaml", "--model", "Qwen/Qwen3-1.7B", "--bf16", "--json").stdout)

@@ -27,7 +27,7 @@ ROWS = (
     row("H100_80GB", 2, 4.6),
     row("A100_80GB", 2, 2.5, spot=True),
 )
-SPOT_WHY = "$16 to the end: 5.2 h of training (estimated) at $2.90/h, 0.5 losses expected, 29 min each"
+SPOT_WHY = "$17 to the end: 5.2 h of training (estimated) at $2.90/h, 0.5 losses expected, 29 min each"
 STEADY_WHY = "$25 to the end: 5.2 h of training (estimated) at $4.60/h, hardly any losses expected"
 
 
@@ -81,8 +81,10 @@ def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
 
     monkeypatch.chdir(tmp_path)
     (loaded,) = load_configs([Path("configs/lora.yaml")], env)
-    reviewed = review(loaded, offers_for(env, loaded, None), None, before={}, after=loaded.sources)
+    reviewed = review(loaded, offers_for(env, loaded, None), before={}, after=loaded.sources)
     comment = "\n".join(block(loaded.file, reviewed)).replace("\\", "")
+    rows = [line for line in comment.splitlines() if line.startswith("| 2x ")]
+    assert [row.split(" | ")[:4:3] for row in rows[:2]] == [["| 2x H100_80GB spot", "$17"], ["| 2x H100_80GB on-demand", "$25"]]
     order = [comment.index(why) for why in (SPOT_WHY, STEADY_WHY)]
     assert order == sorted(order)
     assert "Losses and start times are assumptions, because the control plane's store cannot be read here." in comment

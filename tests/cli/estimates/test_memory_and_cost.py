@@ -112,7 +112,6 @@ def test_the_shape_of_a_model_nobody_knows_is_requested_at_the_hub_only_on_deman
         (("memory", "nope.yaml"), "cannot be read as a config"),
         (("memory", "--model", "gpt2"), "is unknown"),
         (("memory", "--model", "7B", "--gpu", "H100"), "does not contain the memory of a GPU"),
-        (("cost", "run.yaml"), "the price of the machine is unknown"),
         (("cost", "rl.toml", "--usd-per-hour", "5"), "contains no machine"),
         (("cost", "run.yaml", "--usd-per-hour", "5", "--tokens", "many"), "is not a number of tokens"),
         (("cost", "nope.yaml", "--usd-per-hour", "5"), "cannot be read as a config"),
@@ -132,18 +131,18 @@ def test_a_cost_is_shown_line_by_line_with_what_the_budget_means(command: Comman
     command("cost", "run.yaml", "--usd-per-hour", "5")
     assert command.code == 0, command.err
     assert max(map(len, command.out.splitlines())) <= 80
-    for name in ("provisioning", "set-up", "training", "saving", "preemptions", "total"):
+    for name in ("provisioning", "set-up", "training", "saving", "upload", "losses", "total"):
         assert f"\n{name}" in command.out
     assert "estimated from published speeds" in command.words
-    assert "Budget: may be too small: $100.00" in command.words
+    assert "Budget: enough: $100.00" in command.words
 
 
 def test_a_step_time_that_is_given_is_reported_as_given(command: Command) -> None:
     (machine,) = command.json("cost", "run.yaml", "--usd-per-hour", "5", "--step-s", "36", "--on-demand")["machines"]
     training = next(line for line in machine["full"]["lines"] if line["name"] == "training")
     assert training["usd"] == pytest.approx([10, 10])
-    assert training["why"] == "200 steps of 36 s, given"
-    assert machine["step"] == {"known": "given", "why": "", "seconds": [36, 36]}
+    assert training["why"] == "200 steps of 36 s, as given"
+    assert machine["step"] == {"known": "given", "why": "as given", "seconds": [36, 36]}
     assert machine["budget"].startswith("enough")
 
 
@@ -173,10 +172,14 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
         yield fake
 
 
-def test_offers_are_requested_only_on_demand_and_the_cheapest_comes_first(command: Command, fake: FakePrime) -> None:
+def test_offers_of_now_are_requested_unless_a_price_is_given_and_are_in_the_order_of_a_launch(command: Command, fake: FakePrime) -> None:
     env = {"HOME": str(command.shell.here), "PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
-    output = command.json("cost", "run.yaml", "--offers", **env)
+    output = command.json("cost", "run.yaml", **env)
     assert command.code == 0, command.err
-    prices = [machine["usd_per_hour"] for machine in output["machines"]]
-    assert prices == sorted(prices)
+    to_the_end = [machine["full"]["usd_expected"] for machine in output["machines"]]
+    assert to_the_end == sorted(to_the_end)
     assert {machine["gpu"] for machine in output["machines"]} == {"H100_80GB"}
+    assert output["prices"] == ""
+    asked = len(fake.requests)
+    command.json("cost", "run.yaml", "--usd-per-hour", "5", **env)
+    assert len(fake.requests) == asked > 0

@@ -35,7 +35,8 @@ def test_a_good_config_is_priced_and_the_comment_is_kept_not_repeated(job: Job) 
     assert did.code == 0, did.log
     (comment,) = job.fake.comments(job.repo, number)
     assert "nothing found" in comment["body"]
-    assert "$2.00" in comment["body"]
+    assert "without an account" in comment["body"]
+    assert "| $" in comment["body"]
     assert json.loads(did.outputs["configs"]) == ["configs/bad.yaml"]
 
 

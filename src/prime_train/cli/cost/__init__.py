@@ -17,9 +17,8 @@ from prime_train.reports.cost import as_json as cost_json
 def cost(
     config: Annotated[Path, typer.Argument(help="A run's config, such as configs/demo.yaml.", show_default=False)],
     usd_per_hour: Annotated[
-        float, typer.Option(min=0, max=USD_PER_HOUR_MAX, help="Price of the machine in dollars per hour; 0: see --offers.")
+        float, typer.Option(min=0, max=USD_PER_HOUR_MAX, help="Price of a machine in dollars per hour; 0: those for rent now.")
     ] = 0,
-    offers: Annotated[bool, typer.Option("--offers", help="Query the provider for prices.")] = False,
     step_s: Annotated[float, typer.Option(min=0, max=STEP_S_MAX, help="Seconds per step; 0: as in an earlier run, or estimated.")] = 0,
     steps: Annotated[int, typer.Option(min=0, max=STEPS_MAX, help="Number of steps; 0: as in the config.")] = 0,
     tokens: Annotated[str, typer.Option(help="Tokens per step, such as 500k, to estimate the time of a step.", show_default=False)] = "",
@@ -32,15 +31,15 @@ def cost(
 ) -> Exit:
     """Estimate what a run costs, and why.
 
-    The estimate includes start-up, smoke run, training and preemptions, and says whether the budget is enough.
+    The estimate includes start-up, smoke run, training and losses of machines, and says whether the budget is enough. The machines are
+    those that a launch would try, in that order and with the same figures; without an account, those of a dated catalogue of prices.
 
     The step time is the given one, else the one measured in an earlier run of the same config on this machine, else an estimate from
-    published speeds; the output says which. Requests are sent over the network only with --offers.
+    published speeds; the output says which. With --usd-per-hour, no request is sent.
     """
     request = CostRequest(
         config,
         usd_per_hour=usd_per_hour or None,
-        offers=offers,
         step_s=step_s or None,
         steps=steps or None,
         tokens=quantities.tokens(tokens) if tokens else None,

@@ -47,10 +47,11 @@ def find(
 ) -> Exit:
     """Find the cheapest machine for a model.
 
-    Shows which machines fit, what the training would need and cost on each, and why the others were left out. Nothing is rented. Exits with
-    code 1 if nothing fits.
+    Shows which machines fit, what the training would need and cost on each, and why the others were left out. Nothing is rented. Without an
+    account, the list prices of a dated catalogue are used. Exits with code 1 if nothing fits.
 
-    With a config, options replace what it says, and the variant that each machine would get is shown. If --model or --params is given, the
+    With a config, the machines are those that a launch would try, in that order and with the same figures; options replace what it says, as
+    --set does at a launch, and the variant that each machine would get is shown. If --model or --params is given, the
     other options describe the training, too.
     """
     request = FindRequest(
@@ -71,7 +72,18 @@ def find(
     found = find_machines(Home.of(os.environ), request)
     if as_json:
         placement, job, constraints = found.placement, found.job, found.constraints
-        print(find_json.text(placement, job, constraints, title=found.title, variants=found.variants, basis=found.basis))
+        print(
+            find_json.text(
+                placement,
+                job,
+                constraints,
+                title=found.title,
+                variants=found.variants,
+                basis=found.basis,
+                prices=found.prices,
+                ways=found.ways,
+            )
+        )
     else:
         find_show.show(found, limit)
     return Exit.OK if found.placement.best is not None else Exit.FINDINGS

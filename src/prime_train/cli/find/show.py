@@ -8,14 +8,15 @@ from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.console import console
+from prime_train.core.market.gpu_memory import Fit
 from prime_train.estimate.memory.phases import Method
-from prime_train.estimate.placement import Candidate, Fit, Job
+from prime_train.estimate.placement import Candidate, Job
 from prime_train.operations.find import FoundMachines
 from prime_train.reports.find.formatting import large, time_range, usd_range
 from prime_train.reports.find.recommendation import advice, machine, needed
 
 PLACE_CHARS = 9
-_COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}
+_COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.UNLIKELY: "red", Fit.NO: "red"}
 _STYLES = {"take": "bold", "assumed": "dim"}
 _STOCK = {"available": "yes", "medium": "mid"}
 
@@ -33,8 +34,8 @@ def render(found: FoundMachines, limit: int) -> RenderableType:
     words = Table.grid(padding=(0, 2))
     words.add_column(no_wrap=True, style="bold")
     words.add_column()
-    notes = [(name, text) for name, text in (("saving", found.saving), ("based on", found.basis)) if text]
-    for name, text in advice(placement, job, found.constraints, limit=limit, variants=found.variants, notes=notes):
+    notes = [(name, text) for name, text in (("saving", found.saving), ("based on", found.basis), ("prices", found.prices)) if text]
+    for name, text in advice(placement, job, found.constraints, limit=limit, variants=found.variants, notes=notes, ways=found.ways):
         words.add_row(name, Text(text, style=_STYLES.get(name, "")))
     return Group(*parts, words)
 

@@ -7,15 +7,15 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.console import console
+from prime_train.core.market.gpu_memory import Fit
 from prime_train.estimate.memory.phases import GIB, Use
-from prime_train.estimate.placement import Fit
 from prime_train.reports.find.formatting import size_range
 from prime_train.reports.memory.formulas import of_serving, of_training
 from prime_train.reports.memory.report import MemoryReport
 from prime_train.reports.memory.verdicts import fits, headline, needs, serves
 
 _SHORT = {"gradients": "grads", "optimizer": "optim", "activations": "activ", "gathered": "gather"}
-_COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.NO: "red"}
+_COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.UNLIKELY: "red", Fit.NO: "red"}
 
 
 def show(found: MemoryReport) -> None:

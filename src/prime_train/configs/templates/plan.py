@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from prime_train.core.market.gpu_memory import Fit
 from prime_train.estimate.memory.phases import (
     GIB,
     Logits,
@@ -19,7 +20,6 @@ from prime_train.estimate.memory.phases import (
 )
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import Preset
-from prime_train.estimate.placement import Fit, fit
 from prime_train.rules.prime_rl.renderers import renderers
 
 GPUS = (2, 4, 8)
@@ -143,11 +143,11 @@ def _training(method: Method, length: int) -> Training:
 
 
 def _trains(wanted: Wanted, method: Method, length: int, gpus: int) -> bool:
-    return fit(training_need(wanted.shape, _training(method, length), gpus), wanted.preset.gb) is Fit.YES
+    return training_need(wanted.shape, _training(method, length), gpus).on(gpus).fit(wanted.preset.gb) is Fit.YES
 
 
 def _serves(wanted: Wanted, length: int, gpus: int) -> bool:
-    return fit(serving_need(wanted.shape, Serving(length), gpus), wanted.preset.gb) is Fit.YES
+    return serving_need(wanted.shape, Serving(length), gpus).on(gpus).fit(wanted.preset.gb) is Fit.YES
 
 
 def _why(wanted: Wanted, method: Method) -> str:

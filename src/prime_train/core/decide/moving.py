@@ -41,7 +41,7 @@ def may_move(run: Run, lease: Lease, now_s: int) -> bool:
 
 def best_move(run: Run, lease: Lease, offers: Sequence[Offer], market: Market, now_s: int) -> Move | None:
     """Return the best move to one of the offers; None if none can be judged. An offer that failed, or on whose kind of machine it is not
-    known how long the run takes, is none to move to."""
+    known how long the run takes, or whose GPUs the training is not expected to fit, is none to move to."""
     assert run.current_attempt is not None
     held, market = run.current_attempt.offer, while_training(market, run, lease)
     left_h = market.work.hours_on(held)
@@ -57,7 +57,8 @@ def best_move(run: Run, lease: Lease, offers: Sequence[Offer], market: Market, n
     closed = closed_providers(run, now_s)
     for quote in ranking.quotes:
         offer = quote.offer
-        if offer.provider not in closed and offer.offer_id not in run.excluded and offer not in ranking.exclusions and not quote.is_late:
+        is_barred = offer.provider in closed or offer.offer_id in run.excluded or offer in ranking.exclusions
+        if not is_barred and not quote.misfit and not quote.is_late:
             return move_to(market, held, quote, among=offers)
     return None
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
+from prime_train.core.market.gpu_memory import GpuNeed
 from prime_train.core.market.step_times import StepEstimate
 
 
@@ -10,7 +11,9 @@ from prime_train.core.market.step_times import StepEstimate
 class Forecast:
     """`steps`: the estimated time of a step, by kind of machine. `every_steps`, `every_s`: training between two saves; None: not known, or
     set in the other unit. `stall_s`: seconds that training pauses for a save. Bytes of 0 are not known. `family`: the trainer, the model
-    and how it is trained, in words; runs with the same words differ from their estimates by about the same factor. Empty: not known."""
+    and how it is trained, in words; runs with the same words differ from their estimates by about the same factor. Empty: not known.
+    `last_step`: the last step by the trainer's own settings; None: not known. `needs`: the memory of GPUs, of each variant; empty: not
+    known."""
 
     steps: tuple[StepEstimate, ...] = ()
     every_steps: int | None = None
@@ -19,6 +22,8 @@ class Forecast:
     checkpoint_bytes: float = 0.0
     model_bytes: float = 0.0
     family: str = ""
+    last_step: int | None = None
+    needs: tuple[GpuNeed, ...] = ()
 
     @property
     def family_key(self) -> str:

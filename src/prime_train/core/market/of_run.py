@@ -45,12 +45,16 @@ def work_of(run: Run, seen: Observations, now_s: int) -> Work:
         resumes=run.resume is not None,
         deadline_h=max(0.0, flush_s - now_s) / 3600 if flush_s is not None else None,
         is_probe=run.probe is not None,
+        stall_s=forecast.stall_s,
+        smoke_s_max=float(spec.smoke.timeout_s) if spec.smoke is not None else 0.0,
+        smoke_steps=spec.smoke.steps if spec.smoke is not None else None,
+        needs=forecast.needs,
     )
 
 
 def _last_step(run: Run, done: int) -> int | None:
     """Return the last step that the run makes, `done` of which are in the checkpoint that it resumes from; None if that is not known."""
-    steps = run.spec.trainer.steps
+    steps = run.spec.trainer.steps or run.forecast.last_step
     if run.probe is None:
         return steps
     enough = done + run.probe.steps + 1  # each attempt measures anew

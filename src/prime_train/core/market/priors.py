@@ -25,7 +25,13 @@ USUAL_SHARE = 0.65
 BOOT_S = 180.0
 """Seconds from the order to the agent's first heartbeat."""
 SETUP_S = 420.0
-"""Seconds from the first heartbeat to the first step: set-up commands, the model's download, compilation."""
+"""Seconds from the first heartbeat to the first step: set-up commands, the model's download, compilation. A smoke run is not in it."""
+SMOKE_START_S = 120.0
+"""Seconds that a smoke run takes beside its steps."""
+SMOKE_SHORT_S = 30.0
+"""Seconds that a smoke run takes at least, if it is not known how many steps it makes."""
+SAVE_S = (2.0, 30.0)
+"""Seconds for which training pauses for a save, if that is not known: the shortest and the longest."""
 RESTORE_S = 60.0
 """Seconds that the restore of a checkpoint adds to the set-up, if its size is not known."""
 RESTORE_BYTES_PER_S = 3e8
@@ -78,3 +84,7 @@ def loss_every_h(provider: str, *, spot: bool, share: float | None) -> float:
     low_h, high_h = SPOT_LOSS_EVERY_H
     level = (min(1.0, max(CHEAP_SHARE, USUAL_SHARE if share is None else share)) - CHEAP_SHARE) / (1 - CHEAP_SHARE)
     return min(steady_h, low_h * math.exp(level * math.log(high_h / low_h)))
+
+
+SPOT_USUAL_LOSS_EVERY_H = loss_every_h("", spot=True, share=None)
+"""Hours between two losses of a spot machine of which nothing is known: twelve."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from prime_train.core.market import priors
 from prime_train.core.market.expectation import Course, expected
+from prime_train.core.market.gpu_memory import Fit, GpuNeed, need_on
 from prime_train.core.market.observations import NOTHING_SEEN, Observations, Times
-from prime_train.core.market.step_times import Kind, Source, StepTime
-from prime_train.core.offers import Offer
+from prime_train.core.market.step_times import Kind, Source, StepTime, kind_of
+from prime_train.core.offers import Offer, memory_gb
 from prime_train.core.text.formatting import span, usd
 
 GIB = 2**30
@@ -22,7 +23,9 @@ class Work:
     machine. `hours`: hours of training that are left in the budget; None: not limited. `interval_steps`: steps from one save to the next.
     `interval_s`, `upload_s`: as measured. `resumes`: whether the next machine restores a checkpoint. `deadline_h`: hours until the run must
     be saved; None: there is no deadline. `is_probe`: only a few steps are measured, so that no kind of machine takes much longer than
-    another."""
+    another. `stall_s`: seconds that training pauses for a save; None: not known. `smoke_s_max`: the timeout of the smoke run, 0: there is
+    none; `smoke_steps`: its steps, None: not known. `needs`: the memory of GPUs that the training takes; empty: not known.
+    `given_step_s`: seconds of a step on every machine, as the person who asks has given them; None: they were not given."""
 
     config: str = ""
     steps: int | None = None
@@ -36,9 +39,33 @@ class Work:
     resumes: bool = False
     deadline_h: float | None = None
     is_probe: bool = False
+    stall_s: float | None = None
+    smoke_s_max: float = 0.0
+    smoke_steps: int | None = None
+    needs: tuple[GpuNeed, ...] = ()
+    given_step_s: float | None = None
 
     def step_time(self, offer: Offer) -> StepTime | None:
-        return self.step_times.get((offer.gpu, offer.gpu_count))
+        """Return the time of a step on the offer's kind of machine, or, where nothing is known of its board, on another board; None: not
+        known."""
+        if self.given_step_s is not None:
+            return StepTime(self.given_step_s, Source.GIVEN)
+        return self.step_times.get(kind_of(offer)) or self.step_times.get((offer.gpu, offer.gpu_count))
+
+    def need(self, offer: Offer) -> GpuNeed | None:
+        """Return the memory that the training needs of each of the offer's GPUs; None: not known."""
+        return need_on(self.needs, offer.gpu_count)
+
+    def fit(self, offer: Offer) -> Fit | None:
+        """Return whether the training fits the offer's GPUs; None: not known. Where it has trained before, it fits, whatever is
+        estimated."""
+        step = self.step_time(offer)
+        if step is not None and step.source is Source.MEASURED:
+            return Fit.YES
+        if self.needs and not offer.gpu and offer.gpu_count == 0:
+            return Fit.NO
+        need = self.need(offer)
+        return need.fit(memory_gb(offer)) if need is not None and memory_gb(offer) else None
 
     def hours_on(self, offer: Offer) -> float | None:
         """Return the hours of training that are left on the offer's kind of machine; None: not known."""
@@ -66,6 +93,20 @@ class Quote:
     step_s: float | None = None
     share: float | None = None
     """The price of a spot machine as a share of the on-demand price; None: not known."""
+    boot_h: float = 0.0
+    smoke_h: float = 0.0
+    """The part of `start_h` that is the smoke run, if that is told apart."""
+    saving_h: float = 0.0
+    """The part of `work_h` in which training pauses for saves, if that is told apart."""
+    upload_h: float = 0.0
+    fit: Fit | None = None
+    """Whether the training fits the GPUs; None: not known."""
+    need: GpuNeed | None = None
+
+    @property
+    def misfit(self) -> int:
+        """Return how far an offer comes down because the training is not expected to fit its GPUs."""
+        return 0 if self.fit is None or self.fit.is_expected else list(Fit).index(self.fit)
 
     @property
     def is_late(self) -> bool:
@@ -85,6 +126,7 @@ class Quote:
             return f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a start takes {span(self.start_h * 3600)}"
         known = {
             None: " (assumed)",
+            Source.GIVEN: " (as given)",
             Source.ESTIMATED: " (estimated)",
             Source.SCALED: " (scaled)",
             Source.SIMILAR: " (scaled)",
@@ -92,7 +134,17 @@ class Quote:
         }[self.source]
         traffic = f" and {usd(self.traffic_usd)} of traffic" if self.traffic_usd else ""
         price = f"{_hours(self.work_h)} of training{known} at {usd(self.offer.usd_per_hour)}/h{traffic}"
-        return f"{self.total} to the end: {price}, {self._losses}{self._deadline}"
+        return f"{self.total} to the end: {price}, {self._losses}{self._deadline}{self._memory}"
+
+    @property
+    def memory(self) -> str:
+        """Return in words why the training may not fit; "" if it does, or that is not known."""
+        if self.fit in (None, Fit.YES):
+            return ""
+        if self.need is None:
+            return "it has no GPU, and the training needs one"
+        verdict = {Fit.TIGHT: "barely fits", Fit.UNLIKELY: "probably does not fit", Fit.NO: "does not fit"}[self.fit]
+        return f"it needs {self.need.text}, of {memory_gb(self.offer)} GB: it {verdict}"
 
     @property
     def _losses(self) -> str:
@@ -100,6 +152,10 @@ class Quote:
             return "hardly any losses expected"
         count = f"{self.losses:.1f}"
         return f"{count} {'loss' if count == '1.0' else 'losses'} expected, {_hours(self.hours_per_loss)} each"
+
+    @property
+    def _memory(self) -> str:
+        return f"; {self.memory}" if self.memory else ""
 
     @property
     def _deadline(self) -> str:
@@ -135,7 +191,7 @@ class Market:
         takes on each kind, or that hardly matters."""
         if self.work.is_probe:
             return True
-        kinds = {(offer.gpu, offer.gpu_count): offer for offer in offers}
+        kinds = {kind_of(offer): offer for offer in offers}
         return len({gpu for gpu, _ in kinds}) <= 1 or all(self.work.hours_on(offer) is not None for offer in kinds.values())
 
     @property
@@ -155,28 +211,53 @@ class Market:
 
     def course(self, offer: Offer, share: float | None = None, *, is_avoided: bool = False) -> Course:
         """Return how the run would go on machines like this offer. `is_avoided`: one of them was preempted within the last hour."""
-        work, step = self.work, self.work.step_time(offer)
-        boot_s, setup_s, resume_s = self._start_times(offer)
-        interval_s = work.interval_s
-        if interval_s is None and work.interval_steps is not None and step is not None:
-            interval_s = work.interval_steps * step.seconds
+        work, interval_s = self.work, self._interval_s(offer)
+        boot_s, setup_s, smoke_s, resume_s = self._start_times(offer)
         return Course(
-            self._work_h(offer),
+            self._work_h(offer) + self._saving_h(offer),
             self.losses_per_h(offer, share) * (priors.LOSSES_FACTOR_AFTER_LOSS if is_avoided else 1.0),
-            start_h=(boot_s + (resume_s if work.resumes else setup_s)) / 3600,
+            start_h=(boot_s + (resume_s if work.resumes else setup_s + smoke_s)) / 3600,
             restart_h=(boot_s + resume_s) / 3600,
             detection_h=self.seen.detection.mean_s(priors.DETECTION_S) / 3600,
             interval_h=(priors.INTERVAL_S if interval_s is None else interval_s) / 3600,
             upload_h=(priors.UPLOAD_S if work.upload_s is None else work.upload_s) / 3600,
         )
 
-    def _start_times(self, offer: Offer) -> tuple[float, float, float]:
-        """Return the seconds of the boot, of the set-up from there to the first step, and of a set-up with the restore of a checkpoint."""
+    def _interval_s(self, offer: Offer) -> float | None:
+        """Return the seconds of training between two saves; None: not known."""
+        work, step = self.work, self.work.step_time(offer)
+        if work.interval_s is None and work.interval_steps is not None and step is not None:
+            return work.interval_steps * step.seconds
+        return work.interval_s
+
+    def _saving_h(self, offer: Offer) -> float:
+        """Return the hours for which training pauses for saves, as far as that is known and not in a measured time of a step."""
+        work, step, interval_s = self.work, self.work.step_time(offer), self._interval_s(offer)
+        if work.stall_s is None or not interval_s or step is None or step.source is not Source.ESTIMATED:
+            return 0.0
+        return math.floor(self._work_h(offer) * 3600 / interval_s) * work.stall_s / 3600
+
+    def _smoke_s(self, offer: Offer) -> float:
+        """Return the seconds of the smoke run: its steps, or if they are not known, the middle between a short one and its timeout."""
+        work, step = self.work, self.work.step_time(offer)
+        if work.smoke_s_max <= 0:
+            return 0.0
+        if work.smoke_steps is not None and step is not None:
+            return min(work.smoke_s_max, priors.SMOKE_START_S + work.smoke_steps * step.seconds)
+        return math.sqrt(min(priors.SMOKE_SHORT_S, work.smoke_s_max) * work.smoke_s_max)
+
+    def _start_times(self, offer: Offer) -> tuple[float, float, float, float]:
+        """Return the seconds of the boot, of the set-up from there to the first step, of the smoke run if it is not in that, and of a
+        set-up with the restore of a checkpoint, which is not preceded by a smoke run."""
         seen, config = self.seen, self.work.config
         boot_s = _mean_s(seen.boot, offer.provider, priors.provider_prior(offer.provider).boot_s)
         restore_s = self.work.checkpoint_bytes / priors.RESTORE_BYTES_PER_S if self.work.checkpoint_bytes else priors.RESTORE_S
-        setup_s = _mean_s(seen.setup, config, priors.SETUP_S)
-        return boot_s, setup_s, _mean_s(seen.resume, config, setup_s + restore_s)
+        smoke_s = self._smoke_s(offer)
+        if config in seen.setup:
+            setup_s, smoke_s = seen.setup[config].mean_s(priors.SETUP_S + smoke_s), 0.0
+        else:
+            setup_s = priors.SETUP_S
+        return boot_s, setup_s, smoke_s, _mean_s(seen.resume, config, setup_s + restore_s)
 
     def _work_h(self, offer: Offer) -> float:
         known_h = self.work.hours_on(offer)
@@ -192,6 +273,7 @@ class Market:
         traffic_usd = self._traffic_usd(offer, course, expectation.losses)
         known = self.work.hours_on(offer) is not None
         left_h = self.work.deadline_h
+        boot_s, _, smoke_s, _ = self._start_times(offer)
         return Quote(
             offer,
             expectation.hours * offer.usd_per_hour + traffic_usd if math.isfinite(expectation.hours) else math.inf,
@@ -206,6 +288,12 @@ class Market:
             left_h if known and left_h is not None and expectation.hours > left_h else None,
             step.seconds if step is not None else None,
             share,
+            boot_h=boot_s / 3600,
+            smoke_h=0.0 if self.work.resumes else smoke_s / 3600,
+            saving_h=self._saving_h(offer),
+            upload_h=course.upload_h,
+            fit=self.work.fit(offer),
+            need=self.work.need(offer),
         )
 
     def _traffic_usd(self, offer: Offer, course: Course, losses: float) -> float:

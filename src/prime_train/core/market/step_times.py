@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from prime_train.core.offers import Offer
     from prime_train.core.run import Attempt, Run
     from prime_train.core.spec import RunSpec
 
@@ -19,10 +20,27 @@ STEP_S_MIN, STEP_S_MAX = 1e-6, 1e7
 """Seconds that a step can take. Other times are ignored: what a machine or another server reports must not make costs infinite."""
 
 Kind = tuple[str, int]
-"""A kind of machine: its kind of GPU and their number."""
+"""A kind of machine: its kind of GPU, with the board if that makes it another kind, and their number."""
+
+TWO_BOARDS = ("A100", "H100", "H200")
+"""Families of GPU that are for rent on two boards: those on PCIe cards train slower, and are not linked."""
+PCIE = "PCIe"
+
+
+def kind_of(offer: "Offer") -> Kind:
+    """Return the kind of machine that the offer is, by which times of steps are known."""
+    return on_board(offer.gpu, offer.socket), offer.gpu_count
+
+
+def on_board(gpu: str, socket: str) -> str:
+    """Return the kind of GPU with its board where that makes another kind of it, such as H100_80GB PCIe."""
+    is_card = socket.upper() == PCIE.upper() and gpu.partition("_")[0].upper() in TWO_BOARDS
+    return f"{gpu} {PCIE}" if is_card else gpu
 
 
 class Source(StrEnum):
+    GIVEN = "given"
+    """By the person who asks."""
     MEASURED = "measured"
     SIMILAR = "measured in runs of the same model and trainer"
     """Measured with other settings on the same kind of machine, times the ratio of the two estimates."""
@@ -31,8 +49,15 @@ class Source(StrEnum):
     ESTIMATED = "estimated"
 
 
-SPREADS: Mapping[Source, float] = {Source.MEASURED: 1.15, Source.SIMILAR: 1.35, Source.SCALED: 1.5}
-"""The factors by which a time of each source may be too high or too low at least: assumptions. An estimate has a range of its own."""
+SPREADS: Mapping[Source, float] = {
+    Source.GIVEN: 1.0,
+    Source.MEASURED: 1.15,
+    Source.SIMILAR: 1.35,
+    Source.SCALED: 1.5,
+    Source.ESTIMATED: 2.0,
+}
+"""The factors by which a time of each source may be too high or too low at least: assumptions. An estimate has a range of its own; this one
+counts where that is not known."""
 DEVIATIONS = 2.0
 """How many standard deviations of the mean a measured time may be wrong by."""
 
@@ -71,19 +96,29 @@ class Measurement:
     is_probe: bool = False
     spread_s: float = 0.0
 
+    @property
+    def text(self) -> str:
+        """Return in words where it was measured: probe qwen-probe-x7k2m, 12 steps"""
+        run = f"{'probe ' if self.is_probe else ''}{self.run}" if self.run else "a probe" if self.is_probe else "an earlier run"
+        return f"{run}, {self.steps:,} step{'' if self.steps == 1 else 's'}"
+
 
 @dataclass(frozen=True)
 class StepTime:
-    """The seconds of a step on a kind of machine. `basis`: the measurement behind it; None: it is an estimate."""
+    """The seconds of a step on a kind of machine. `basis`: the measurement behind it; None: there is none. `factor`: of an estimate, that
+    from its middle to both ends of its range; None: not known."""
 
     seconds: float
     source: Source
     basis: Measurement | None = None
+    factor: float | None = field(default=None, compare=False)
 
     @property
     def spread(self) -> float:
-        """Return the factor by which a time that is not only estimated may be too high or too low. If steps differ much from each other,
-        a few of them tell less."""
+        """Return the factor by which the time may be too high or too low. If steps differ much from each other, a few of them tell
+        less."""
+        if self.source is Source.ESTIMATED and self.factor is not None:
+            return self.factor
         one = self.basis
         few = DEVIATIONS * one.spread_s / (one.seconds * math.sqrt(one.steps)) if one is not None and one.steps else 0.0
         return max(SPREADS[self.source], 1 + few)
@@ -106,7 +141,7 @@ def step_times(
     if found and not factors:
         return found
     if not factors:
-        return {kind: StepTime(seconds, Source.ESTIMATED) for kind, seconds in middle.items()}
+        return {one.kind: StepTime(one.middle_s, Source.ESTIMATED, factor=one.high_s / one.middle_s) for one in estimates if one.low_s > 0}
     factor, basis = math.exp(sum(one for one, _ in factors) / len(factors)), factors[0][1]
     scaled = {kind: StepTime(seconds * factor, Source.SCALED, basis) for kind, seconds in middle.items() if _is_possible(seconds * factor)}
     return scaled | found
@@ -146,7 +181,7 @@ def measured_in(run: "Run", attempts: "Iterable[Attempt]") -> dict[Kind, Measure
     out, because time is measured from its end."""
     by_kind: dict[Kind, list[Attempt]] = {}
     for attempt in attempts:
-        by_kind.setdefault((attempt.offer.gpu, attempt.offer.gpu_count), []).append(attempt)
+        by_kind.setdefault(kind_of(attempt.offer), []).append(attempt)
     estimates = {one.kind: one.middle_s for one in run.forecast.steps}
     found = {}
     for kind, alike in by_kind.items():

@@ -68,7 +68,6 @@ _FLAGS = {
     Setting.MICRO_BATCH: "--micro-batch ",
     Setting.MODEL: "--model ",
     Setting.NAME: "--name ",
-    Setting.OFFERS: "--offers",
     Setting.ON_DEMAND: "--on-demand",
     Setting.OUTPUT: "--output ",
     Setting.PARAMS: "--params ",

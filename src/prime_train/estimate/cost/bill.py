@@ -1,130 +1,84 @@
-"""The estimated time and cost of a run, line by line, each as a range with its reason.
+"""The bill of a run on one machine: what its quote consists of, line by line, each as a range with its reason.
 
     provisioning    from the order to the running agent
     set-up          the config's own commands, the model's download, compilation
     smoke run       its steps, at most its timeout
     training        steps times the time of one, and the source of that time
-    saving          training pauses for each checkpoint
-    preemptions     on spot: their number times half a checkpoint interval, another machine, set-up and restore
+    saving          training pauses for each checkpoint, if a measured step does not contain that
+    upload          the last checkpoint
+    losses          machines that are lost: what is trained again, and another start
 
-This module does not depend on a machine type: a `Rate` is a price and whether the machine can be preempted.
+The lines add up to the hours and the dollars of the quote (core/market/quotes.py), by which offers are ranked: a bill explains a quote and
+knows nothing that the quote does not. Only the ranges are added here: how far each line may be off.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
-from prime_train.estimate.cost.duration import HOUR_S, PREEMPTION_EVERY_S, Between
+from prime_train.core.market import priors
+from prime_train.core.market.observations import TIMES_WEIGHT, Times
+from prime_train.core.market.quotes import Market, Quote
+from prime_train.core.market.step_times import Source, StepTime
+from prime_train.estimate.cost.duration import HOUR_S, Between
 
-PROVISIONING_S = Between(60.0, 300.0)
-"""Seconds from the order to the running agent."""
-SETUP_S = Between(120.0, 600.0)
-"""Seconds for the config's own set-up commands, such as installing packages."""
-COMPILING_S = Between(60.0, 300.0)
-"""Seconds that compilation adds to the first step."""
-DOWNLOAD_B_PER_S = Between(100e6, 1e9)
-"""The download rate of models from the hub and of checkpoints from the bucket."""
-INTERVAL_S = 1800.0
-"""The time between two checkpoints if it is not known."""
-SEEN_SPREAD = Between(1 / 1.25, 1.25)
-"""The error factor of a boot or set-up time that this account has seen before."""
-SAVE_S = Between(2.0, 30.0)
-"""Seconds for which training pauses for a save."""
-
-
-class Known(StrEnum):
-    """The source of a step time, the most reliable first."""
-
-    GIVEN = "given"
-    MEASURED = "measured in an earlier run"
-    SIMILAR = "measured in runs of the same model and trainer"
-    SCALED = "measured on another kind of GPU"
-    PUBLISHED = "estimated from published speeds"
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """The seconds of one training step, with the source of the figure."""
-
-    seconds: Between
-    known: Known
-    why: str = ""
-
-
-@dataclass(frozen=True)
-class Amount:
-    """The work to be done. `model_bytes` is the size of the downloaded model, `checkpoint_bytes` that of one checkpoint; 0 means none or
-    not known."""
-
-    steps: int
-    step: StepTime
-    every_steps: int | None = None
-    smoke_steps: int = 0
-    smoke_s_max: float = 0.0
-    model_bytes: float = 0.0
-    checkpoint_bytes: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ValueError(f"{self.steps} steps; there must be at least 1")
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The price of a machine. `usd_per_hour` is for the entire machine."""
-
-    usd_per_hour: float
-    spot: bool
-
-    def usd(self, time: Between) -> Between:
-        """Return the dollars for a time in seconds."""
-        per_s = self.usd_per_hour / HOUR_S
-        return time * Between(per_s, per_s)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What this account has seen of such machines, and of this config. `boot`: seconds from the order to the agent; `setup`: from there to
-    the first step, a smoke run included; None: not seen. `losses_per_h`: losses of machines to expect in an hour; None: not known."""
-
-    boot: Between | None = None
-    setup: Between | None = None
-    losses_per_h: float | None = None
-
-
-NOTHING_SEEN = Seen()
+GUESS_FACTOR = math.sqrt(5.0)
+"""The factor by which an assumed time of a start or an upload may be too high or too low: of five minutes, two to eleven."""
+SEEN_FACTOR = 1.25
+"""The same of times that this account has seen."""
+DEVIATIONS = 0.65
+"""How many standard deviations of their number, its square root, losses may be more or fewer: less than one, because the ends of the other
+lines are seldom met at the same time. Played runs end within the range (tests/estimate/test_cost_range.py)."""
+TRAFFIC_FACTOR = 1.5
+"""The factor by which the dollars for traffic may be too high or too low."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A part of a bill, with its time in seconds and the reason."""
+    """A part of a bill: its time in seconds, as expected and as a range that contains it, and the reason."""
 
     name: str
+    expected_s: float
     time: Between
     why: str
 
 
 @dataclass(frozen=True)
 class Bill:
-    """The estimated time and cost of a run at a rate."""
+    """The time and cost of a run, or of its first part, on the machine of the quote. `traffic_usd`: dollars on top of the hours."""
 
+    quote: Quote
     lines: tuple[Line, ...]
-    rate: Rate
+    traffic_usd: float = 0.0
 
     @property
     def time(self) -> Between:
         """Return the seconds of all lines."""
-        return sum((line.time for line in self.lines[1:]), start=self.lines[0].time)
+        return _sum(line.time for line in self.lines)
+
+    @property
+    def expected_s(self) -> float:
+        """Return the expected seconds of all lines."""
+        return sum(line.expected_s for line in self.lines)
 
     @property
     def training(self) -> Between:
         """Return the part of the time that counts towards the budget's hours: training and saving, from the first step on."""
-        return sum((line.time for line in self.lines if line.name in ("training", "saving")), start=Between(0.0, 0.0))
+        return _sum(line.time for line in self.lines if line.name in ("training", "saving"))
 
     @property
     def usd(self) -> Between:
-        """Return the dollars for the time of all lines."""
-        return self.rate.usd(self.time)
+        """Return the dollars of all lines, and of the traffic."""
+        return self.usd_of(self.time) + Between(self.traffic_usd / TRAFFIC_FACTOR, self.traffic_usd * TRAFFIC_FACTOR)
+
+    @property
+    def expected_usd(self) -> float:
+        return self.expected_s / HOUR_S * self.quote.offer.usd_per_hour + self.traffic_usd
+
+    def usd_of(self, time: Between) -> Between:
+        """Return the dollars for a time in seconds on this machine."""
+        per_s = self.quote.offer.usd_per_hour / HOUR_S
+        return time * Between(per_s, per_s)
 
     def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:
         """Return a sentence that says whether the budget is enough."""
@@ -141,83 +95,127 @@ class Bill:
         return f"enough: ${usd_max:,.2f}, and the run needs at most ${usd.high:,.2f}; unused budget is not charged"
 
 
-def full_run(amount: Amount, rate: Rate, seen: Seen = NOTHING_SEEN) -> Bill:
-    """Return the bill of the run to its last step."""
-    start = _start(amount, seen)
-    training = amount.step.seconds * Between(amount.steps, amount.steps)
-    smoke = _smoke(amount) if seen.setup is None else ()
-    lines = [*start, *smoke, Line("training", training, _training_why(amount))]
-    if amount.every_steps:
-        saves = amount.steps // amount.every_steps
-        lines.append(Line("saving", SAVE_S * Between(saves, saves), f"{saves:,} checkpoints"))
-    if rate.spot:
-        lines.append(_preemptions(amount, lines, seen))
-    return Bill(tuple(lines), rate)
+def bill_of(market: Market, quote: Quote) -> Bill | None:
+    """Return the bill of the run to its last durable step; None if it would not end."""
+    if not math.isfinite(quote.usd):
+        return None
+    lines = [*_start(market, quote), _training(market, quote)]
+    if quote.saving_h:
+        lines.append(_line("saving", quote.saving_h, GUESS_FACTOR, "training pauses for each checkpoint"))
+    if quote.upload_h:
+        lines.append(_line("upload", quote.upload_h, GUESS_FACTOR, "of the last checkpoint"))
+    if quote.losses:
+        lines.append(_losses(market, quote, lines))
+    return Bill(quote, tuple(lines), quote.traffic_usd)
 
 
-def smoke_run(amount: Amount, rate: Rate, seen: Seen = NOTHING_SEEN) -> Bill | None:
+def smoke_bill(full: Bill | None) -> Bill | None:
     """Return the bill up to the end of the smoke run, which is the cost of finding out that the config works; None if there is no smoke
-    run."""
-    smoke = _smoke(amount)
-    return Bill((*_start(amount, seen), *(smoke if seen.setup is None else ())), rate) if smoke else None
+    run, or if it is not told apart from the set-up because that was seen."""
+    if full is None or not full.quote.smoke_h:
+        return None
+    last = next(place for place, line in enumerate(full.lines) if line.name == "smoke run")
+    return Bill(full.quote, full.lines[: last + 1])
 
 
-def _start(amount: Amount, seen: Seen) -> tuple[Line, ...]:
-    boot = Line("provisioning", PROVISIONING_S, "from the order to the agent's start")
-    if seen.boot is not None:
-        boot = Line("provisioning", seen.boot, "as seen on other machines")
-    if seen.setup is not None:
-        return boot, Line("set-up", seen.setup, "as in earlier runs of this config, up to the first step")
-    download = _transfer(amount.model_bytes)
-    setup = SETUP_S + download + COMPILING_S
-    model = f", {amount.model_bytes / 1e9:.0f} GB of model" if amount.model_bytes else ""
-    return boot, Line("set-up", setup, f"setup commands{model}, compilation in the first step")
+def _start(market: Market, quote: Quote) -> list[Line]:
+    boot, setup = market.seen.boot.get(quote.offer.provider), _setup_seen(market)
+    why = "from the order to the agent's start" if boot is None else "as seen on other machines, from the order to the agent's start"
+    lines = [_line("provisioning", quote.boot_h, _factor(boot), why)]
+    model = f", {market.work.model_bytes / 1e9:.0f} GB of model" if market.work.model_bytes else ""
+    restore = ", restore of the checkpoint" if market.work.resumes else ""
+    why = f"setup commands{model}, compilation in the first step{restore}"
+    if setup is not None:
+        why = "as in earlier runs of this config, up to the first step"
+    lines.append(_line("set-up", quote.start_h - quote.boot_h - quote.smoke_h, _factor(setup), why))
+    if quote.smoke_h:
+        lines.append(_smoke(market, quote))
+    return lines
 
 
-def _smoke(amount: Amount) -> tuple[Line, ...]:
-    if amount.smoke_s_max <= 0:
-        return ()
-    if not amount.smoke_steps:
-        return (Line("smoke run", Between(min(30.0, amount.smoke_s_max), amount.smoke_s_max), "up to its timeout"),)
-    took = COMPILING_S + amount.step.seconds * Between(amount.smoke_steps, amount.smoke_steps)
-    most = amount.smoke_s_max
-    return (Line("smoke run", Between(min(took.low, most), min(took.high, most)), f"{amount.smoke_steps} steps"),)
+def _setup_seen(market: Market) -> Times | None:
+    seen, config = market.seen, market.work.config
+    return seen.resume.get(config) if market.work.resumes else seen.setup.get(config)
 
 
-def _training_why(amount: Amount) -> str:
-    one = amount.step.seconds
-    low, high = _rounded(one.low), _rounded(one.high)
-    each = low if low == high else f"{low} to {high}"
-    return f"{amount.steps:,} steps of {each} s, {amount.step.known}{': ' if amount.step.why else ''}{amount.step.why}"
+def _smoke(market: Market, quote: Quote) -> Line:
+    steps, most_s = market.work.smoke_steps, market.work.smoke_s_max
+    expected_s = quote.smoke_h * HOUR_S
+    if steps is None:
+        return Line("smoke run", expected_s, Between(min(priors.SMOKE_SHORT_S, expected_s), most_s), "up to its timeout")
+    return Line(
+        "smoke run",
+        expected_s,
+        Between(expected_s / GUESS_FACTOR, max(expected_s, min(most_s, expected_s * GUESS_FACTOR))),
+        f"{steps} steps",
+    )
+
+
+def _training(market: Market, quote: Quote) -> Line:
+    work, step = market.work, market.work.step_time(quote.offer)
+    hours = quote.work_h - quote.saving_h
+    if step is None or quote.source is None or work.steps is None:
+        why = "the budget's hours" if work.hours is not None else "for want of a number of steps and of the time of one"
+        return _line("training", hours, 1.0, f"assumed: {why}")
+    return _line("training", hours, step.spread, f"{work.steps:,} steps of {_each(step)} s, {known(step)}")
+
+
+def known(step: StepTime) -> str:
+    """Return where the time of a step comes from, in words."""
+    basis = f": {step.basis.text}" if step.basis is not None and step.basis.text else ""
+    return f"{_KNOWN[step.source]}{basis}"
+
+
+_KNOWN = {
+    Source.GIVEN: "as given",
+    Source.MEASURED: "measured in an earlier run",
+    Source.SIMILAR: Source.SIMILAR.value,
+    Source.SCALED: Source.SCALED.value,
+    Source.ESTIMATED: "estimated from published speeds",
+}
+
+
+def _each(step: StepTime) -> str:
+    low, high = _rounded(step.seconds / step.spread), _rounded(step.seconds * step.spread)
+    return low if low == high else f"{low} to {high}"
 
 
 def _rounded(seconds: float) -> str:
     return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
 
 
-def _preemptions(amount: Amount, lines: list[Line], seen: Seen) -> Line:
-    total = sum((line.time for line in lines[1:]), start=lines[0].time)
-    number = _losses(total, seen.losses_per_h)
-    interval = Between(INTERVAL_S, INTERVAL_S)
-    if amount.every_steps:
-        interval = amount.step.seconds * Between(amount.every_steps, amount.every_steps)
-    # The least is half an interval and a new machine; the most never exceeds what was trained.
-    lost = Between(min(interval.low, total.low) / 2, min(interval.high, total.high) / 2)
-    again = lost + lines[0].time + lines[1].time + _transfer(amount.checkpoint_bytes)
-    times, each = f"{number.low:.1f} to {number.high:.1f} times", f"{again.low / 60:.0f} to {again.high / 60:.0f} min each"
-    why = f"{times}, {each}: half a checkpoint interval, start and restore"
-    return Line("preemptions", number * again, why)
+def _losses(market: Market, quote: Quote, lines: list[Line]) -> Line:
+    """Return what losses of machines take. Their number varies by about its square root, and the rate is known the better the more losses
+    it was seen in."""
+    offer, step = quote.offer, market.work.step_time(quote.offer)
+    rate_factor = 1 + 1 / math.sqrt(1 + market.seen.losses_of(offer.provider, spot=offer.spot).count)
+    # The ends of the number and those of the time of each are seldom met at once, so that the latter are taken half as far.
+    start_factor, step_factor = (math.sqrt(one) for one in (_factor(_setup_seen(market)), step.spread if step is not None else 1.0))
+    hours = _sum(line.time for line in lines) * Between(1 / HOUR_S, 1 / HOUR_S)
+    few, most = hours.low * quote.losses_per_h / rate_factor, hours.high * quote.losses_per_h * rate_factor
+    number = Between(max(0.0, min(few, quote.losses) - DEVIATIONS * math.sqrt(few)), max(most, quote.losses) + DEVIATIONS * math.sqrt(most))
+    each_s = quote.hours_per_loss * HOUR_S
+    start_s = min(each_s, quote.start_h * HOUR_S)
+    each = Between(start_s / start_factor + (each_s - start_s) / step_factor, start_s * start_factor + (each_s - start_s) * step_factor)
+    why = (
+        f"{number.low:.1f} to {number.high:.1f} times, {each.low / 60:.0f} to {each.high / 60:.0f} min each: "
+        f"half a checkpoint interval, start and restore"
+    )
+    return Line("losses", quote.losses * each_s, number * each, why)
 
 
-def _losses(total: Between, losses_per_h: float | None) -> Between:
-    """Return the number of losses in that time. Where their rate is known, their number varies by about its square root."""
-    if losses_per_h is None:
-        return Between(total.low / PREEMPTION_EVERY_S.high, total.high / PREEMPTION_EVERY_S.low)
-    few, most = (time * losses_per_h / HOUR_S for time in (total.low, total.high))
-    return Between(max(0.0, few - math.sqrt(few)), most + math.sqrt(most))
+def _line(name: str, hours: float, factor: float, why: str) -> Line:
+    seconds = hours * HOUR_S
+    return Line(name, seconds, Between(seconds / factor, seconds * factor), why)
 
 
-def _transfer(count: float) -> Between:
-    if not 0 < count < math.inf:
-        return Between(0.0, 0.0)
-    return Between(count / DOWNLOAD_B_PER_S.high, count / DOWNLOAD_B_PER_S.low)
+def _factor(seen: Times | None) -> float:
+    """Return the factor by which a time may be too high or too low: the less of it was seen, the more."""
+    if seen is None:
+        return GUESS_FACTOR
+    assumed = TIMES_WEIGHT / (seen.weight + TIMES_WEIGHT)
+    return float(SEEN_FACTOR * (GUESS_FACTOR / SEEN_FACTOR) ** assumed)
+
+
+def _sum(times: Iterable[Between]) -> Between:
+    return sum(times, start=Between(0.0, 0.0))

@@ -1,7 +1,7 @@
 """Estimates how long an amount of training takes on a machine, as a range: before a run nothing more exact is known.
 
 The time is tokens divided by the published speed of GPUs of that kind (estimate/cost/training_speed.py). estimate/cost/bill.py has the bill
-of an entire run, line by line; estimate/offer_costs.py what it is expected to cost on each offer.
+of an entire run, line by line; estimate/run_costs.py what it is expected to cost on each offer.
 """
 
 import math
@@ -36,10 +36,6 @@ class Between:
 
     def __add__(self, more: "Between") -> "Between":
         return Between(self.low + more.low, self.high + more.high)
-
-
-PREEMPTION_EVERY_S = Between(3 * HOUR_S, 24 * HOUR_S)
-"""The assumed seconds between two preemptions of a spot machine."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ on peaks used in the fit and on others, next to two other formulas.
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from prime_train.core.market.gpu_memory import GIB, GpuNeed
 from prime_train.estimate.memory import formulas
 from prime_train.estimate.memory.formulas import trained_params
 from prime_train.estimate.memory.serving import ServerParts, Serving, kv_bytes, server_parts
@@ -28,7 +29,6 @@ __all__ = [
     "kv_bytes", "rl_need", "rl_trainers", "serving_need", "trained_params", "training_need",
 ]  # fmt: skip
 
-GIB = 2**30
 COUNTED_BAND = (0.97, 1.06)
 """Factors from the count of a part to the ends of its error band."""
 ESTIMATED_BAND = (0.72, 1.4)
@@ -106,6 +106,10 @@ class Need:
     def high(self) -> float:
         """Return the bytes at the upper end of the band, in the phase where that is highest."""
         return max(_times(use, COUNTED_BAND[1], self._estimated[1]) for use in self.uses)
+
+    def on(self, gpu_count: int) -> GpuNeed:
+        """Return the need as that of each GPU of a machine with so many GPUs."""
+        return GpuNeed(gpu_count, self.low, self.peak.total, self.high)
 
     @property
     def _estimated(self) -> tuple[float, float]:

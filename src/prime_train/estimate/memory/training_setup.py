@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from prime_train.estimate.memory.software_factors import PRIME_RL, Software
 
+SEQ_LEN = 4096
+"""Tokens per sequence where nobody says how many."""
+
 
 class Method(StrEnum):
     FULL = "full"
@@ -127,3 +130,18 @@ class Training:
         full = self.shards(gpus)
         gradients = gpus if self.sharding not in (Sharding.NONE, Sharding.ZERO1) else full
         return full, gradients, gpus if self.sharding is not Sharding.NONE else full
+
+
+def usual_training(method: Method, seq_len: int = SEQ_LEN, *, rl: bool = False, bf16: bool = False) -> Training:
+    """Return how a model is trained where no config says it: as prime-rl does by default. Its RL computes only some logits at a time, its
+    SFT all of them. `bf16`: weights, gradients and AdamW states in 16 bit."""
+    width = 2 if bf16 else 4
+    return Training(
+        method=method,
+        seq_len=seq_len,
+        weight_bytes=width,
+        gradient_bytes=width,
+        state_bytes=2 * width,
+        adapter_bytes=width,
+        logits=Logits.FUSED if rl else Logits.FULL,
+    )

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prime_train.estimate.memory.phases import GIB, Logits, Method, Need, Serving, Training, serving_need, training_need
+from prime_train.core.market.gpu_memory import Fit
+from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, serving_need, training_need
+from prime_train.estimate.memory.training_setup import SEQ_LEN, usual_training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import Preset
 from prime_train.estimate.models.known_failures import failures_of
 from prime_train.estimate.models.registry import Entry, ModelKind, Vllm
-from prime_train.estimate.placement import Fit, fit
 
-LORA_SEQ_LEN = 4096
 _NOT_GENERATING = ("ForSequenceClassification", "ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
 
 
@@ -25,9 +25,12 @@ class CheckResult(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
+    """What was checked, and what came out. `need_gib`: of a check of memory, the ends of the band of what each GPU needs."""
+
     name: str
     result: CheckResult
     message: str
+    need_gib: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -135,29 +138,26 @@ def _memory(known: Known, wanted: Wanted) -> Iterator[Check]:
         why = "it is no language model" if known.kind is ModelKind.PUZZLE else "its architecture is unknown"
         yield Check("memory", CheckResult.NOTE, f"{why}, so memory cannot be estimated")
         return
-    seq_len = wanted.seq_len or min(LORA_SEQ_LEN, known.context or LORA_SEQ_LEN)
+    seq_len = wanted.seq_len or min(SEQ_LEN, known.context or SEQ_LEN)
     needs = (
         ("serving", serving_need(known.shape, Serving(seq_len), wanted.gpus)),
-        ("LoRA", training_need(known.shape, _training(Method.LORA, seq_len), wanted.gpus)),
-        ("full", training_need(known.shape, _training(Method.FULL, seq_len), wanted.gpus)),
+        ("LoRA", training_need(known.shape, usual_training(Method.LORA, seq_len), wanted.gpus)),
+        ("full", training_need(known.shape, usual_training(Method.FULL, seq_len), wanted.gpus)),
     )
     for name, need in needs:
         yield _fitting(f"memory, {name}", need, wanted, must=name == "serving")
 
 
-def _training(method: Method, seq_len: int) -> Training:
-    """Return the training setup of prime-rl's RL."""
-    return Training(method=method, seq_len=seq_len, logits=Logits.FUSED)
-
-
 def _fitting(name: str, need: Need, wanted: Wanted, *, must: bool) -> Check:
     assert wanted.preset is not None
-    found = fit(need, wanted.preset.gb)
+    found = need.on(wanted.gpus).fit(wanted.preset.gb)
+    band = (need.low / GIB, need.high / GIB)
     needed = f"{need.low / GIB:.1f} to {need.high / GIB:.1f} GiB on each of {wanted.gpus} x {wanted.preset.gb} GB"
     match found:
         case Fit.YES:
-            return Check(name, CheckResult.YES, needed)
+            return Check(name, CheckResult.YES, needed, band)
         case Fit.TIGHT:
-            return Check(name, CheckResult.NOTE, f"{needed}: tight")
-        case Fit.NO:
-            return Check(name, CheckResult.NO if must else CheckResult.NOTE, f"{needed}: does not fit")
+            return Check(name, CheckResult.NOTE, f"{needed}: tight", band)
+        case Fit.UNLIKELY | Fit.NO:
+            verdict = "does not fit" if found is Fit.NO else "probably does not fit"
+            return Check(name, CheckResult.NO if must else CheckResult.NOTE, f"{needed}: {verdict}", band)

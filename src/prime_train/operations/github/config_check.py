@@ -8,11 +8,11 @@ from prime_train.adapters.github import GitHub, content_at, delete_sticky, upser
 from prime_train.adapters.github.events import Event, PullRequest, Trigger
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
-from prime_train.core.offers import Ranking
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
 from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named, runs_among
 from prime_train.operations.github.earlier_runs import REASON_CHARS_MAX, EarlierRuns
 from prime_train.operations.github.runs import check_launches
+from prime_train.operations.launching.offered import PricedOffers
 from prime_train.reports.markdown import one_line
 
 STICKY = "validate"
@@ -51,8 +51,8 @@ def review_for(
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     before = _before(loaded, event, github, warn)
-    ranking = _for_rent(environment, loaded, earlier, warn)
-    return review(loaded, ranking, earlier.seen, before=before, after=loaded.sources)
+    offers = _for_rent(environment, loaded, earlier, warn)
+    return review(loaded, offers, before=before, after=loaded.sources)
 
 
 def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig], *, launched: bool) -> list[str]:
@@ -111,8 +111,10 @@ def _content(github: GitHub, file: str, commit: str, warn: Callable[[str], None]
         return None
 
 
-def _for_rent(environment: Mapping[str, str], loaded: LoadedConfig, earlier: EarlierRuns, warn: Callable[[str], None]) -> Ranking | None:
-    """Return the ranked offers for the config. Return None if they cannot be queried, which is not a mistake in the config."""
+def _for_rent(
+    environment: Mapping[str, str], loaded: LoadedConfig, earlier: EarlierRuns, warn: Callable[[str], None]
+) -> PricedOffers | None:
+    """Return what the run takes on each machine for rent. Return None if they cannot be queried, which is not a mistake in the config."""
     try:
         return offers_for(environment, loaded, earlier.seen, why_unread=earlier.why_unread)
     except ExternalError as error:

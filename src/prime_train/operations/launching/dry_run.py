@@ -6,13 +6,14 @@ from dataclasses import asdict
 from prime_train.adapters.code_archive import CodeSnapshot
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
-from prime_train.core.offers import Offer, Ranking, rank, variant_title
+from prime_train.core.offers import Offer, Ranking, variant_title
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.core.trainer_conventions.environment_by_version import Row, machine, possible
 from prime_train.core.verdict import PodsObserved
+from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.launching.launch import Plan
 from prime_train.operations.launching.launch_config import Checked
 from prime_train.operations.launching.market import market_for, seen_here
@@ -30,7 +31,7 @@ def ranking(home: Home, what: Checked) -> Ranking:
     on_demand = isinstance(decision, Launch) and decision.on_demand
     from_step = what.start.manifest.step if what.start is not None else None
     market = market_for(spec, what.forecast, seen_here(home), from_step=from_step, probe=what.probe)
-    return rank(home.pods().offers(spec.hardware), spec.hardware, on_demand=on_demand, market=market)
+    return run_costs(home.pods().offers(spec.hardware), spec.hardware, market, on_demand=on_demand).ranking
 
 
 def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:

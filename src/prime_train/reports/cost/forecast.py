@@ -1,35 +1,41 @@
 """What is estimated of a config when its run is launched, for ranking machines later without its trainer's files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from prime_train.core.market.forecast import Forecast
-from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.market.step_times import PCIE, StepEstimate, on_board
 from prime_train.core.spec import RunSpec
 from prime_train.estimate import gpus
-from prime_train.estimate.cost.bill import Rate
-from prime_train.reports.cost.machine import Machine
-from prime_train.reports.cost.report import published
+from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.rules.hardware.gpu_need import gpu_need
 from prime_train.rules.hardware.host_bytes import disk_bytes
-from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
+from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of, steps_of
 from prime_train.rules.resilience.checkpoint_pace import save_plan_of
 from prime_train.rules.rule import Subject
 
-ESTIMATES_MAX = 100
+ESTIMATES_MAX = 200
 
 
-def forecast_of(subjects: Sequence[Subject]) -> Forecast:
-    """Return the forecast of a config. `subjects`: the config as machines of each of its variants get it, or the config itself."""
-    estimates = {one.kind: one for subject in reversed(subjects) for one in _estimates(subject)}
+def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | None] = plan_of) -> Forecast:
+    """Return the forecast of a config. `subjects`: the config as machines of each of its variants get it, or the config itself; `plan`:
+    what each of them trains."""
+    estimates = {one.kind: one for subject in reversed(subjects) for one in _estimates(subject, plan(subject))}
     first = subjects[0] if subjects else Subject()
-    plan, saving = plan_of(first), save_plan_of(first)
+    trained, saving = plan(first), save_plan_of(first)
     return Forecast(
         tuple(estimates.values())[:ESTIMATES_MAX],
         every_steps=saving.steps if saving is not None else None,
         every_s=saving.every_s.expected if saving is not None and saving.steps is None else None,
         stall_s=saving.stall_s.expected if saving is not None else None,
-        checkpoint_bytes=saving.saved_b if saving is not None else disk_bytes(plan, first)[1] if plan is not None else 0.0,
-        model_bytes=2.0 * plan.model.params if plan is not None else 0.0,
-        family=_family(first, plan) if plan is not None else "",
+        checkpoint_bytes=saving.saved_b if saving is not None else disk_bytes(trained, first)[1] if trained is not None else 0.0,
+        model_bytes=2.0 * trained.model.params if trained is not None else 0.0,
+        family=_family(first, trained) if trained is not None else "",
+        last_step=steps_of(first),
+        needs=tuple(
+            gpu_need(one, subject.spec.hardware.count)
+            for subject in subjects
+            if subject.spec is not None and (one := plan(subject)) is not None
+        ),
     )
 
 
@@ -39,15 +45,19 @@ def _family(subject: Subject, plan: Plan) -> str:
     return f"{subject.format}: {model_name(subject)} {trained}"
 
 
-def _estimates(subject: Subject) -> Iterator[StepEstimate]:
+def _estimates(subject: Subject, plan: Plan | None) -> Iterator[StepEstimate]:
     """Yield the estimated time of a step on each kind of machine that the config allows; if it allows all, on all whose speed is known."""
-    spec, plan = subject.spec, plan_of(subject)
-    if spec is None or plan is None:
+    spec = subject.spec
+    if spec is None or plan is None or plan.batch_tokens < 1:
         return
+    training = plan.training
+    done = Pass(training.seq_len, training.micro_batch, training.method, training.recompute, rl=plan.serve_gpus > 0)
     for kind in _kinds(spec):
-        step = published(plan, Machine("", kind, spec.hardware.count, Rate(0.0, spot=False)))
-        if step is not None:
-            yield StepEstimate(kind, spec.hardware.count, step.seconds.low, step.seconds.high)
+        for name, socket in {on_board(kind, PCIE): PCIE, kind: ""}.items():
+            gpu = gpus.facts(kind, socket)
+            if gpu is not None:
+                slow, fast = tokens_per_s(plan.model, done, gpu, spec.hardware.count)
+                yield StepEstimate(name, spec.hardware.count, plan.batch_tokens * plan.shortest / fast, plan.batch_tokens / slow)
 
 
 def _kinds(spec: RunSpec) -> Sequence[str]:

@@ -43,7 +43,15 @@ class Machine(TypedDict):
 
 
 def text(
-    placement: Placement, job: Job, constraints: MachineConstraints, *, title: str, variants: Sequence[str] = (), basis: str = ""
+    placement: Placement,
+    job: Job,
+    constraints: MachineConstraints,
+    *,
+    title: str,
+    variants: Sequence[str] = (),
+    basis: str = "",
+    prices: str = "",
+    ways: Sequence[str] = (),
 ) -> str:
     model = job.model
     fields = {
@@ -64,6 +72,8 @@ def text(
         },
         "assumed": assumptions(job, constraints),
         "based_on": basis,
+        "prices": prices,
+        "ways": list(ways),
         "recommended": _id(placement.best),
         "hardware": None if placement.best is None else hardware(placement.best, constraints),
         "runner_up": _id(placement.runner_up),
@@ -94,7 +104,7 @@ def _machine(one: Candidate, variants: Sequence[str]) -> Machine:
         disk_gib=offer.disk_gib,
         variant=variants[one.variant - 1] if one.variant else "",
         fits=one.fit,
-        need_gib=None if need is None else [need.low / GIB, need.high / GIB],
+        need_gib=None if one.gpu_need is None else [one.gpu_need.low_bytes / GIB, one.gpu_need.high_bytes / GIB],
         need_gib_parts=None if need is None else {use.phase: _parts(use.parts) for use in need.uses},
         hours=_ends(one.time_s, 3600),
         usd=_ends(one.usd, 1),

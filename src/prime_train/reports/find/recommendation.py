@@ -27,15 +27,18 @@ def advice(
     limit: int,
     variants: Sequence[str] = (),
     notes: Sequence[tuple[str, str]] = (),
+    ways: Sequence[str] = (),
 ) -> Iterator[tuple[str, str]]:
     """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines, `variants` are those of the
-    config, in words; `notes`: further lines."""
+    config, in words; `notes`: further lines; `ways`: what would fit if nothing does."""
     more = len(placement.able) - limit
     if more > 0:
         yield "more", f"{more} more like these; {_flag(Setting.LIMIT, len(placement.able))} shows all"
     if variants:
         yield "variants", ", ".join(variants)
-    yield from _with_best(placement, placement.best, constraints, variants) if placement.best is not None else _without_best(placement)
+    yield from (
+        _with_best(placement, placement.best, constraints, variants) if placement.best is not None else _without_best(placement, ways)
+    )
     for line in excluded_rows({one.offer: one.exclusion for one in placement.able if one.exclusion is not None}):
         yield "comes last", line
     if placement.left_out:
@@ -58,7 +61,7 @@ def machine(offer: Offer) -> str:
 
 def needed(one: Candidate) -> str:
     """Return the GiB needed on each GPU, from the low to the high end of the band, or "?" if they are not known."""
-    return "?" if one.need is None else size_range(one.need.low, one.need.high)
+    return "?" if one.gpu_need is None else size_range(one.gpu_need.low_bytes, one.gpu_need.high_bytes)
 
 
 def hardware(one: Candidate, constraints: MachineConstraints) -> str:
@@ -88,7 +91,7 @@ def _with_best(
     yield "take", f"{_named(best)}{gets}: {_outcome(best)}"
     if best.costs is not None:
         yield "expected", best.costs.quote.why
-    yield "why", f"{_among(placement, best)} even at the upper end of the estimated need, {_memory(best)}"
+    yield "why", _why(placement, best)
     other = placement.runner_up
     if other is not None:
         yield "next best", f"{_named(other)}: {_outcome(other)}, {_compared(other, best)}"
@@ -96,6 +99,14 @@ def _with_best(
             yield "expected", other.costs.quote.why
     if not variants:
         yield "hardware", hardware(best, constraints)
+
+
+def _why(placement: Placement, best: Candidate) -> str:
+    if not placement.is_launch:
+        return f"{_among(placement, best)} even at the upper end of the estimated need, {_memory(best)}"
+    late = "; no machine for rent is expected to be done by the deadline" if best.costs is not None and best.costs.quote.is_late else ""
+    failed = "; something about it failed before, but that is so for every machine that fits" if best.exclusion is not None else ""
+    return f"the first in the order in which a launch tries machines; it needs {_memory(best)}{late}{failed}"
 
 
 def _among(placement: Placement, best: Candidate) -> str:
@@ -111,15 +122,21 @@ def _among(placement: Placement, best: Candidate) -> str:
     )
 
 
-def _without_best(placement: Placement) -> Iterator[tuple[str, str]]:
+def _without_best(placement: Placement, ways: Sequence[str]) -> Iterator[tuple[str, str]]:
     nearest = placement.nearest
-    if not nearest:
+    if placement.is_launch and placement.able:
+        first = placement.able[0]
+        memory = first.costs.quote.memory if first.costs is not None else ""
+        yield "take", f"nothing certain: a launch would rent {_named(first)}, but {memory}"
+    elif not nearest:
         yield "take", "nothing: no machine with a known GPU is for rent now"
     elif not nearest[0].against:
         yield "take", "nothing certain: the machines that fit have little spare memory and may run out of it"
         yield "nearest", f"{_named(nearest[0])}: needs {_memory(nearest[0])}; try some steps first, or a shorter {_flag(Setting.SEQ_LEN)}"
     else:
-        yield "take", "nothing: no machine for rent meets all requirements"
+        yield "take", "nothing: no machine for rent meets all requirements" + ("; what would do:" if ways else "")
+        for way in ways:
+            yield "", way
         for place, one in enumerate(nearest):
             yield "or" if place else "nearest", f"{_named(one)}, {_outcome(one)}: {_obstacles(one)}"
 

@@ -32,12 +32,14 @@ def _fields(found: MemoryReport) -> dict[str, object]:
             "formulas": dict(of_training(plan, need.peak)),
             "host_gib": host_bytes(plan) / GIB,
         },
+        "gpu_need_gib": [end / GIB for end in (found.gpu_need.low_bytes, found.gpu_need.expected_bytes, found.gpu_need.high_bytes)],
         "kinds": [_kind(found, one) for one in found.kinds],
     }
 
 
 def _kind(found: MemoryReport, one: OnKind) -> dict[str, object]:
-    fields: dict[str, object] = {"gpu": one.kind, "usable_gib": one.usable / GIB, "trainer_has_gib": one.left / GIB, "trainer": one.fit}
+    fields: dict[str, object] = {"gpu": one.kind, "usable_gib": one.usable / GIB, "trainer_has_gib": one.left / GIB}
+    fields |= {"trainer": one.fit, "fits": one.whole}
     if one.share is not None:
         fields["server"] = {
             "gpus": found.plan.serve_gpus,

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prime_train.core.market.gpu_memory import Fit, GpuNeed, usable_bytes
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
 from prime_train.estimate.memory.phases import Need, training_need
 from prime_train.estimate.memory.serving import Share, share
-from prime_train.estimate.placement import Fit, fit_into, usable_bytes
+from prime_train.rules.hardware.gpu_need import gpu_need
 from prime_train.rules.hardware.memory_plan import Plan
 
 REQUESTS, AT_ONCE = 1000, 256
@@ -15,13 +16,14 @@ REQUESTS, AT_ONCE = 1000, 256
 
 @dataclass(frozen=True)
 class OnKind:
-    """The result for one kind of GPU. `left`: the bytes of a GPU that the trainer may use; `fit`: whether the trainer fits; `share`: the
-    server's share of a GPU, or None if nothing is served."""
+    """The result for one kind of GPU. `left`: the bytes of a GPU that the trainer may use; `fit`: whether the trainer fits; `whole`:
+    whether the trainer and the server do; `share`: the server's share of a GPU, or None if nothing is served."""
 
     kind: str
     usable: float
     left: float
     fit: Fit
+    whole: Fit
     share: Share | None
     serves: float
     """How many sequences of the server's length its KV cache holds at once."""
@@ -31,12 +33,14 @@ class OnKind:
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """What the training takes. `variant`: the variant of the config that this is about, in words; empty if it has none. `others`: the
-    reports on the config's other variants."""
+    """What the training takes. `need`: of the trainer, by phase; `gpu_need`: what each GPU must have for the trainer and the server.
+    `variant`: the variant of the config that this is about, in words; empty if it has none. `others`: the reports on the config's other
+    variants."""
 
     title: str
     plan: Plan
     need: Need
+    gpu_need: GpuNeed
     kinds: tuple[OnKind, ...]
     variant: str = ""
     others: tuple["MemoryReport", ...] = ()
@@ -44,21 +48,22 @@ class MemoryReport:
     @property
     def fits(self) -> bool:
         """Return whether the job fits every kind of GPU, in all variants, judged by the estimate itself and not by its band."""
-        mine = all(one.fit is not Fit.NO and (one.share is None or one.serves >= 1) for one in self.kinds)
+        mine = all(one.whole.is_expected for one in self.kinds)
         return mine and all(other.fits for other in self.others)
 
 
 def memory_report(title: str, plan: Plan, kinds: Sequence[str], variant: str = "") -> MemoryReport:
-    need = training_need(plan.model, plan.training, plan.train_gpus)
-    return MemoryReport(title, plan, need, tuple(_on(plan, need, kind) for kind in kinds if gpus.named_gb(kind)), variant)
+    need, whole = training_need(plan.model, plan.training, plan.train_gpus), gpu_need(plan, plan.train_gpus)
+    return MemoryReport(title, plan, need, whole, tuple(_on(plan, need, whole, kind) for kind in kinds if gpus.named_gb(kind)), variant)
 
 
-def _on(plan: Plan, need: Need, kind: str) -> OnKind:
+def _on(plan: Plan, need: Need, whole: GpuNeed, kind: str) -> OnKind:
     usable = usable_bytes(gpus.named_gb(kind))
     served = share(plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=usable) if plan.serve_gpus else None
     left = plan.trainer_bytes(usable)
     serves = served.sequences(plan.serving.seq_len) if served is not None else 0.0
-    return OnKind(kind, usable, left, fit_into(need, left), served, serves, _speed(plan, kind, usable) if serves >= 1 else None)
+    trainer, speed = need.on(plan.train_gpus).fit_into(left), _speed(plan, kind, usable) if serves >= 1 else None
+    return OnKind(kind, usable, left, trainer, whole.fit_into(usable), served, serves, speed)
 
 
 def requests_of(plan: Plan) -> Requests:

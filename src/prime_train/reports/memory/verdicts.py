@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from prime_train.core.market.gpu_memory import Fit
 from prime_train.estimate.memory.phases import GIB, Method, Training
 from prime_train.estimate.memory.serving import kv_bytes
-from prime_train.estimate.placement import Fit
 from prime_train.reports.find.formatting import large, size_range
 from prime_train.reports.memory.report import MemoryReport, OnKind, requests_of
 from prime_train.rules.hardware.host_bytes import host_bytes
@@ -13,6 +13,7 @@ from prime_train.rules.hardware.memory_plan import Plan
 _FITS = {
     Fit.YES: "fits",
     Fit.TIGHT: "barely fits: the estimate fits, but the upper end of its range does not",
+    Fit.UNLIKELY: "probably does not fit: the lower end of the range fits, but the estimate does not",
     Fit.NO: "does not fit",
 }
 

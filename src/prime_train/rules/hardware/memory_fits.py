@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from prime_train.core.market.gpu_memory import usable_bytes
 from prime_train.estimate import gpus
-from prime_train.estimate.memory.phases import GIB, Need, training_need
+from prime_train.estimate.memory.phases import Need, training_need
 from prime_train.estimate.memory.serving import Share, share
+from prime_train.rules.hardware.gpu_need import server_low_bytes
 from prime_train.rules.hardware.memory_plan import Plan, plan_of
 from prime_train.rules.rule import Subject
-
-SERVER_LOW = (0.97, 0.72)
-"""Lower ends of the error bands: of the weights, and of the rest of a server."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class Fitting:
     @property
     def cache_bytes(self) -> float:
         """Return the bytes left for the KV cache if the server takes as little as the band allows."""
-        parts = self.share.parts
-        return self.share.budget - parts.weights * SERVER_LOW[0] - (parts.fixed - parts.weights) * SERVER_LOW[1]
+        return self.share.budget - server_low_bytes(self.share.parts)
 
 
 def fittings(subject: Subject, *, together: bool = False) -> Iterator[Fitting]:
@@ -46,4 +44,4 @@ def fittings(subject: Subject, *, together: bool = False) -> Iterator[Fitting]:
     for place, kind in enumerate(spec.hardware.gpus):
         gb = gpus.named_gb(kind)
         if gb:
-            yield Fitting(plan, kind, place, gb * gpus.USABLE_SHARE * GIB, need)
+            yield Fitting(plan, kind, place, usable_bytes(gb), need)

@@ -8,6 +8,7 @@ host memory: if a config mentions them, or refers to a file for them, nothing is
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.market.gpu_memory import usable_bytes
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.estimate import gpus
 from prime_train.estimate.memory.phases import Method, training_need
@@ -62,7 +63,7 @@ def _memory(subject: Subject) -> Iterator[Violation]:
     training, count = least
     need = training_need(model, training, count)
     for place, kind in enumerate(spec.hardware.gpus):
-        usable = gpus.named_gb(kind) * gpus.USABLE_SHARE * GIB
+        usable = usable_bytes(gpus.named_gb(kind))
         if usable and need.low > usable:
             what = "the weights, gradients and optimizer" if training.method is Method.FULL else "the weights and adapters"
             each = f"each of {count} GPUs" if count > 1 else "the GPU"

@@ -1,19 +1,20 @@
 """Compares how often a run on spot saves with the optimal interval (estimate/checkpoint_interval.py has the model and its sources).
 
 The step time is derived from the speeds of such GPUs, the budget's hours, or a setting in seconds; without any of them nothing is reported.
-Machines of any kind are assumed to be preempted once in 3 to 24 hours, 8.5 in the middle. Within that range the best interval changes by a
-factor of 1.7 each way, so an interval `OFF_FACTOR` times off is off at every rate; at three times the best interval 1.7 times the
-unavoidable loss is lost. If that is less than `GAIN_MIN` of the paid time, nothing is reported. Of every range, the end that favours the
-config is used.
+Spot machines are assumed to be preempted once in 6 to 24 hours, 12 in the middle (core/market/priors.py). Within that range the best
+interval changes by a factor of 1.4 each way, so an interval `OFF_FACTOR` times off is off at every rate; at three times the best interval
+1.7 times the unavoidable loss is lost. If that is less than `GAIN_MIN` of the paid time, nothing is reported. Of every range, the end that
+favours the config is used.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from prime_train.core.market import priors
 from prime_train.core.prime_rl import KIND
 from prime_train.estimate import gpus
 from prime_train.estimate.checkpoint_interval import Pace, best_interval_s, loss_share
-from prime_train.estimate.cost.duration import PREEMPTION_EVERY_S, Between
+from prime_train.estimate.cost.duration import HOUR_S, Between
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
 from prime_train.estimate.models.lookup import resolve_model
 from prime_train.rules.hardware.host_bytes import disk_bytes
@@ -122,11 +123,13 @@ def _of_areal(subject: Subject) -> SavePlan | None:
 
 
 def _seldom(saving: SavePlan) -> Iterator[Violation]:
-    yield from _violations(saving, Pace(saving.stall_s.high, 0.0, PREEMPTION_EVERY_S.expected, 0.0), saving.every_s.low, "seldom")
+    yield from _violations(
+        saving, Pace(saving.stall_s.high, 0.0, priors.SPOT_USUAL_LOSS_EVERY_H * HOUR_S, 0.0), saving.every_s.low, "seldom"
+    )
 
 
 def _often(saving: SavePlan) -> Iterator[Violation]:
-    yield from _violations(saving, Pace(saving.stall_s.low, 0.0, PREEMPTION_EVERY_S.low, 0.0), saving.every_s.high, "often")
+    yield from _violations(saving, Pace(saving.stall_s.low, 0.0, priors.SPOT_LOSS_EVERY_H[0] * HOUR_S, 0.0), saving.every_s.high, "often")
 
 
 def _violations(saving: SavePlan, pace: Pace, every_s: float, word: str) -> Iterator[Violation]:

@@ -1,0 +1,95 @@
+"""The machines that an estimate is made for: an account's offers of now or, without an account, the list prices of the catalogue."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prime_train.configs.loaded import LoadedConfig
+from prime_train.control_plane.wiring.home import Home, wall_s
+from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, providers_to_rent_from
+from prime_train.core.market.quotes import Market
+from prime_train.core.market.step_times import Source
+from prime_train.core.offers import Offer
+from prime_train.core.registry.providers import allowed_providers, is_own_machine
+from prime_train.core.spec import HardwareSpec
+from prime_train.core.spec_choices import Spot
+from prime_train.core.text.formatting import usd
+from prime_train.estimate import list_prices
+from prime_train.estimate.run_costs import RunCosts, run_costs
+
+DISK_GIB = 10**6
+"""The disk of a machine of which only the price is given: enough for every config."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """The offers. `prices`: how old they are, in words, if they are the catalogue's; empty: the providers were asked now."""
+
+    offers: Sequence[Offer] = ()
+    prices: str = ""
+
+
+@dataclass(frozen=True)
+class PricedOffers:
+    """What a run takes on each machine. `prices`: where the prices are from, in words; empty: they are those of now, or given."""
+
+    costs: RunCosts
+    prices: str = ""
+
+
+def offered(environment: Mapping[str, str], hardware: HardwareSpec) -> Offered:
+    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from. If none of them is set up here,
+    the catalogue's are returned, which nobody can rent. Nothing is read from a home or written to one.
+
+    Raises ExternalError if no provider answers."""
+    named = allowed_providers(hardware)
+    names = providers_to_rent_from(environment, named)
+    if any(is_set_up(name, environment) for name in names):
+        return Offered(offers_to_rent(environment, hardware.model_copy(update={"provider": None, "providers": names})))
+    listed = list_prices.of_providers(list_prices.parse(catalogue_file().read_text("utf-8")), named)
+    today = datetime.fromtimestamp(wall_s(), UTC).date()
+    return Offered([offer for price in listed for offer in price.offers(hardware.disk_gib)], list_prices.age(listed, today))
+
+
+def offered_here(home: Home, hardware: HardwareSpec) -> Offered:
+    """Return the same, and for a config that names machines of one's own, these. Raises ExternalError if no provider answers."""
+    if is_own_machine(allowed_providers(hardware)):
+        return Offered(home.pods().offers(hardware))
+    return offered(home.environment, hardware)
+
+
+def catalogue_file() -> Path:
+    """Return the path of the catalogue, which is installed beside the code that reads it."""
+    return Path(list_prices.__file__).with_name(list_prices.FILE)
+
+
+def priced_offers(
+    found: Offered, loaded: LoadedConfig, market: Market, *, usd_per_hour: float | None = None, spot: bool | None = None
+) -> PricedOffers:
+    """Return what the run of a config takes on each of the offers. `usd_per_hour`: on a machine of this price instead, which can be
+    preempted if `spot` is set. Where no list price fits, it is the highest price that the config allows."""
+    assert loaded.spec is not None
+    hardware = loaded.spec.hardware
+    if usd_per_hour is not None:
+        return PricedOffers(_at(usd_per_hour, loaded, market, spot))
+    costs, most_usd = run_costs(found.offers, hardware, market), hardware.usd_per_hour_max
+    if costs.machines or not found.prices or most_usd is None:
+        return PricedOffers(costs, found.prices)
+    prices = f"the highest price that the config allows, {usd(most_usd)}/h, for want of a list price that fits; without an account"
+    return PricedOffers(_at(most_usd, loaded, market, spot), prices)
+
+
+def _at(usd_per_hour: float, loaded: LoadedConfig, market: Market, spot: bool | None) -> RunCosts:
+    """Return the costs on a machine of the first kind that the config allows, in each of its variants, at this price. A config that names
+    no kind of GPU runs on any machine, so any on which it was measured will do."""
+    assert loaded.spec is not None
+    measured = [gpu for (gpu, _), time in market.work.step_times.items() if time.source is Source.MEASURED]
+    offers = []
+    for _, subject in loaded.judged:
+        assert subject.spec is not None
+        hardware = subject.spec.hardware
+        is_spot, gpu = hardware.spot is not Spot.NEVER if spot is None else spot, next(iter(hardware.gpus or measured), "")
+        offers.append(Offer("", f"{gpu}-{hardware.count}", usd_per_hour, is_spot, gpu, hardware.count, DISK_GIB))
+    changes = {"usd_per_hour_max": None, "spot": Spot.PREFER}
+    return run_costs(offers, loaded.spec.hardware.model_copy(update=changes), market)
