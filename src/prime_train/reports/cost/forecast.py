@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.forecast import ESTIMATES_MAX, FAMILY_CHARS_MAX, Forecast
 from prime_train.core.market.step_times import StepEstimate
 from prime_train.core.spec import RunSpec
 from prime_train.estimate import gpus
@@ -13,8 +13,6 @@ from prime_train.rules.hardware.host_bytes import disk_bytes
 from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
 from prime_train.rules.resilience.checkpoint_pace import save_plan_of
 from prime_train.rules.rule import Subject
-
-ESTIMATES_MAX = 100
 
 
 def forecast_of(subjects: Sequence[Subject]) -> Forecast:
@@ -36,7 +34,7 @@ def forecast_of(subjects: Sequence[Subject]) -> Forecast:
 def _family(subject: Subject, plan: Plan) -> str:
     """Return in words what runs have in common whose steps differ from their estimates by about the same factor."""
     trained = f"{plan.training.method} with rollouts" if plan.serve_gpus else f"{plan.training.method}"
-    return f"{subject.format}: {model_name(subject)} {trained}"
+    return f"{subject.format}: {model_name(subject)} {trained}"[:FAMILY_CHARS_MAX]
 
 
 def _estimates(subject: Subject) -> Iterator[StepEstimate]:
@@ -46,8 +44,9 @@ def _estimates(subject: Subject) -> Iterator[StepEstimate]:
         return
     for kind in _kinds(spec):
         step = published(plan, Machine("", kind, spec.hardware.count, Rate(0.0, spot=False)))
-        if step is not None:
-            yield StepEstimate(kind, spec.hardware.count, step.seconds.low, step.seconds.high)
+        estimate = StepEstimate(kind, spec.hardware.count, step.seconds.low, step.seconds.high) if step is not None else None
+        if estimate is not None and estimate.is_possible:
+            yield estimate
 
 
 def _kinds(spec: RunSpec) -> Sequence[str]:
