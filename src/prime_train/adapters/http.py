@@ -170,7 +170,18 @@ class _Header(AuthBase):
         return request
 
 
-class _UnlessAsked(Retry):
+class Undrained(Retry):
+    """Closes the connection of a response before its request is repeated. urllib3 would read the body to its end to use the connection
+    again, and a body may be endless."""
+
+    def increment(self, *arguments: Any, response: Any = None, **more: Any) -> Retry:
+        following = super().increment(*arguments, response=response, **more)
+        if response is not None:
+            response.close()
+        return following
+
+
+class _UnlessAsked(Undrained):
     """Repeats no request whose response says when to come back: only the caller knows whether to wait so long."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:

@@ -1,7 +1,7 @@
 """The control plane's folder."""
 
-import sqlite3
 import os
+import sqlite3
 import stat
 import threading
 from pathlib import Path
