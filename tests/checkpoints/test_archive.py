@@ -184,7 +184,7 @@ def test_a_header_of_gigabytes_is_refused_before_it_is_read(tmp_path: Path, kind
 
 def test_small_headers_without_end_are_refused_too(tmp_path: Path) -> None:
     header = tarfile.TarInfo("step_7/pax")
-    header.type, header.size = tarfile.XHDTYPE, 512
+    header.type, header.size = tarfile.XGLTYPE, 512
     endless = Endless(b"", again=header.tobuf(tarfile.USTAR_FORMAT) + b"13 comment=x\n".ljust(512, b"\0"))
     with pytest.raises(Unsafe, match="more than 100 members"):
         unpack_stream(endless, tmp_path, margin_bytes=0, members_max=100)

@@ -80,6 +80,28 @@ def test_a_log_line_of_a_job_is_no_command_for_githubs_runner() -> None:
     assert "##[" not in github([Finding("PT030", "a ##[error]b", "x.yaml")])
 
 
+@pytest.mark.parametrize("before", ["\u00a0", "\u3000", "\u2003 ", "\t\ufe0f", "\u115f"])
+def test_no_space_that_githubs_runner_trims_or_passes_over_hides_a_command_from_us(before: str) -> None:
+    door, raw = opened(in_job=True)
+    door.write(f"a\n{before}::add-mask::b\n{before}:\ufe0f:debug::c #\u034f#[error]d\n")
+    assert raw.getvalue().decode() == f"a\n{before}: :add-mask::b\n{before}: \ufe0f:debug::c #\u034f# [error]d\n"
+
+
+def test_a_table_in_a_job_holds_no_command_for_githubs_runner() -> None:
+    door, raw = opened(in_job=True)
+    table = Table.grid()
+    table.add_row("::set-output name=run::mine", "results/##[set-output name=run;]mine")
+    console(file=door, width=200).print(table)
+    assert ": :set-output" in raw.getvalue().decode()
+    assert "## [set-output" in raw.getvalue().decode()
+
+
+def test_a_long_line_of_blanks_is_looked_through_at_once() -> None:
+    blanks = "\u00a0" * 2**20
+    assert without_commands(f"{blanks}::") == f"{blanks}: :"
+    assert without_commands("\n" * 2**20) == "\n" * 2**20
+
+
 def test_a_record_of_the_log_is_one_line_whatever_is_in_it() -> None:
     record = logging.LogRecord("x", logging.INFO, "", 0, "step %s", (f"1\n2026 ERROR forged{HOSTILE}",), None)
     output = OneLine(FORMAT).format(record)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from prime_train.core import wire
@@ -110,7 +110,8 @@ def _kind(wanted: Any, metadata: list[Any]) -> tuple[Any, ...]:
 
 def _limits(metadata: list[Any]) -> dict[str, Any]:
     names = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
-    metadata = [limit for limit in metadata if not isinstance(limit, AfterValidator)]  # they change a value, and refuse none
+    # They change a value, and refuse none.
+    metadata = [limit for limit in metadata if not isinstance(limit, AfterValidator | BeforeValidator)]
     found = {name: getattr(limit, name) for limit in metadata for name in names if getattr(limit, name, None) is not None}
     assert len(found) >= len(metadata), f"a limit that is not known here: {metadata}"
     return found

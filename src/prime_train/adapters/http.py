@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
+from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import HTTPError, NameResolutionError
+from urllib3.response import BaseHTTPResponse
 from urllib3.util.retry import Retry
 
 from prime_train.core.text.retry_after import retry_after_s
@@ -197,7 +200,26 @@ class _Header(AuthBase):
         return request
 
 
-class _UnlessAsked(Retry):
+class Undrained(Retry):
+    """Closes the connection of a response before its request is repeated. urllib3 would read the body to its end to use the connection
+    again, and a body may be endless."""
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: BaseHTTPResponse | None = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> Self:
+        following = super().increment(method, url, response, error, _pool, _stacktrace)
+        if response is not None:
+            response.close()
+        return following
+
+
+class _UnlessAsked(Undrained):
     """Repeats no request whose response says when to come back: only the caller knows whether to wait so long."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:

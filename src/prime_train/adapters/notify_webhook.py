@@ -21,8 +21,8 @@ from urllib.parse import unquote, urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
-from urllib3.util.retry import Retry
 
+from prime_train.adapters.http import Undrained
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import ExternalError, NotHere, PermanentError, TemporaryError
@@ -206,7 +206,7 @@ _OWN = _Form(_payload, knows_keys=True, read_s=READ_S)
 
 
 def _session(form: _Form) -> requests.Session:
-    retry = Retry(
+    retry = Undrained(
         total=RETRIES_MAX,
         redirect=0,
         allowed_methods=None if form.knows_keys else RETRY_ONLY_CONNECTING,
@@ -233,8 +233,14 @@ def _judge(response: requests.Response, url: str, host: str) -> None:
 
 def _reason(response: requests.Response, url: str) -> str:
     """Return the start of the response body as a suffix for an error; empty if it repeats a part of the URL or cannot be read."""
+    end_s, body = time.monotonic() + READ_S, b""
     try:
-        text = response.raw.read(ANSWER_BYTES_MAX, decode_content=True).decode(errors="replace")
+        while len(body) < ANSWER_BYTES_MAX and time.monotonic() < end_s:
+            piece = response.raw.read1(ANSWER_BYTES_MAX, decode_content=True)
+            if not piece:
+                break
+            body += piece
+        text = body[:ANSWER_BYTES_MAX].decode(errors="replace")
     except (HTTPError, OSError):  # the status is enough
         return ""
     pieces = {piece for address in (url, unquote(url)) for piece in _pieces(address)}

@@ -3,8 +3,13 @@
 Python's tarfile takes a truncated archive, or an unreadable header, for the end of the archive, and reads an extended header of any size
 into memory. Here an archive ends only at its end mark, and every header is bounded: pax and GNU tar headers hold a long name and nothing
 else that is needed here.
+
+Whoever looks through an archive before somebody else's `tar` unpacks it must see the same members. Programs do not agree on headers that
+no packer writes: a name for all members, two names of one member, a file whose name ends in a slash, numbers in other forms. Such an
+archive is refused.
 """
 
+import re
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +24,13 @@ _READ_BYTES = 2**20
 _LONG_NAME, _LONG_LINK = tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
 _PAX, _PAX_GLOBAL = tarfile.XHDTYPE, tarfile.XGLTYPE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
+_FOR_ALL = frozenset({"comment", "atime", "ctime", "mtime", "uid", "gid", "uname", "gname"})
+"""What a header for all members may say: `git archive` writes its commit there. Some programs take a name or size in it for that of every
+member, and others do not."""
+_NUMBER = re.compile(rb"[ \0]*|[ ]*[0-7]+[ \0].*|[ ]*[0-7]+|[\x80\xff].*", re.DOTALL)
+"""The forms of a number that all programs read alike: octal digits, or its bytes after a mark."""
+_SIZE, _MAGIC, _PREFIX = slice(124, 136), slice(257, 263), slice(345, 346)
+_USTAR = b"ustar\0"
 
 
 class ArchiveBroken(Exception):
@@ -68,19 +80,25 @@ class TarReader:
     def members(self) -> Iterator[Member]:
         """Yield every member up to the end mark. Raises ArchiveBroken, Unsafe, and the stream's errors."""
         overrides: dict[str, str] = {}
+        kinds: list[bytes] = []
         while (header := self._header()) is not None:
             size = header.size if header.isreg() or header.type in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL) else 0
             self._left, self._padding = size, -size % _BLOCK
+            if header.type in (_LONG_NAME, _LONG_LINK, _PAX):
+                kinds.append(header.type)
+                if len(set(kinds)) < len(kinds) or (_PAX in kinds and len(kinds) > 1):
+                    raise Unsafe("a member has several extended headers, of which programs obey different ones")
             if header.type in (_LONG_NAME, _LONG_LINK):
                 key = "path" if header.type == _LONG_NAME else "linkpath"
                 overrides[key] = self._extended(header).rstrip(b"\0").decode("utf-8", "surrogateescape")
             elif header.type == _PAX:
                 overrides |= _records(self._extended(header))
             elif header.type == _PAX_GLOBAL:
-                self._extended(header)
+                if unknown := sorted(_records(self._extended(header)).keys() - _FOR_ALL):
+                    raise Unsafe(f"an extended header sets {unknown[0][:40]!r} for all members, which programs obey differently")
             else:
                 yield self._member(header, overrides)
-                overrides = {}
+                overrides, kinds = {}, []
             self._skip()
         self._drain()
 
@@ -106,6 +124,8 @@ class TarReader:
             raise ArchiveBroken(f"{error} at byte {at}") from error
         if header.size < 0:
             raise ArchiveBroken(f"a size of {header.size} bytes at byte {at}")
+        if _NUMBER.fullmatch(block[_SIZE]) is None or (block[_PREFIX] != b"\0" and block[_MAGIC] != _USTAR):
+            raise Unsafe(f"{header.name[:200]!r} has a header that programs read differently; pack it with GNU tar, or Python's tarfile")
         return header
 
     def _member(self, header: tarfile.TarInfo, overrides: dict[str, str]) -> Member:
@@ -115,6 +135,8 @@ class TarReader:
         if any(key.startswith("GNU.sparse.") for key in overrides):
             raise Unsafe(f"{header.name[:200]!r} is a sparse file; pack it without --sparse")
         name, link = overrides.get("path", header.name), overrides.get("linkpath", header.linkname)
+        if header.type in _FILES and name.endswith("/"):
+            raise Unsafe(f"{name[:200]!r} is a file with the name of a folder")
         return Member(name.rstrip("/"), header.type, self._left, header.mode, int(header.mtime), link)
 
     def _extended(self, header: tarfile.TarInfo) -> bytes:

@@ -392,5 +392,5 @@ def _likely_step_s(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> float:
     """Return the likely seconds of a step, the longest of what is known; 0: nothing is known."""
     measured = [(one.timed_s, one.timed_steps) for one in run.attempts] + [(heartbeat.timed_s or 0.0, heartbeat.timed_steps)]
     kinds = (kind_of(attempt.offer), (attempt.offer.gpu, attempt.offer.gpu_count))
-    estimated = [one.high_s for one in run.forecast.steps if one.kind in kinds]
+    estimated = [one.high_s for one in run.forecast.steps if one.kind in kinds and one.is_possible]
     return max([0.0, *estimated, *(seconds / steps for seconds, steps in measured if steps)])

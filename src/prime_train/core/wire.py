@@ -7,7 +7,7 @@ import math
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from prime_train.core.access.signing import (
     BODY_BYTES_MAX,
@@ -104,7 +104,18 @@ def _finite(value: object) -> object:
 
 Span = Annotated[float, Field(ge=0, le=SECONDS_MAX)]
 Reading = Annotated[float | None, AfterValidator(_finite)]
-"""A measured number, or None if it is not known."""
+"""A number that the trainer reports, or None if it is not known."""
+READING_MAX = 1e15
+"""More than any machine has of anything, and little enough to be computed with in any unit."""
+
+
+def _believable(value: object) -> object:
+    """Return None, which is "unknown", for a number that no machine can have."""
+    return None if isinstance(value, int | float) and not abs(value) <= READING_MAX else value
+
+
+MachineReading = Annotated[Annotated[float, Field(ge=-READING_MAX, le=READING_MAX)] | None, BeforeValidator(_believable)]
+"""A number that was measured on the machine, or None if it is not known."""
 Line = Annotated[str, AfterValidator(defused)]
 """A line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it is shown."""
 Lines = Annotated[str, AfterValidator(lambda text: defused(text, keep="\n\t"))]
@@ -201,7 +212,7 @@ class Gpus(Wire):
     util_low_pct: float | None = Field(default=None, ge=0, le=100)
     util_high_pct: float | None = Field(default=None, ge=0, le=100)
     hottest_c: Whole | None = None
-    power_w: Reading = None
+    power_w: MachineReading = None
     """Watts of all GPUs together."""
     memory_peak_mib: float | None = Field(default=None, ge=0, le=1e9)
     """The most memory in MiB that was in use on one GPU at any reading of this attempt."""
@@ -259,10 +270,10 @@ class Heartbeat(Wire):
     """Number of steps under `after` that have ended, the first ones in their order, and whose outputs are in the bucket."""
     after_failed: Line = Field(default="", max_length=500)
     """The steps among these that failed, and why."""
-    gpu_util_pct: Reading = None
-    gpu_mem_mib: Reading = None
+    gpu_util_pct: MachineReading = None
+    gpu_mem_mib: MachineReading = None
     gpus: Gpus | None = None
-    disk_free_gib: Reading = None
+    disk_free_gib: MachineReading = None
     disk_full_s: Count | None = None
     """Seconds until the disk is full at the recent rate."""
     saves: Saves | None = None

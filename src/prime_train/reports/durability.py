@@ -9,6 +9,9 @@ from prime_train.core.wire import Saves
 from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
 from prime_train.ports import RunRecord
 
+SPAN_S_MIN = 1e-3
+"""Seconds below which a reported span is none: no save takes so little, and what is divided by it would be infinite."""
+
 
 @dataclass(frozen=True)
 class SaveStatus:
@@ -46,7 +49,7 @@ def save_status(record: RunRecord, now_s: int) -> SaveStatus | None:
         durable_after_s=saves.durable_after_s,
         interval_s=saves.interval_s,
         stall_s=saves.stall_s,
-        upload_bytes_per_s=saves.sent_bytes / saves.upload_s if saves.sent_bytes and saves.upload_s else None,
+        upload_bytes_per_s=saves.sent_bytes / upload_s if saves.sent_bytes and (upload_s := _known(saves.upload_s)) else None,
         size_bytes=saves.size_bytes,
         sent_bytes=saves.sent_bytes,
         skipped=saves.skipped,
@@ -75,8 +78,12 @@ def _pace(now: RunFigures, saves: Saves) -> Pace:
         upload_s=saves.durable_after_s or 0.0,
         mtbf_s=mtbf_s(spent.paid_s, lost),
         restart_s=restart_s,
-        interval_s=saves.interval_s or None,
+        interval_s=_known(saves.interval_s),
     )
+
+
+def _known(span_s: float | None) -> float | None:
+    return span_s if span_s is not None and span_s >= SPAN_S_MIN else None
 
 
 def facts(found: SaveStatus) -> list[tuple[str, str]]:

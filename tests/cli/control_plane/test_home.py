@@ -1,5 +1,6 @@
 """The control plane's folder."""
 
+import os
 import sqlite3
 import stat
 import threading
@@ -119,6 +120,21 @@ def test_a_home_that_others_could_read_is_closed_to_them_when_it_is_served(tmp_p
     assert [record.getMessage() for record in caplog.records] == [
         f"{folder} could be read by other users of this machine (mode 755); now only you can"
     ]
+
+
+def test_whoever_serves_a_home_of_another_user_is_told_that_its_owner_can_replace_the_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        os.chown(folder, 65534, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with home(folder).serving_alone():
+        told = [record.getMessage() for record in caplog.records]
+    assert any("belongs to another user of this machine" in one and "its policy" in one for one in told)
+    assert not any("now only you can" in one for one in told)
 
 
 def test_a_new_home_and_its_bucket_are_for_their_owner_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -154,6 +154,30 @@ def test_a_config_that_leads_out_by_a_link_is_not_read_out(here: Path, link: str
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.parametrize("way", ["requirements", "a trainer's file", "a trainer's file by a link", "a config by a link"])
+def test_a_pull_request_reads_out_nothing_of_what_git_keeps_of_the_job(job: Step, way: str) -> None:
+    token = "eC1hY2Nlc3MtdG9rZW46Z2hz"
+    (job.folder / ".git").mkdir(exist_ok=True)
+    (job.folder / ".git" / "config").write_text(f'[http "https://github.com/"]\nextraheader = AUTHORIZATION: basic {token}\n')
+    (job.folder / "t").mkdir()
+    (job.folder / "t" / "rl.toml").symlink_to("../.git/config")
+    config = job.folder / "configs" / "rl.yaml"
+    match way:
+        case "requirements":
+            config.write_text(GOOD + "image: {requirements: [.git/config]}\n")
+        case "a trainer's file":
+            config.write_text(TRAINS.replace("code: {folder: t}, ", "").replace("rl.toml", ".git/config"))
+        case "a trainer's file by a link":
+            config.write_text(TRAINS)
+        case _:
+            config.symlink_to("../.git/config")
+    did = job.run("validate", "push", {}, PRIME_TRAIN_INPUT_PATHS="configs/rl.yaml", PRIME_TRAIN_INPUT_SARIF="found.sarif")
+    assert "of git itself" in did.log, did.log
+    for told in (did.log, did.summary, (job.folder / "found.sarif").read_text()):
+        assert "AUTHORIZATION" not in told
+        assert token not in told
+
+
 def test_a_pull_request_of_more_files_than_github_tells_hides_no_config(here: Path) -> None:
     (here / "configs" / "out.yaml").unlink()
     (here / "configs" / "bad.yaml").write_text(BAD)

@@ -1,16 +1,22 @@
 """Reads the text of a config file."""
 
+import os
 import stat
 from pathlib import Path
 
 from prime_train.configs.parsing.nodes import FindingDraft, ParseAborted, SourcePosition
+from prime_train.core.text.auto_run import is_git
 
 BYTES_MAX = 1024 * 1024
 
 
 def read_source(path: Path) -> str:
-    """Return the file's text. Raises ParseAborted if the file cannot be read, is larger than 1 MiB, or is not UTF-8 text."""
+    """Return the file's text. Raises ParseAborted if the file cannot be read, is larger than 1 MiB, or is not UTF-8 text; and if it is
+    git's own, also by a link: findings repeat lines of what is read, and a job's `.git/config` has its token."""
     try:
+        if is_git(os.path.realpath(path)):
+            message = f"{path} is a file of git itself, which may hold a token"
+            raise ParseAborted(FindingDraft("PT001", SourcePosition(), message, fix="write the path of a file of the working tree"))
         kind = path.stat().st_mode
         if stat.S_ISDIR(kind):
             raise ParseAborted(FindingDraft("PT001", SourcePosition(), f"{path} is a folder", fix="write the path of the file inside it"))

@@ -1,6 +1,7 @@
 """Keeps other users of this machine out of a home: its key, database, logs, specs and checkpoints are for its owner only."""
 
 import logging
+import os
 import stat
 from pathlib import Path
 
@@ -12,7 +13,13 @@ log = logging.getLogger("prime_train.serve")
 
 def tighten(root: Path) -> None:
     """Take every right of other users from the home and from what lies directly in it, and say so if they could look into it. What lies
-    deeper cannot be reached then. A home that belongs to somebody else is only reported, because it cannot be changed."""
+    deeper cannot be reached then. A home that belongs to somebody else is only reported, because no rights keep its owner out."""
+    owner = _other_owner(root)
+    if owner is not None:
+        message = (
+            "%s belongs to another user of this machine (uid %d), who can replace its key, its policy and its database; use a home of yours"
+        )
+        log.warning(message, root, owner)
     for path in [root, *list(root.iterdir())[:ENTRIES_MAX]]:
         try:
             mode = path.lstat().st_mode
@@ -24,8 +31,14 @@ def tighten(root: Path) -> None:
         except OSError as error:
             log.warning("%s can be read by other users of this machine, and that cannot be changed: %s", path, error.strerror)
             continue
-        if path == root:
+        if path == root and owner is None:
             log.warning("%s could be read by other users of this machine (mode %o); now only you can", root, stat.S_IMODE(mode))
+
+
+def _other_owner(root: Path) -> int | None:
+    """Return the user to whom the home belongs; None if that is this one, or root, from whom nothing can be kept."""
+    owner = root.stat().st_uid
+    return owner if owner not in (0, os.geteuid()) else None
 
 
 def warn_of_open_bucket(folder: Path) -> None:

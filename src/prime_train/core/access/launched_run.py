@@ -9,7 +9,8 @@ memory) is left to `validate`.
 import re
 from collections.abc import Iterable, Iterator
 
-from prime_train.core.run import Origin, Run
+from prime_train.core.market.forecast import ESTIMATES_MAX, FAMILY_CHARS_MAX, Forecast
+from prime_train.core.run import Origin, Probe, Run
 
 SPEC_BYTES_MAX = 200_000
 """Bytes of a config as it is stored. A row of DynamoDB has at most 400 KB, and holds the attempts of the run as well."""
@@ -17,9 +18,11 @@ ACTIVE_MAX = 64
 """Runs of one repository that have not ended, above which a launch key starts no further one."""
 TEXT_CHARS_MAX = 300
 NUMBER_MAX = 2**53
+SECONDS_MAX = 10**9
 
 _HASH, _COMMIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LINE = re.compile(r"[^\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]*")
+_CONFIG = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _JOB = re.compile(r"(?:https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._/-]*)?")
 
 
@@ -35,6 +38,10 @@ def _stated(sent: Run) -> Iterator[str]:
         yield "commit is no full hash of a commit"
     if sent.origin is not None:
         yield from _origin(sent.origin)
+    if not _is_possible(sent.forecast):
+        yield "forecast has numbers that cannot be true, or more than a config has"
+    if sent.probe is not None and not _can_be_measured(sent.probe):
+        yield "probe names no config, or no number of steps and seconds"
 
 
 def _origin(origin: Origin) -> Iterator[str]:
@@ -50,6 +57,25 @@ def _origin(origin: Origin) -> Iterator[str]:
         number = getattr(origin, name)
         if number is not None and not 0 < number < NUMBER_MAX:
             yield f"origin.{name} is {number}, which is no number of one"
+
+
+def _is_possible(forecast: Forecast) -> bool:
+    """Return whether the estimates can be true. They are compared with what the runs of all repositories measured."""
+    every = (
+        all(one.is_possible and len(one.gpu) <= TEXT_CHARS_MAX and 0 <= one.gpu_count < NUMBER_MAX for one in forecast.steps),
+        len(forecast.steps) <= ESTIMATES_MAX,
+        forecast.every_steps is None or 0 < forecast.every_steps < NUMBER_MAX,
+        forecast.every_s is None or 0 <= forecast.every_s <= SECONDS_MAX,
+        forecast.stall_s is None or 0 <= forecast.stall_s <= SECONDS_MAX,
+        0 <= forecast.checkpoint_bytes < NUMBER_MAX,
+        0 <= forecast.model_bytes < NUMBER_MAX,
+        len(forecast.family) <= FAMILY_CHARS_MAX,
+    )
+    return all(every)
+
+
+def _can_be_measured(probe: Probe) -> bool:
+    return _CONFIG.fullmatch(probe.config) is not None and 0 < probe.steps < NUMBER_MAX and 0 <= probe.seconds <= SECONDS_MAX
 
 
 def _too_large(sent: Run) -> Iterator[str]:

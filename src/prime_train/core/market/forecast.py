@@ -6,6 +6,9 @@ from hashlib import sha256
 from prime_train.core.market.gpu_memory import GpuNeed
 from prime_train.core.market.step_times import StepEstimate
 
+ESTIMATES_MAX = 100
+FAMILY_CHARS_MAX = 300
+
 
 @dataclass(frozen=True)
 class Forecast:

@@ -76,8 +76,14 @@ class StepEstimate:
         return self.gpu, self.gpu_count
 
     @property
+    def is_possible(self) -> bool:
+        """Return whether this can be true. Estimates come with a run, from whoever launched it, and are compared with those of others."""
+        return STEP_S_MIN <= self.low_s <= self.high_s <= STEP_S_MAX
+
+    @property
     def middle_s(self) -> float:
-        return math.sqrt(self.low_s * self.high_s)
+        """Return the seconds in the middle of the range; 0, which is not known, for one that cannot be true."""
+        return math.sqrt(self.low_s * self.high_s) if self.is_possible else 0.0
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ def step_times(
     where one kind was measured, the estimates of the others are multiplied with that factor. Settings in files that a config only names
     change the estimate, too, and by that factor a measured time.
     """
-    middle = {one.kind: one.middle_s for one in estimates if one.low_s > 0}
+    middle = {one.kind: one.middle_s for one in estimates if one.is_possible}
     known = {**(similar or {}), **measured}
     found = {kind: time for kind, one in known.items() if (time := _measured(one, middle.get(kind), is_same=kind in measured))}
     factors = [(factor, one) for kind, one in known.items() if (factor := _log_factor(one, middle.get(kind))) is not None]

@@ -43,8 +43,11 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-_COMMAND = re.compile(r"^([ \t]*):(?=:)|##(?=\[)", re.MULTILINE)
-"""The start of a command to GitHub's runner: `::` at the start of a line, and `##[` anywhere."""
+_UNSEEN = r"\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+"""Characters, as a pattern's, that a comparison by the rules of a language passes over, as that of GitHub's runner does, and that are not
+escaped."""
+_COMMAND = re.compile(rf"^((?:[^\S\r\n]|[{_UNSEEN}])*:)(?=[{_UNSEEN}]*:)|#[{_UNSEEN}]*#(?=[{_UNSEEN}]*\[)", re.MULTILINE)
+"""The start of a command to GitHub's runner: `::` after any white space at the start of a line, and `##[` anywhere."""
 
 
 def without_commands(text: str) -> str:

@@ -1,8 +1,9 @@
 """Looks into the code of a bundle as its reader would unpack it: nothing is written but one temporary copy of the archive."""
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import IO
 
 from prime_train.adapters.code_archive import BYTES_MAX
@@ -44,7 +45,7 @@ def look(archive: IO[bytes]) -> CodeLook:
 
 def _wrong(reader: TarReader, names: set[str]) -> Iterator[str]:
     """Yield what is wrong with each member, and add the names of all to `names`."""
-    size = 0
+    size, links = 0, set[str]()
     for member in reader.members():
         size += member.size
         if size > UNPACKED_BYTES_MAX:
@@ -56,6 +57,10 @@ def _wrong(reader: TarReader, names: set[str]) -> Iterator[str]:
         if path in names and not member.is_folder:
             yield f"has {neutralized(member.name[:SHOWN_CHARS])!r} twice"
         names.add(path)
+        if member.is_link:
+            links.add(path)
+    # A program that unpacks follows the link, in a folder where it may lead to something that was there before.
+    yield from (f"has {neutralized(one[:SHOWN_CHARS])!r}, which lies behind a link" for one in sorted(names) if _is_below(one, links))
     if pair := same_but_for_case(names):
         yield f"has {neutralized(pair[0][:SHOWN_CHARS])!r} and {neutralized(pair[1][:SHOWN_CHARS])!r}, which differ only in case"
 
@@ -67,8 +72,14 @@ def _why(path: str, member: Member) -> str:
         return "lies outside of its folder"
     if is_git(path):
         return f"is refused: {GIT}"
+    if member.is_link and is_git(member.link):
+        return f"is a link to {neutralized(member.link[:SHOWN_CHARS])}: {GIT}"
     if member.is_link:
         return "" if link_stays_inside(path, member.link) else f"is a link out of its folder, to {neutralized(member.link[:SHOWN_CHARS])}"
     if member.kind == tarfile.LNKTYPE:
         return "is a hard link"
     return "" if member.is_file or member.is_folder else "is neither a file, a folder nor a link"
+
+
+def _is_below(path: str, links: Collection[str]) -> bool:
+    return any(str(above) in links for above in PurePosixPath(path).parents)

@@ -1,5 +1,6 @@
 """What a config of somebody else asks for, which its reader should know before launching it: none of it is a mistake."""
 
+import re
 from collections.abc import Iterator
 
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
@@ -14,9 +15,16 @@ REGISTRIES = (
 )
 """Registries that many people use, which says nothing about an image in them."""
 _LOADERS = frozenset(
-    {"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "BASH_ENV", "ENV", "GIT_SSH_COMMAND"}
+    {
+        *("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PATH", "BASH_ENV", "ENV", "GIT_SSH_COMMAND", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT"),
+        *("PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PYTHONBREAKPOINT", "PYTHONUSERBASE"),
+    }
 )
 """Variables that make programs load other code."""
+_ADDRESSES = re.compile(
+    r"(HTTPS?|ALL)_PROXY|(PIP|UV)_(EXTRA_|DEFAULT_)?INDEX(_URL)?|PIP_FIND_LINKS|\w*_(ENDPOINT|BASE_URL|ENDPOINT_URL\w*)", re.IGNORECASE
+)
+"""Variables with an address to which programs send what they have, tokens among it, or from which they take code."""
 
 
 def folder_outside(spec: RunSpec) -> str:
@@ -43,11 +51,23 @@ def risks_of(spec: RunSpec) -> Iterator[str]:
         registry = _registry(image or "")
         if registry and not any(registry == known or registry.endswith(f".{known}") for known in REGISTRIES):
             yield f"{setting}: starts from an image of {_shown(registry)}, a registry that prime-train does not know"
-    loaders = sorted(_LOADERS & spec.environment.keys())
-    if loaders:
+    variables = sorted(set(_variables(spec)))
+    if loaders := [name for name in variables if name in _LOADERS]:
         yield f"environment: sets {', '.join(loaders)}, which can make programs load other code"
+    if addresses := [name for name in variables if _ADDRESSES.fullmatch(name)]:
+        yield f"environment: sets {', '.join(addresses)}, by which programs send tokens to, or load code from, an address of its choice"
+    for number, variant in enumerate(spec.hardware.variants, start=1):
+        if changed := sorted(key for key in variant.set if not key.startswith("environment.")):
+            yield f"hardware.variants: on machines of variant {number}, other values are used for {_shown(', '.join(changed))}"
     if spec.alerts.webhook is not None:
         yield f"alerts.webhook: sends what happens to the address in your variable {_shown(spec.alerts.webhook)}"
+
+
+def _variables(spec: RunSpec) -> Iterator[str]:
+    """Yield the names of all variables that the config sets for any of its commands."""
+    yield from spec.environment
+    yield from (name for step in spec.after for name in step.env)
+    yield from (key.partition(".")[2] for variant in spec.hardware.variants for key in variant.set if key.startswith("environment."))
 
 
 def _registry(image: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.forecast import ESTIMATES_MAX, FAMILY_CHARS_MAX, Forecast
 from prime_train.core.market.step_times import PCIE, StepEstimate, on_board
 from prime_train.core.spec import RunSpec
 from prime_train.estimate import gpus
@@ -12,8 +12,6 @@ from prime_train.rules.hardware.host_bytes import disk_bytes
 from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of, steps_of
 from prime_train.rules.resilience.checkpoint_pace import save_plan_of
 from prime_train.rules.rule import Subject
-
-ESTIMATES_MAX = 200
 
 
 def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | None] = plan_of) -> Forecast:
@@ -42,7 +40,7 @@ def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | No
 def _family(subject: Subject, plan: Plan) -> str:
     """Return in words what runs have in common whose steps differ from their estimates by about the same factor."""
     trained = f"{plan.training.method} with rollouts" if plan.serve_gpus else f"{plan.training.method}"
-    return f"{subject.format}: {model_name(subject)} {trained}"
+    return f"{subject.format}: {model_name(subject)} {trained}"[:FAMILY_CHARS_MAX]
 
 
 def _estimates(subject: Subject, plan: Plan | None) -> Iterator[StepEstimate]:
@@ -57,7 +55,10 @@ def _estimates(subject: Subject, plan: Plan | None) -> Iterator[StepEstimate]:
             gpu = gpus.facts(kind, socket)
             if gpu is not None:
                 slow, fast = tokens_per_s(plan.model, done, gpu, spec.hardware.count)
-                yield StepEstimate(name, spec.hardware.count, plan.batch_tokens * plan.shortest / fast, plan.batch_tokens / slow)
+                low_s, high_s = plan.batch_tokens * plan.shortest / fast, plan.batch_tokens / slow
+                estimate = StepEstimate(name, spec.hardware.count, low_s, high_s)
+                if estimate.is_possible:
+                    yield estimate
 
 
 def _kinds(spec: RunSpec) -> Sequence[str]:
