@@ -10,11 +10,13 @@ import typer
 
 from prime_train.actions.config_section import block
 from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event
 from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.github_auth import client
+from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
@@ -75,6 +77,9 @@ def validate(
     text = "\n".join(lines) + "\n"
     job.summary(text)
     url = _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read))) if comment else ""
+    if github is not None and os.environ.get(STORE, "").strip():
+        # With a control plane, a schedule is expected.
+        report_schedule(job, github, is_live=False)
     if sarif:
         _write_sarif(sarif, found)
     valid = passes(found, fail_on)

@@ -167,6 +167,11 @@ class Control(HttpFake):
         with self.lock:
             self.world.repos[repo].disabled[f"{FOLDER}{workflow}"] = state
 
+    def publish(self, repo: str) -> None:
+        """Make the repository public."""
+        with self.lock:
+            self.world.repos[repo].is_private = False
+
     def without_rules(self, repo: str) -> None:
         """Have the owner's plan keep no rules for environments of this private repository."""
         with self.lock:
