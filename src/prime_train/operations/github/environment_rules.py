@@ -73,11 +73,14 @@ def _role(role: str, repository: str, trust_of: TrustOf | None) -> RuleCheck:
 
 def _wrong(github: GitHub, one: Environment, needs: Needs) -> str:
     lacks = ["no reviewers"] if needs.reviewers and not one.has_reviewers else []
-    if needs.branches:
-        patterns = branches(github, one)
-        if patterns is not None and any(not pattern.strip("*/") for pattern in patterns):
-            lacks.append("no limit to certain branches")
+    if needs.branches and is_open_to_all(branches(github, one)):
+        lacks.append("no limit to certain branches")
     return f"it has {' and '.join(lacks)}, so that {needs.why}: set them under Settings, Environments" if lacks else ""
+
+
+def is_open_to_all(patterns: tuple[str, ...] | None) -> bool:
+    """Return whether any branch matches one of the patterns. None stands for all protected branches."""
+    return patterns is not None and any(not pattern.strip("*/") for pattern in patterns)
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
