@@ -1,5 +1,6 @@
 """Propose files: a commit on a branch of its own, and a pull request. No clone is needed, and none is touched."""
 
+import hashlib
 from collections.abc import Mapping
 
 from prime_train.adapters.github.api import GitHub, Part, piece, quoted
@@ -20,8 +21,13 @@ class _Tree(Part):
     sha: str
 
 
+class _Comparison(Part):
+    ahead_by: int
+
+
 class _Entry(Part):
     name: str
+    sha: str
     type: str = ""
 
 
@@ -68,10 +74,21 @@ def commit_at(github: GitHub, ref: str) -> str | None:
     return found.sha if found is not None else None
 
 
-def files_in(github: GitHub, folder: str, ref: str) -> tuple[str, ...]:
-    """Return the names of the files that are directly in a folder; none if there is no such folder."""
-    answer = github.find_list(_Entry, f"contents/{quoted(folder)}", {"ref": ref})
-    return tuple(entry.name for entry in answer if entry.type == "file")
+def files_in(github: GitHub, folder: str, ref: str) -> dict[str, str]:
+    """Return the files that are directly in a folder, by name, with the hash of each; none if there is no such folder."""
+    entries = github.find_list(_Entry, f"contents/{quoted(folder)}", {"ref": ref})
+    return {entry.name: entry.sha for entry in entries if entry.type == "file"}
+
+
+def hash_of(text: str) -> str:
+    """Return the hash that git gives to a file with this text."""
+    data = text.encode()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def is_merged(github: GitHub, branch: str, base: str) -> bool:
+    """Return whether the branch has no commit that `base` lacks."""
+    return github.get(_Comparison, f"compare/{piece(base)}...{piece(branch)}").ahead_by == 0
 
 
 def commit_files(github: GitHub, parent: str, files: Mapping[str, str], message: str) -> str:

@@ -136,9 +136,8 @@ def _carried_out(github: GitHub, planned: Plan, wishes: Wishes, found: Found, ho
     done = []
     for one in carry_out(github, planned.steps, wishes, found, partial(trust_environment, home, found.repository)):
         done.append(one)
-        typer.echo(
-            f"  failed {one.step.text}: {one.wrong}" if one.wrong else f"  done   {one.step.text}{f': {one.url}' if one.url else ''}"
-        )
+        page = f": {one.url}" if one.url else ""
+        typer.echo(f"  failed {one.step.text}: {one.wrong}" if one.wrong else f"  done   {one.step.text}{page}")
     return done
 
 

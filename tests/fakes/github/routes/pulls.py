@@ -52,11 +52,13 @@ def compare(world: World, call: Call) -> Result:
     before, after = found_commit(call.repo.git, base), found_commit(call.repo.git, head)
     files = changes(world, call.repo, before.sha, after.sha, call.repo.full_name)[:COMPARED_MAX]
     commits = views.commit(world, call.repo, before)
+    objects = call.repo.git.objects
+    ahead = len(set(objects.history(after.sha)) - set(objects.history(before.sha)))
     links = dict.fromkeys(
         ("html_url", "permalink_url", "diff_url", "patch_url"), f"{HTML_URL}/{call.repo.full_name}/compare/{base}...{head}"
     )
     url = f"{views.repo_url(world, call.repo)}/compare/{base}...{head}"
-    known = {"status": "ahead", "ahead_by": 1, "behind_by": 0, "total_commits": 1, "commits": [], "files": files}
+    known = {"status": "ahead", "ahead_by": ahead, "behind_by": 0, "total_commits": 1, "commits": [], "files": files}
     return known | {"url": url, "base_commit": commits, "merge_base_commit": commits} | links
 
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prime_train.adapters.github import GitHub, content_at
+from prime_train.adapters.github.api import parsed
 from prime_train.adapters.github.environments import Environment, branches, environments, secret_names, variable
-from prime_train.adapters.github.proposals import About, Me, OpenPull, commit_at, files_in, open_pull_of, tip_of
+from prime_train.adapters.github.proposals import About, Me, OpenPull, commit_at, files_in, hash_of, is_merged, open_pull_of, tip_of
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.configs.ready_configs import ready_config
@@ -111,9 +112,9 @@ def look(github: GitHub, wishes: Wishes, trusted: frozenset[str] | None) -> Foun
     tip = tip_of(github, about.default_branch)
     if tip is None:
         raise UsageError(f"{about.full_name} is empty", fix="push a first commit, to which a pull request can be made")
-    files = {path: content_at(github, path, tip) for path in wishes.workflows}
+    files = _texts(github, wishes.workflows, tip)
     has_configs = _has_configs(github, tip)
-    branch = _setup_branch(github, wishes, files, has_configs=has_configs)
+    branch = _setup_branch(github, wishes, about.default_branch, files, has_configs=has_configs)
     known = {one.name: one for one in environments(github) or () if one.name in ENVIRONMENT_WORKFLOWS}
     places = {place for name in wishes.secrets for place in places_of(name)}
     return Found(
@@ -141,11 +142,12 @@ def _has_configs(github: GitHub, ref: str) -> bool:
 def _who(github: GitHub) -> Me:
     """Return the user. Raises UsageError if the log-in may not change workflow files, which is told only by what GitHub answers later."""
     answer = github.ask("GET", "/user")
+    me = parsed(Me, answer)
     scopes = answer.headers.get("x-oauth-scopes")
     if scopes is not None and WORKFLOW_SCOPE not in {one.strip() for one in scopes.split(",")}:
         fix = f"run gh auth refresh --scopes {WORKFLOW_SCOPE}"
         raise UsageError("gh's log-in may not write workflow files: it lacks the scope workflow", fix=fix, code=Exit.EXTERNAL_REFUSED)
-    return github.get(Me, "/user")
+    return me
 
 
 def _check_rights(about: About) -> None:
@@ -156,7 +158,19 @@ def _check_rights(about: About) -> None:
         raise UsageError(message, fix="ask one to run this", code=Exit.EXTERNAL_REFUSED)
 
 
-def _setup_branch(github: GitHub, wishes: Wishes, files: Mapping[str, str | None], *, has_configs: bool) -> SetupBranch:
+def _texts(github: GitHub, ours: Mapping[str, str], ref: str) -> dict[str, str | None]:
+    """Return the text of each of these files at the ref, None if it does not exist. Those that differ from ours are read."""
+    listed = {folder: files_in(github, folder, ref) for folder in {path.rpartition("/")[0] for path in ours}}
+    found: dict[str, str | None] = {}
+    for path, text in ours.items():
+        folder, _, name = path.rpartition("/")
+        known = listed[folder].get(name)
+        # What is no text is not ours either.
+        found[path] = None if known is None else text if known == hash_of(text) else content_at(github, path, ref) or ""
+    return found
+
+
+def _setup_branch(github: GitHub, wishes: Wishes, base: str, files: Mapping[str, str | None], *, has_configs: bool) -> SetupBranch:
     """Return the first branch that has an open pull request, does not exist, or has all files already: one that was left behind, such as by
     an earlier setup, may contain what somebody wants to keep."""
     wanted = wishes.workflows | ({} if has_configs else wishes.config)
@@ -165,7 +179,8 @@ def _setup_branch(github: GitHub, wishes: Wishes, files: Mapping[str, str | None
         tip = tip_of(github, name)
         if tip is None:
             return SetupBranch(name)
-        found = SetupBranch(name, tip, {path: content_at(github, path, tip) for path in wanted}, open_pull_of(github, name))
-        if found.pull is not None or (found.files == wanted and files != wishes.workflows):
+        found = SetupBranch(name, tip, _texts(github, wanted, tip), open_pull_of(github, name))
+        is_left_unproposed = found.files == wanted and files != wishes.workflows and not is_merged(github, name, base)
+        if found.pull is not None or is_left_unproposed:
             return found
     raise UsageError(f"{BRANCHES_MAX} branches {BRANCH} exist already", fix="delete those that are no longer needed")
