@@ -237,7 +237,8 @@ class GitHubAs:
         ("no gh", "GitHub's tool gh is not installed", 2),
         ("writer", "you are no administrator of acme/models", 4),
         ("empty", "push a first commit", 2),
-        ("stranger", "404", 4),
+        ("stranger", "there is no repository acme/models that eve may see", 4),
+        ("expired", "GitHub does not accept gh's log-in any more", 4),
         ("no ref", "acme/prime-train has no v9", 4),
         ("unreachable", "no answer", 3),
     ],
@@ -260,6 +261,8 @@ def test_what_is_missing_is_told_before_anything_changes(place: Place, prepare: 
             more = ("--repository", "acme/empty")
         case "stranger":
             place.env["GH_TOKEN"] = place.fake.login_token("eve", SCOPES)
+        case "expired":
+            place.fake.revoke(place.env["GH_TOKEN"])
         case "no ref":
             more = ("--actions", f"{ACTIONS}@v9")
         case "unreachable":
@@ -305,11 +308,20 @@ def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(place: Place, monkeyp
     for name, value in place.env.items():
         monkeypatch.setenv(name, value)
     with terminal(place.shell, *words) as seen:
+        seen.answer("Address of your control plane (empty: none yet): ", URL)
         seen.answer("PRIME_OFFERS_KEY (not shown): ", KEY)
         seen.answer("Set acme/models up like this?", "y")
         assert seen.end() == 0, seen.seen
         assert KEY not in seen.seen
-    assert place.fake.settings(REPO)["secrets"] == {"PRIME_OFFERS_KEY": base64.b64encode(KEY.encode()).decode()}
+    secrets = {"PRIME_OFFERS_KEY": base64.b64encode(KEY.encode()).decode()}
+    assert place.fake.settings(REPO) == {"variables": {"PRIME_TRAIN_URL": URL}, "secrets": secrets}
+
+
+@pytest.mark.parametrize(("allowed", "words"), [("", "GitHub Actions is off"), ("local_only", f"allow {ACTIONS} and the actions")])
+def test_a_repository_that_would_not_run_the_workflows_is_told_so(place: Place, allowed: str, words: str) -> None:
+    assert words not in place.done("--dry-run")
+    place.fake.allow_actions(REPO, allowed)
+    assert words in place.done("--dry-run")
 
 
 def test_the_control_plane_on_this_machine_trusts_the_jobs_once(place: Place) -> None:

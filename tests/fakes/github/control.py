@@ -172,6 +172,11 @@ class Control(HttpFake):
         with self.lock:
             self.world.repos[repo].is_private = False
 
+    def allow_actions(self, repo: str, which: str) -> None:
+        """Set which actions the repository runs: all, local_only or selected; empty: none."""
+        with self.lock:
+            self.world.repos[repo].allowed_actions = which
+
     def without_rules(self, repo: str) -> None:
         """Have the owner's plan keep no rules for environments of this private repository."""
         with self.lock:

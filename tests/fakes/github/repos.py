@@ -160,6 +160,8 @@ class Repo:
     secrets: dict[str, str] = field(default_factory=dict)
     disabled: dict[str, str] = field(default_factory=dict)
     """State of each workflow that is switched off, by the path of its file."""
+    allowed_actions: str = "all"
+    """Which actions it runs: all, local_only or selected; empty: none."""
     keeps_rules: bool = True
     """Whether the owner's plan has rules for environments here. GitHub has them for all public repositories, and for private ones only on
     paid plans."""

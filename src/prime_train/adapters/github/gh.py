@@ -18,6 +18,7 @@ REASON_CHARS_MAX = 300
 SECRET_BYTES_MAX = 48 * 1024
 NOT_LOGGED_IN = 4
 """Exit code of gh."""
+UNAUTHORIZED = 401
 HERE = "repos/{owner}/{repo}"
 """What gh replaces by the repository of the current folder, or of the variable GH_REPO."""
 LOG_IN = "gh auth login"
@@ -37,7 +38,8 @@ class GitHubByGh(GitHub):
 
 
 def call(method: str, path: str, parameters: Parameters | None = None, body: object = None) -> Answer:
-    """Send one request of GitHub's API by `gh`, and return the response of any status. Raises TemporaryError if there was none."""
+    """Send one request of GitHub's API by `gh`, and return the response of any status. Raises TemporaryError if there was none, and
+    UsageError without a valid log-in."""
     query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
     words = ["api", "--include", "--method", method, "-H", "Accept: application/vnd.github+json", "-H", f"X-GitHub-Api-Version: {VERSION}"]
     given = ["--input", "-"] if body is not None else []
@@ -46,6 +48,8 @@ def call(method: str, path: str, parameters: Parameters | None = None, body: obj
     status = _STATUS.match(done.stdout)
     if status is None:
         raise _unanswered(what, done)
+    if int(status[1]) == UNAUTHORIZED:
+        raise UsageError("GitHub does not accept gh's log-in any more", fix=f"run {LOG_IN}", code=Exit.EXTERNAL_REFUSED)
     head, _, content = _parted(done.stdout)
     headers = dict(_header(line) for line in head.decode("utf-8", "replace").splitlines()[1:] if ":" in line)
     return Answer(what, int(status[1]), content, retry_after_s(headers), headers)

@@ -12,6 +12,18 @@ class Workflow(Part):
     state: str
 
 
+class ActionsPolicy(Part):
+    """Which actions a repository runs. `allowed_actions`: all, local_only (those of its owner), or selected."""
+
+    enabled: bool
+    allowed_actions: str = "all"
+
+
+def actions_policy(github: GitHub) -> ActionsPolicy | None:
+    """Return the repository's policy; None if the user may not see it."""
+    return github.find(ActionsPolicy, "actions/permissions", none=UNSEEN)
+
+
 def workflow(github: GitHub, file: str) -> Workflow | None:
     """Return the workflow of that file's name; None if there is none, or the token may not see it."""
     return github.find(Workflow, f"actions/workflows/{piece(file)}", none=UNSEEN)

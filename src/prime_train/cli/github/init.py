@@ -12,6 +12,7 @@ import typer
 
 from prime_train import __version__
 from prime_train.adapters.github import GitHub
+from prime_train.adapters.github.environments import variable
 from prime_train.adapters.github.gh import SECRET_BYTES_MAX, GitHubByGh, repository_here
 from prime_train.cli.confirm import Yes, confirm
 from prime_train.control_plane.wiring.home import Home
@@ -21,7 +22,7 @@ from prime_train.operations.github.setup.carry_out import Done, carry_out
 from prime_train.operations.github.setup.control_plane import address_here, checked_address, trust_environment, trusted_here
 from prime_train.operations.github.setup.files import Source, given_source, source_of
 from prime_train.operations.github.setup.plan import plan
-from prime_train.operations.github.setup.state import ENVIRONMENT_WORKFLOWS, Found, Wishes, look, places_of, resolved
+from prime_train.operations.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, look, places_of, resolved
 from prime_train.operations.github.setup.steps import Plan, Propose, Trust
 from prime_train.output import print_coloured
 
@@ -59,10 +60,10 @@ def init(
     for name in names:
         places_of(name)
     address = checked_address(url) if url else ""
-    home, source = Home.of(os.environ), _source(actions)
+    home, source, asks = Home.of(os.environ), _source(actions), not yes and not dry_run and sys.stdin.isatty() and sys.stdout.isatty()
     github = GitHubByGh(repository or repository_here())
     pin = resolved(GitHubByGh(source.repository), source)
-    address = address or address_here(home)
+    address = address or address_here(home) or (_asked_address(github) if asks else "")
     values = {} if dry_run else _values(names)
     wishes = Wishes(pin, address, bool(url), "" if preset == NO_PRESET else preset, values or dict.fromkeys(names, ""), force)
     found = look(github, wishes, trusted_here(home, address, github.repository))
@@ -79,6 +80,18 @@ def init(
     done = _carried_out(github, planned, wishes, found, home)
     _next(found, wishes, done)
     return Exit.EXTERNAL_REFUSED if any(one.wrong for one in done) else Exit.OK
+
+
+def _asked_address(github: GitHub) -> str:
+    """Ask for the control plane's address, unless the repository has one."""
+    if variable(github, URL):
+        return ""
+    typer.echo("Runs belong to a control plane, which is always there: functions on AWS, or a server. Checks need none.")
+    try:
+        text = str(typer.prompt("Address of your control plane (empty: none yet)", default="", show_default=False))
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return checked_address(text) if text.strip() else ""
 
 
 def _source(actions: str) -> Source:
@@ -149,7 +162,10 @@ def _next(found: Found, wishes: Wishes, done: Sequence[Done]) -> None:
         lines.append("to launch, a control plane is needed: prime-train github init --url https://...")
     elif found.trusted is None:
         key = f"prime-train key create --launch --github-oidc --repository {found.repository} --environment"
-        lines += ["where the control plane's key is, so that it trusts the jobs:", *(f"  {key} {name}" for name in ENVIRONMENT_WORKFLOWS)]
+        lines += [
+            "once, where the control plane's key is, so that it trusts the jobs:",
+            *(f"  {key} {name}" for name in ENVIRONMENT_WORKFLOWS),
+        ]
     elif untrusted:
         lines.append(f"jobs in {' and '.join(sorted(untrusted))} cannot launch or stop until the environment has its rule")
     if PRICES not in wishes.secrets:

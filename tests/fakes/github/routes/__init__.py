@@ -103,6 +103,7 @@ ROUTES = (
     GitHubRoute("POST", f"{REPO}/dispatches", actions.dispatch_repository, WRITE_CODE),
     GitHubRoute("POST", f"{REPO}/actions/workflows/{{workflow_id}}/dispatches", actions.dispatch_workflow, WRITE_ACTIONS),
     GitHubRoute("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", actions.list_runs_of_workflow, READ_ACTIONS),
+    GitHubRoute("GET", f"{REPO}/actions/permissions", actions.get_policy, ADMINISTRATION, role="admin"),
     GitHubRoute("GET", WORKFLOW, actions.get_workflow, READ_ACTIONS),
     GitHubRoute("PUT", f"{WORKFLOW}/enable", actions.enable_workflow, WRITE_ACTIONS),
     GitHubRoute("GET", f"{REPO}/actions/variables/{{name}}", environments.get_variable, READ_VARIABLES, role="write"),

@@ -42,6 +42,11 @@ def dispatch_workflow(world: World, call: Call) -> Result:
     return {"workflow_run_id": run.run_id, "run_url": view["url"], "html_url": view["html_url"]}
 
 
+def get_policy(world: World, call: Call) -> Result:
+    allowed = call.repo.allowed_actions
+    return {"enabled": bool(allowed)} | ({"allowed_actions": allowed} if allowed else {})
+
+
 def get_workflow(world: World, call: Call) -> Result:
     return views.workflow(world, call.repo, _path(call))
 

@@ -34,6 +34,7 @@ def plan(wishes: Wishes, found: Found) -> Plan:
             steps.append(SwitchOn(WATCH))
         else:
             left.append(found.schedule.text)
+    left += _refused_actions(wishes, found)
     proposed, same, changed = _files(wishes, found)
     kept += same
     left += [f"{path}: somebody changed it, so it stays" for path in changed]
@@ -78,6 +79,15 @@ def _is_custom(there: Environment) -> bool:
 def _variable_steps(wishes: Wishes, found: Found) -> Iterator[Step]:
     if wishes.url and wishes.url != found.url and (wishes.is_url_given or not found.url):
         yield SetVariable(URL, wishes.url, not found.url)
+
+
+def _refused_actions(wishes: Wishes, found: Found) -> Iterator[str]:
+    """Yield why GitHub would not run the workflows at all, which nobody is told in a pull request."""
+    if found.actions is not None and not found.actions.enabled:
+        yield "GitHub Actions is off in this repository, so nothing runs: switch it on under Settings, Actions"
+    elif found.actions is not None and found.actions.allowed_actions != "all":
+        needs = f"{wishes.pin.repository} and the actions that its workflows use"
+        yield f"this repository runs only certain actions: allow {needs} under Settings, Actions"
 
 
 def _files(wishes: Wishes, found: Found) -> tuple[dict[str, str], list[str], dict[str, str]]:

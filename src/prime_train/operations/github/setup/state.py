@@ -7,6 +7,7 @@ from prime_train.adapters.github import GitHub, content_at
 from prime_train.adapters.github.api import parsed
 from prime_train.adapters.github.environments import Environment, branches, environments, secret_names, variable
 from prime_train.adapters.github.proposals import About, Me, OpenPull, commit_at, files_in, hash_of, is_merged, open_pull_of, tip_of
+from prime_train.adapters.github.workflows import ActionsPolicy, actions_policy
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.configs.ready_configs import ready_config
@@ -79,6 +80,7 @@ class Found:
     url: str
     secrets: Mapping[str, frozenset[str]]
     schedule: ScheduleOff | None
+    actions: ActionsPolicy | None
     trusted: frozenset[str] | None
 
 
@@ -107,7 +109,10 @@ def places_of(secret: str) -> tuple[str, ...]:
 def look(github: GitHub, wishes: Wishes, trusted: frozenset[str] | None) -> Found:
     """Read everything that the plan depends on; nothing is changed. Raises UsageError if the user may not set the repository up, and
     ExternalError if GitHub does not answer."""
-    me, about = _who(github), github.get(About, "")
+    me, about = _who(github), github.find(About, "")
+    if about is None:
+        message = f"there is no repository {github.repository} that {me.login} may see"
+        raise UsageError(message, fix="check its name, and whether gh is logged in as the right user", code=Exit.EXTERNAL_REFUSED)
     _check_rights(about)
     tip = tip_of(github, about.default_branch)
     if tip is None:
@@ -131,6 +136,7 @@ def look(github: GitHub, wishes: Wishes, trusted: frozenset[str] | None) -> Foun
         variable(github, URL),
         {place: secret_names(github, place) for place in places if place in known or not place},
         schedule_off(github, is_live=True),
+        actions_policy(github),
         trusted,
     )
 
@@ -140,7 +146,7 @@ def _has_configs(github: GitHub, ref: str) -> bool:
 
 
 def _who(github: GitHub) -> Me:
-    """Return the user. Raises UsageError if the log-in may not change workflow files, which is told only by what GitHub answers later."""
+    """Return the user. Raises UsageError if the log-in may not write workflow files; GitHub would say later only that nothing is found."""
     answer = github.ask("GET", "/user")
     me = parsed(Me, answer)
     scopes = answer.headers.get("x-oauth-scopes")
@@ -180,7 +186,8 @@ def _setup_branch(github: GitHub, wishes: Wishes, base: str, files: Mapping[str,
         if tip is None:
             return SetupBranch(name)
         found = SetupBranch(name, tip, _texts(github, wanted, tip), open_pull_of(github, name))
-        is_left_unproposed = found.files == wanted and files != wishes.workflows and not is_merged(github, name, base)
-        if found.pull is not None or is_left_unproposed:
+        if found.pull is not None:
+            return found
+        if found.files == wanted and files != wishes.workflows and not is_merged(github, name, base):
             return found
     raise UsageError(f"{BRANCHES_MAX} branches {BRANCH} exist already", fix="delete those that are no longer needed")
