@@ -37,8 +37,11 @@ class Place:
     pin: str
     env: dict[str, str] = field(default_factory=dict)
 
-    def init(self, *words: str, yes: bool = True, **env: str) -> "CompletedProcess[str]":
-        given = ("--repository", REPO, "--actions", f"{ACTIONS}@v1", *(["--yes"] if yes else []))
+    def init(self, *words: str, **env: str) -> "CompletedProcess[str]":
+        return self.unconfirmed("--yes", *words, **env)
+
+    def unconfirmed(self, *words: str, **env: str) -> "CompletedProcess[str]":
+        given = ("--repository", REPO, "--actions", f"{ACTIONS}@v1")
         return self.shell.run("github", "init", *given, *words, **{**self.env, **env})
 
     def done(self, *words: str, **env: str) -> str:
@@ -123,7 +126,7 @@ def test_a_dry_run_shows_everything_and_changes_nothing(place: Place) -> None:
 
 
 def test_without_a_terminal_nothing_is_changed_unless_it_was_agreed_to(place: Place) -> None:
-    done = place.init(yes=False)
+    done = place.unconfirmed()
     assert (done.returncode, place.changes) == (2, [])
     assert "--yes" in done.stderr
 
