@@ -222,6 +222,16 @@ def test_an_existing_environment_keeps_the_rules_that_it_has(place: Place) -> No
     assert "there  environment gpu" in told
 
 
+def test_an_environment_that_every_branch_may_use_gets_no_key(place: Place) -> None:
+    GitHubAs(place, "ann").put("gpu-watch", {"deployment_branch_policy": {"protected_branches": False, "custom_branch_policies": True}})
+    with place.fake.lock:
+        place.fake.world.repos[REPO].environments["gpu-watch"].branches[1] = "*"
+    done = place.init("--secret", "PRIME_TRAIN_LAUNCH_KEY", PRIME_TRAIN_LAUNCH_KEY=KEY)
+    assert "its pattern for all branches lets every branch use its keys" in done.stdout
+    environments = place.fake.environments(REPO)
+    assert (done.returncode, environments["gpu-watch"]["secrets"], len(environments["gpu"]["secrets"])) == (4, {}, 1), done.stdout
+
+
 @dataclass
 class GitHubAs:
     place: Place

@@ -77,8 +77,7 @@ def gh(*words: str, given: str = "") -> str:
     """Call `gh` and return its output. Raises UsageError with what it says if it fails; never with `given`."""
     done = _run(words, given.encode())
     if done.returncode:
-        said = _said(done)
-        raise UsageError(f"gh {' '.join(words[:2])} failed: {said.replace(given, '***') if given else said}", code=Exit.EXTERNAL_REFUSED)
+        raise UsageError(f"gh {' '.join(words[:2])} failed: {_said(done, given)}", code=Exit.EXTERNAL_REFUSED)
     return done.stdout.decode("utf-8", "replace")
 
 
@@ -103,8 +102,10 @@ def _unanswered(what: str, done: "subprocess.CompletedProcess[bytes]") -> UsageE
     return UsageError(f"gh api failed: {said}", fix="run it in a clone of the repository, or name the repository, as owner/name")
 
 
-def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
-    return " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[:REASON_CHARS_MAX]
+def _said(done: "subprocess.CompletedProcess[bytes]", secret: str = "") -> str:
+    """Return the reason that gh gives, in one line and cut short, without the secret."""
+    text = (done.stderr or done.stdout).decode("utf-8", "replace")
+    return " ".join((text.replace(secret, "***") if secret else text).split())[:REASON_CHARS_MAX]
 
 
 def _parted(output: bytes) -> tuple[bytes, bytes, bytes]:

@@ -147,7 +147,7 @@ def _show(planned: Plan, wishes: Wishes, *, complete: bool) -> None:
 
 def _carried_out(github: GitHub, planned: Plan, wishes: Wishes, found: Found, home: Home) -> list[Done]:
     done = []
-    for one in carry_out(github, planned.steps, wishes, found, partial(trust_environment, home, found.repository)):
+    for one in carry_out(github, planned, wishes, found, partial(trust_environment, home, found.repository)):
         done.append(one)
         page = f": {one.url}" if one.url else ""
         typer.echo(f"  failed {one.step.text}: {one.wrong}" if one.wrong else f"  done   {one.step.text}{page}")

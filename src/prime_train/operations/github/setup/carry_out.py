@@ -1,6 +1,6 @@
 """Carry out the steps that set a repository up, one by one: what fails is told, and the others go on."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prime_train.adapters.github import GitHub
@@ -10,7 +10,7 @@ from prime_train.adapters.github.proposals import commit_files, open_pull, set_b
 from prime_train.adapters.github.workflows import enable_workflow
 from prime_train.core.errors import PermanentError, UsageError
 from prime_train.operations.github.setup.state import Found, Wishes
-from prime_train.operations.github.setup.steps import AllowBranch, Propose, SetRules, SetVariable, Step, StoreSecret, SwitchOn, Trust
+from prime_train.operations.github.setup.steps import AllowBranch, Plan, Propose, SetRules, SetVariable, Step, StoreSecret, SwitchOn, Trust
 
 MESSAGE = "Set up prime-train"
 BODY = """\
@@ -33,12 +33,12 @@ class Done:
     url: str = ""
 
 
-def carry_out(github: GitHub, steps: Iterable[Step], wishes: Wishes, found: Found, trust: Callable[[str], None]) -> Iterator[Done]:
+def carry_out(github: GitHub, planned: Plan, wishes: Wishes, found: Found, trust: Callable[[str], None]) -> Iterator[Done]:
     """Carry out each step, and yield its result. A key is stored, or trust given, only in an environment that has its rule. `trust` has the
     control plane trust jobs in an environment. Raises TemporaryError if GitHub does not answer; then the rest can be done by another
     call."""
-    open_ones: set[str] = set()
-    for step in steps:
+    open_ones = set(planned.unguarded)
+    for step in planned.steps:
         done = _done(github, step, wishes, found, trust, open_ones)
         if done.wrong and isinstance(step, SetRules | AllowBranch):
             open_ones.add(step.environment)

@@ -17,9 +17,10 @@ def plan(wishes: Wishes, found: Found) -> Plan:
     steps: list[Step] = []
     kept: list[str] = []
     left: list[str] = []
+    unguarded = frozenset(name for name, one in found.environments.items() if _is_open_by_pattern(name, one, found))
     for name in ENVIRONMENT_WORKFLOWS:
         _add(steps, kept, list(_environment_steps(name, found)), f"environment {name}")
-        if is_open_to_all(found.patterns.get(name, ())) and name in found.environments and _is_custom(found.environments[name]):
+        if name in unguarded:
             left.append(f"environment {name}: its pattern for all branches lets every branch use its keys; delete it by hand")
     _add(steps, kept, list(_variable_steps(wishes, found)), f"variable {URL} = {found.url}" if found.url else "")
     for name in wishes.secrets:
@@ -39,7 +40,7 @@ def plan(wishes: Wishes, found: Found) -> Plan:
     kept += same
     left += [f"{path}: somebody changed it, so it stays" for path in changed]
     steps += _proposal(proposed, found)
-    return Plan(tuple(steps), tuple(kept), tuple(left), tuple(changed.values()))
+    return Plan(tuple(steps), tuple(kept), tuple(left), tuple(changed.values()), unguarded)
 
 
 def _add(steps: list[Step], kept: list[str], new: list[Step], text: str) -> None:
@@ -69,6 +70,10 @@ def _environment_steps(name: str, found: Found) -> Iterator[Step]:
 def _names_branches(there: Environment | None, patterns: tuple[str, ...] | None) -> bool:
     """Return whether the environment says which branches may use it."""
     return there is not None and there.deployment_branch_policy is not None and (not _is_custom(there) or bool(patterns))
+
+
+def _is_open_by_pattern(name: str, there: Environment, found: Found) -> bool:
+    return ENVIRONMENTS[name].branches and _is_custom(there) and is_open_to_all(found.patterns.get(name, ()))
 
 
 def _is_custom(there: Environment) -> bool:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-ANY = "any branch"
-
 
 @dataclass(frozen=True)
 class SetRules:
@@ -104,9 +102,10 @@ Step = SetRules | AllowBranch | SetVariable | StoreSecret | Trust | SwitchOn | P
 @dataclass(frozen=True)
 class Plan:
     """What is missing, what is there already, and what cannot be done, each in words. `differences`: for files that are left as they are,
-    what would change in each."""
+    what would change in each; `unguarded`: environments that any branch may use although they have a rule, so that they get no key."""
 
     steps: tuple[Step, ...]
     kept: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
+    unguarded: frozenset[str] = frozenset()
