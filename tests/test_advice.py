@@ -27,6 +27,7 @@ OTHER_PROGRAMS = {
     "agent/prime_agent/phases/image_environment.py": {"--python", "--quiet"},  # uv, pip
     "agent/prime_agent/phases/own_python.py": {"--python", "--quiet", "--version"},  # uv, pip
     "src/prime_train/adapters/aws_deploy/package.py": {"--quiet"},  # pip
+    "src/prime_train/adapters/github/gh.py": {"--env"},  # gh
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
     "src/prime_train/configs/templates/own_script.py": {"--config", "--out", "--output"},  # trainers
     "src/prime_train/adapters/pods_local/__init__.py": {"--disk", "--ticket"},  # the agent's own

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import prime_train
+from tests.github.files import consumer_workflows
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -115,6 +116,7 @@ def test_the_wheel_holds_three_packages_and_the_demo_configuration(tmp_path: Pat
         "prime_train/py.typed",
         "prime_train/demo/demo.yaml",
         *(f"prime_train/demo/presets/{path.name}" for path in (ROOT / "configs" / "presets").iterdir()),
+        *(f"prime_train/examples/consumer-repo/.github/workflows/{path.name}" for path in consumer_workflows()),
         "prime_agent/__init__.py",
         "prime_agent/py.typed",
         "prime_lambdas/__init__.py",

@@ -630,3 +630,73 @@ def test_it_runs_alone_and_is_reported_over_http_what_there_is(tmp_path: Path) -
         assert (refused.status_code, "unexpected keyword" in refused.text) == (400, True)
         assert requests.post(f"{url}/_control/world", timeout=60).status_code == 404
     assert process.returncode == 0
+
+
+# ------------------------------------------------------------------------------------------------------- settings, and what is off
+
+ENVIRONMENT = f"/repos/{REPO}/environments/gpu"
+
+
+def test_rules_of_an_environment_are_replaced_as_a_whole_and_by_administrators_only(fake: FakeGitHub) -> None:
+    owner, writer = fake.person_token("acme"), fake.person_token("ada")
+    ada = call(fake, "GET", "/user", token=writer)["id"]
+    assert ask(fake, "PUT", ENVIRONMENT, token=writer, body={}).status_code == 403
+    call(fake, "PUT", ENVIRONMENT, token=owner, body={"reviewers": [{"type": "User", "id": ada}], "wait_timer": 3})
+    made = call(fake, "PUT", ENVIRONMENT, token=owner, body={"wait_timer": 3})
+    assert [rule["type"] for rule in made["protection_rules"]] == ["wait_timer"]
+    assert refusal(fake, "PUT", ENVIRONMENT, token=owner, body={"reviewers": [{"type": "User", "id": 1}]})[0] == 422
+
+
+def test_a_plan_without_rules_refuses_them_and_keeps_no_environment(fake: FakeGitHub) -> None:
+    owner, writer = fake.person_token("acme"), fake.person_token("ada")
+    fake.without_rules(REPO)
+    body = {"reviewers": [{"type": "User", "id": call(fake, "GET", "/user", token=writer)["id"]}]}
+    status, message = refusal(fake, "PUT", ENVIRONMENT, token=owner, body=body)
+    assert (status, "billing plan" in message) == (422, True)
+    assert call(fake, "GET", f"/repos/{REPO}/environments", token=owner)["environments"] == []
+
+
+def test_branches_are_allowed_only_where_the_environment_asks_for_them(fake: FakeGitHub) -> None:
+    owner, patterns = fake.person_token("acme"), f"{ENVIRONMENT}/deployment-branch-policies"
+    call(fake, "PUT", ENVIRONMENT, token=owner, body={})
+    assert refusal(fake, "POST", patterns, token=owner, body={"name": "main"})[0] == 404
+    policy = {"protected_branches": False, "custom_branch_policies": True}
+    call(fake, "PUT", ENVIRONMENT, token=owner, body={"deployment_branch_policy": policy})
+    call(fake, "POST", patterns, token=owner, body={"name": "main"})
+    assert [one["name"] for one in call(fake, "GET", patterns, token=owner)["branch_policies"]] == ["main"]
+
+
+def test_workflow_files_take_a_right_of_their_own(fake: FakeGitHub) -> None:
+    def tried(token: str) -> int:
+        entry = {"path": ".github/workflows/new.yml", "mode": "100644", "type": "blob", "content": "on: push\n"}
+        return ask(fake, "POST", f"/repos/{REPO}/git/trees", token=token, body={"tree": [entry]}).status_code
+
+    assert tried(fake.login_token("ada", ["repo", "workflow"])) == 201
+    assert tried(fake.login_token("ada", ["repo"])) == 404
+    assert tried(fake.person_token("ada", {"contents": "write"})) == 403
+
+
+def test_a_workflow_that_is_off_is_started_by_nothing_until_it_is_on(fake: FakeGitHub, token: str) -> None:
+    path = f"/repos/{REPO}/actions/workflows/launch.yml"
+    fake.switch_off(REPO, "launch.yml")
+    assert call(fake, "GET", path, token=token)["state"] == "disabled_inactivity"
+    dispatch = {"ref": "main", "inputs": {"config": "a"}}
+    assert refusal(fake, "POST", f"{path}/dispatches", token=token, body=dispatch)[0] == 422
+    call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch"})
+    assert fake.runs(REPO) == []
+    call(fake, "PUT", f"{path}/enable", token=token)
+    call(fake, "POST", f"{path}/dispatches", token=token, body=dispatch)
+    assert len(fake.runs(REPO)) == 1
+
+
+def test_a_pull_request_is_opened_once_and_only_with_commits(fake: FakeGitHub) -> None:
+    path, writer = f"/repos/{REPO}/pulls", fake.person_token("ada")
+    fake.push(REPO, "more", {"a.txt": "1"}, by="ada")
+    body = {"title": "More", "head": "more", "base": "main", "body": "words"}
+    assert call(fake, "POST", path, token=writer, body=body)["user"]["login"] == "ada"
+    again = ask(fake, "POST", path, token=writer, body=body).json()["errors"][0]["message"]
+    assert again == "A pull request already exists for acme:more."
+    assert refusal(fake, "POST", path, token=writer, body={**body, "head": "gone"})[0] == 422
+    fake.merge(REPO, 2, by="ada")
+    nothing = ask(fake, "POST", path, token=writer, body=body).json()["errors"][0]["message"]
+    assert nothing == "No commits between main and more"

@@ -20,7 +20,16 @@ from tests.github.files import ROOT, SHIMS, uses_of, workflows
 
 OWN = "owner/prime-train"
 REF = "v1"
-PARTS = ("actions", "requirements", "configs/demo.yaml", "configs/presets", "pyproject.toml", "README.md", "LICENSE")
+PARTS = (
+    "actions",
+    "requirements",
+    "configs/demo.yaml",
+    "configs/presets",
+    "examples/consumer-repo/.github/workflows",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
 CODE = ("src", "agent", "lambdas")
 AUTHOR = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
 WARM = "PRIME_TRAIN_TESTS_WARM"

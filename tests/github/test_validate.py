@@ -103,3 +103,12 @@ def test_a_pull_request_without_a_config_passes_in_silence(pull: PullRequest) ->
     ran = pull.pushed({"README.md": "no config\n"})
     assert ran.step("validate", "validate").outputs["configs"] == "[]", ran.reported
     assert pull.comments == []
+
+
+def test_a_merge_queue_gets_its_check(pull: PullRequest) -> None:
+    pull.pushed({"configs/demo.yaml": GOOD})
+    event = pull.here.github.add_merge_group(REPO, pull.number)
+    ran = pull.here.run("validate.yml", "merge_group", event)
+    step = ran.step("validate", "validate")
+    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), ran.reported
+    assert len(pull.comments) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.github.files import ROOT, USES, action, consumer_workflows, everything, named, parsed, steps, workflows
+from tests.github.files import CONSUMER, ROOT, USES, action, consumer_workflows, everything, named, parsed, steps, workflows
 
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 VERSION = re.compile(r" # v\d+\.\d+\.\d+")
@@ -176,3 +176,10 @@ def test_every_step_that_uses_this_repository_does_so_without_a_checkout() -> No
     for path in workflows():
         for step in steps(parsed(path)):
             assert not str(step.get("uses", "")).startswith("./"), f"{named(path)}: in another repository's workflow, ./ is that repository"
+
+
+@pytest.mark.parametrize("path", [ROOT / ".github" / "workflows" / "validate.yml", CONSUMER / ".github" / "workflows" / "validate.yml"])
+def test_the_check_of_configs_answers_on_every_pull_request_and_in_a_merge_queue(path: Path) -> None:
+    on = parsed(path)["on"]
+    # No filter: a required check that does not start keeps its pull request waiting for ever.
+    assert (on["pull_request"], "merge_group" in on) == (None, True), named(path)

@@ -13,6 +13,7 @@ from prime_train.core.access.role_trust import ISSUER, wrong_trust
 from prime_train.operations.github.environment_rules import DEPLOY_ROLE, RuleCheck, repository_checks
 from prime_train.ports import ExternalError
 from tests.fakes.aws import aws
+from tests.fakes.github import FakeGitHub
 from tests.fakes.http import HttpFake, Request, Response
 
 ROOT = Path(__file__).parents[2]
@@ -163,6 +164,24 @@ def test_an_environment_that_anybody_can_use_is_named(given: Mapping[str, Any], 
         (one,) = there.checks()
     assert words in one.wrong
     assert not one.is_optional
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "is_optional"),
+    [("disabled_inactivity", "after 60 days without activity", False), ("disabled_manually", "somebody switched it off", True)],
+)
+def test_a_schedule_that_is_off_is_named_with_the_command_that_switches_it_on(state: str, words: str, is_optional: bool) -> None:
+    with FakeGitHub() as fake:
+        fake.add_repo(REPOSITORY, files={".github/workflows/watch.yml": "on: {schedule: [{cron: 7 * * * *}]}\n"})
+        fake.add_user("ann", repo=REPOSITORY, role="admin")
+        given = {"GH_TOKEN": fake.person_token("ann"), "GH_REPO": REPOSITORY, "GITHUB_API_URL": fake.url}
+        assert list(repository_checks(given, None)) == []
+        fake.switch_off(REPOSITORY, "watch.yml", state)
+        (one,) = repository_checks(given, None)
+        assert words in one.wrong
+        assert one.wrong.endswith("gh workflow enable watch.yml")
+        assert one.is_optional is is_optional
+        assert fake.violations == []
 
 
 def test_a_pattern_for_all_branches_is_no_limit() -> None:

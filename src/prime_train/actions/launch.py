@@ -12,6 +12,7 @@ import typer
 from prime_train.actions.job import Job, annotated, hide
 from prime_train.actions.printer import printer
 from prime_train.actions.publish import show, summarize
+from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub
 from prime_train.console import print_rows
 from prime_train.control_plane.wiring.github_auth import client
@@ -103,7 +104,9 @@ def _launch(job: Job, home: Home, github: GitHub, request: LaunchRequest, what: 
     if launched.waits_for_watcher:
         providers = " or ".join(allowed_providers(launched.record.run.spec.hardware))
         job.notice(f"{providers} cannot be queried from here: the control plane's watcher rents the machine")
-    return _answer(job, home, launched.record, is_new=launched.is_new)
+    exit_code = _answer(job, home, launched.record, is_new=launched.is_new)
+    report_schedule(job, github, is_live=True, enables=True)
+    return exit_code
 
 
 def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:

@@ -9,6 +9,7 @@ import typer
 from prime_train.actions.job import Job, annotated, hide
 from prime_train.actions.printer import printer
 from prime_train.actions.publish import show, summarize
+from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub, react
 from prime_train.adapters.github.events import Comment
 from prime_train.control_plane.wiring.github_auth import client
@@ -16,6 +17,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.github.job_home import job_home
 from prime_train.operations.github.run_command import Ignored, RunCommand, follow_up, request_once, run_command
+from prime_train.operations.github.runs import has_active
 from prime_train.ports import ExternalError, RunRecord
 
 
@@ -46,6 +48,8 @@ def stop(
         _react(job, github, wanted.comment, "+1")
     record = follow_up(home, wanted, record, partial(printer, home, job.repository), minutes=minutes)
     _answer(job, home, record, wanted)
+    if has_active(home, job.repository):
+        report_schedule(job, github, is_live=True, enables=True)
     return Exit.OK
 
 

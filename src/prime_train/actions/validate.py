@@ -10,22 +10,24 @@ import typer
 
 from prime_train.actions.config_section import block
 from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event
 from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.control_plane.wiring.github_auth import client
+from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
 from prime_train.operations.configs.policy import with_policy
 from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
-from prime_train.operations.github.changed_configs import inside
+from prime_train.operations.github.changed_configs import inside, unchanged
 from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
 from prime_train.operations.github.earlier_runs import EarlierRuns, earlier_runs
 from prime_train.operations.github.launch_request import launches
-from prime_train.operations.github.requirements import ConfigCheck, config_checks
+from prime_train.operations.github.requirements import ConfigCheck, config_checks, pass_unchanged
 from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
 from prime_train.reports.findings.annotations import annotations
@@ -67,12 +69,17 @@ def validate(
     found, _ = check_configs(read, debug=is_debugging(os.environ))
     launched = launched or launches(trigger)
     checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []
+    if not launched and not paths:
+        pass_unchanged(trigger, github, unchanged(read, configs, os.environ), job.notice)
     lines, bugs = _report(job, trigger.event, github, read, found, checks)
     found = (*found, *_unmet(checks), *bugs)
     print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
     url = _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read))) if comment else ""
+    if github is not None and os.environ.get(STORE, "").strip():
+        # With a control plane, a schedule is expected.
+        report_schedule(job, github, is_live=False)
     if sarif:
         _write_sarif(sarif, found)
     valid = passes(found, fail_on)
@@ -90,7 +97,7 @@ def _report(
 ) -> tuple[list[str], list[Finding]]:
     """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
     if not read:
-        return ["### prime-train", "", "No config changes."], []
+        return ["### prime-train", "", "Nothing to check: no config changes."], []
     worst = list(Severity)
     every = [*found, *_unmet(checks)]
     lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]

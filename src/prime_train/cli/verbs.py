@@ -178,6 +178,12 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
                 Verb("key revoke", "prime_train.cli.key.revoke:revoke", "Revoke a launch key."),
             ),
         ),
+        Verb(
+            "github",
+            "prime_train.cli.github:github",
+            "Set up repositories on GitHub.",
+            verbs=(Verb("github init", "prime_train.cli.github.init:init", "Set a repository on GitHub up for training."),),
+        ),
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
         Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers, the bucket, and the control plane on AWS."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),

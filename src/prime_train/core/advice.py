@@ -31,6 +31,7 @@ class Operation(StrEnum):
     SAVE_CODE = "save the code of the functions in"
     SAVE_CONFIG = "save a version of"
     SERVE = "serve"
+    SET_UP_GITHUB = "set the repository on GitHub up"
     SHOW_DEPLOYED_KEY = "show the key of the deployment"
     SHOW_KEY = "show the key"
     SHOW_MARKET_KEY = "show the key that may only read the market"

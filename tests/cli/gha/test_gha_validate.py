@@ -99,3 +99,59 @@ def test_a_token_that_may_not_set_checks_is_no_reason_to_fail(job: Job) -> None:
     assert did.code == 0, did.log
     assert [rest for level, rest in did.annotations if level == "notice" and "requirements" in rest]
     assert job.fake.statuses(job.repo) == []
+
+
+def test_a_pull_request_that_changes_no_config_is_answered_with_success_and_without_a_comment(job: Job) -> None:
+    number = opened(job, {"README.md": "words\n"})
+    did = job.run("validate", "pull_request", job.event("pull_request"))
+    assert (did.code, did.outputs["valid"], did.outputs["configs"]) == (0, "true", "[]"), did.log
+    assert "Nothing to check" in did.summary
+    assert (did.annotations, job.fake.comments(job.repo, number)) == ([], [])
+
+
+def test_a_required_check_of_a_config_that_the_pull_request_does_not_change_is_met(job: Job) -> None:
+    job.commit({"configs/small.yaml": REQUIRING})
+    opened(job, {"README.md": "words\n"})
+    for _ in range(2):
+        did = job.run("validate", "pull_request", job.event("pull_request"))
+        assert did.code == 0, did.log
+        (check,) = job.fake.statuses(job.repo)
+        assert (check["state"], check["context"]) == ("success", CONTEXT)
+        assert "not changed" in check["description"]
+
+
+def test_a_merge_queue_checks_what_its_commit_changes_and_comments_nowhere(job: Job) -> None:
+    number = opened(job, {"configs/bad.yaml": BAD})
+    did = job.run("validate", "merge_group", job.fake.add_merge_group(job.repo, number))
+    assert (did.code, did.outputs["valid"], did.outputs["errors"]) == (1, "false", "1"), did.log
+    assert job.fake.comments(job.repo, number) == []
+    job.commit({"configs/bad.yaml": GOOD}, "change")
+    did = job.run("validate", "merge_group", job.fake.add_merge_group(job.repo, number))
+    assert (did.code, did.outputs["valid"]) == (0, "true"), did.log
+    assert "New: the base branch does not have this config." in did.summary
+    assert [rest for level, rest in did.annotations if level == "warning"] == []
+
+
+def test_a_merge_queue_of_other_files_passes_at_once(job: Job) -> None:
+    number = opened(job, {"README.md": "words\n"})
+    did = job.run("validate", "merge_group", job.fake.add_merge_group(job.repo, number))
+    assert (did.code, did.outputs["valid"], did.outputs["configs"]) == (0, "true", "[]"), did.log
+
+
+def test_a_merge_queue_takes_the_result_of_the_pull_request_that_it_merges(job: Job) -> None:
+    number = opened(job, {"configs/small.yaml": REQUIRING})
+    writer = GitHub(job.repo, job.fake.job_token(job.repo, {"statuses": "write"}), url=job.fake.url)
+    head = job.event("pull_request")["pull_request"]["head"]["sha"]
+    set_commit_status(writer, head, CONTEXT, "success", "met: loss is 1")
+    event = job.fake.add_merge_group(job.repo, number)
+    did = job.run("validate", "merge_group", event)
+    assert did.code == 0, did.log
+    check = job.fake.statuses(job.repo)[-1]
+    assert (check["state"], check["description"]) == ("success", "met: loss is 1")
+    assert f"/{event['merge_group']['head_sha']}" in check["url"]
+
+
+def test_a_commit_of_a_merge_queue_with_very_many_files_has_all_configs_checked(job: Job) -> None:
+    number = opened(job, {f"data/{name}.txt": "x\n" for name in range(300)})
+    did = job.run("validate", "merge_group", job.fake.add_merge_group(job.repo, number))
+    assert json.loads(did.outputs["configs"]) == ["configs/small.yaml"], did.log

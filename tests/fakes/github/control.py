@@ -10,10 +10,12 @@ from tests.fakes.github.git import Git
 from tests.fakes.github.repos import ROLES, Comment, Pull, Repo
 from tests.fakes.github.routes.issues import BODY_CHARS_MAX
 from tests.fakes.github.tokens import ACTIONS_BOT, Kind, normal
+from tests.fakes.github.workflows import FOLDER
 from tests.fakes.github.world import World
 from tests.fakes.http import HttpFake, Json
 
-ALL_WRITE = dict.fromkeys(("actions", "checks", "contents", "deployments", "issues", "pull_requests", "statuses"), "write")
+PERMISSIONS = ("actions", "administration", "checks", "contents", "deployments", "environments", "issues", "pull_requests", "secrets")
+ALL_WRITE = dict.fromkeys((*PERMISSIONS, "statuses", "variables", "workflows"), "write")
 
 
 class Control(HttpFake):
@@ -68,6 +70,14 @@ class Control(HttpFake):
             within = None if repos is None else frozenset(repos)
             return self.world.mint(Kind.PERSON, login, normal(ALL_WRITE if permissions is None else permissions), within).value
 
+    def login_token(self, login: str, scopes: list[str]) -> str:
+        """Return the token of a person who has logged in with GitHub's own tool, which asked for these scopes."""
+        with self.lock:
+            self.world.add_user(login)
+            made = replace(self.world.mint(Kind.PERSON, login, normal(ALL_WRITE), None), scopes=frozenset(scopes))
+            self.world.tokens[made.value] = made
+            return made.value
+
     def revoke(self, token: str) -> None:
         """Revoke the token, as at the end of its job."""
         with self.lock:
@@ -107,13 +117,7 @@ class Control(HttpFake):
             head = home if fork is None else world.repos.get(fork) or world.add_repo(fork, is_private=home.is_private, of=home)
             if files is not None:
                 self._commit(head.git, home.default_branch, branch, files, author, title)
-            base_sha, head_sha = home.git.refs[f"refs/heads/{home.default_branch}"], head.git.refs[f"refs/heads/{branch}"]
-            home.numbers += 1
-            pull = Pull(
-                world.new_id(), home.numbers, title, author, home.default_branch, base_sha, head.full_name, branch, head_sha, world.now_s()
-            )
-            home.pulls[pull.number] = pull
-            home.git.refs[f"refs/pull/{pull.number}/head"] = head_sha
+            pull = world.open_pull(home, title, author, home.default_branch, head, branch)
             self._tell(home, pull, "opened", author)
             return pull.number
 
@@ -157,6 +161,40 @@ class Control(HttpFake):
             found.comments[text.comment_id] = text
             self.world.happen("issue_comment", found, events.issue_comment(self.world, found, text), None)
             return text.comment_id
+
+    def switch_off(self, repo: str, workflow: str, state: str = "disabled_inactivity") -> None:
+        """Switch a workflow off, by default as GitHub does with schedules after 60 days without activity."""
+        with self.lock:
+            self.world.repos[repo].disabled[f"{FOLDER}{workflow}"] = state
+
+    def publish(self, repo: str) -> None:
+        """Make the repository public."""
+        with self.lock:
+            self.world.repos[repo].is_private = False
+
+    def allow_actions(self, repo: str, which: str) -> None:
+        """Set which actions the repository runs: all, local_only or selected; empty: none."""
+        with self.lock:
+            self.world.repos[repo].allowed_actions = which
+
+    def without_rules(self, repo: str) -> None:
+        """Have the owner's plan keep no rules for environments of this private repository."""
+        with self.lock:
+            self.world.repos[repo].keeps_rules = False
+
+    def add_merge_group(self, repo: str, number: int) -> Json:
+        """Put a pull request into the merge queue of its base branch, and return the event that starts the queue's checks."""
+        with self.lock:
+            found = self.world.repos[repo]
+            pull, git = found.pulls[number], found.git
+            base = git.refs[f"refs/heads/{pull.base_ref}"]
+            tree = git.objects.add_tree({**git.objects.files(base), **self._proposed(found, pull)})
+            made = git.objects.add_commit(tree, (base, pull.head_sha), f"Merge #{number}", "github-merge-queue[bot]", self.world.now_s())
+            ref = f"refs/heads/gh-readonly-queue/{pull.base_ref}/pr-{number}-{base}"
+            git.refs[ref] = made
+            payload = events.merge_group(self.world, found, ref, pull.base_ref, base)
+            self.world.happen("merge_group", found, payload, None)
+            return payload
 
     def set_run(self, repo: str, run_id: int, status: str, conclusion: str | None = None) -> None:
         with self.lock:
@@ -238,6 +276,21 @@ class Control(HttpFake):
         with self.lock:
             return [{"name": each.name, "repo": each.repo, "payload": each.payload, "starts": each.starts} for each in self.world.events]
 
+    def environments(self, repo: str) -> dict[str, Json]:
+        """Return each environment: its rules as GitHub shows them, the `branches` that may use it, and its `secrets`."""
+        with self.lock:
+            found, world = self.world.repos[repo], self.world
+            return {
+                name: views.environment(world, found, made) | {"branches": list(made.branches.values()), "secrets": dict(made.secrets)}
+                for name, made in found.environments.items()
+            }
+
+    def settings(self, repo: str) -> Json:
+        """Return the repository's `variables` and `secrets`."""
+        with self.lock:
+            found = self.world.repos[repo]
+            return {"variables": dict(found.variables), "secrets": dict(found.secrets)}
+
     def files(self, repo: str, ref: str = "main") -> dict[str, str]:
         """Return the content of each file at the ref; bytes that are not text become U+FFFD."""
         with self.lock:
@@ -253,6 +306,10 @@ class Control(HttpFake):
         if tip is not None:
             git.refs.setdefault(f"refs/heads/{branch}", tip)
         return git.commit(branch, files, message=message, name=by, at_s=self.world.now_s())
+
+    def _proposed(self, home: Repo, pull: Pull) -> dict[str, tuple[str, str]]:
+        objects = self.world.repos[pull.head_repo].git.objects
+        return dict(objects.files(pull.head_sha))
 
     def _follow(self, home: Repo, pull: Pull, by: str) -> None:
         """Set the head of an open pull request to that of its branch."""

@@ -57,6 +57,16 @@ def push(world: World, repo: Repo, branch: str, sender: str, *, before: str = NO
     return _checked("push$event", world, repo, sender, known | details)
 
 
+def merge_group(world: World, repo: Repo, ref: str, base: str, base_sha: str) -> Json:
+    """Return the payload of a merge queue that asks for checks of the commit at `ref`, which merges into the branch `base`."""
+    made = repo.git.objects.commits[repo.git.refs[ref]]
+    who = {"name": made.name, "email": f"{made.name}@users.noreply.github.com"}
+    head = {"id": made.sha, "tree_id": made.tree, "message": made.message, "timestamp": iso(made.at_s), "author": who, "committer": who}
+    group = {"head_sha": made.sha, "head_ref": ref, "base_sha": base_sha, "base_ref": f"refs/heads/{base}", "head_commit": head}
+    known = {"action": "checks_requested", "merge_group": group}
+    return _checked("merge_group$checks_requested", world, repo, "github-merge-queue[bot]", known)
+
+
 def schedule(world: World, repo: Repo, cron: str) -> Json:
     """Return the payload. GitHub publishes no schema for it, because it is never sent to webhooks."""
     return {"schedule": cron, "repository": _repository(world, repo), "workflow": "", "sender": views.user(world, "github")}

@@ -23,6 +23,7 @@ EVENTS = (
     "pull_request$labeled",
     "pull_request$closed",
     "issue_comment$created",
+    "merge_group$checks_requested",
     "workflow_dispatch$event",
     "repository_dispatch$event",
     "push$event",

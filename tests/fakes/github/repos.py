@@ -122,6 +122,22 @@ class Run:
 
 
 @dataclass
+class Environment:
+    """An environment for jobs. `reviewers`: kind and id of each; `branch_policy`: None if it may be used from any branch; `branches`: the
+    patterns of those that may use it."""
+
+    environment_id: int
+    name: str
+    made_s: float
+    wait_minutes: int = 0
+    prevent_self_review: bool = False
+    reviewers: list[tuple[str, int]] = field(default_factory=list)
+    branch_policy: dict[str, bool] | None = None
+    branches: dict[int, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
 class Repo:
     repo_id: int
     owner: str
@@ -139,6 +155,16 @@ class Repo:
     check_runs: dict[int, CheckRun] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
+    environments: dict[str, Environment] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    disabled: dict[str, str] = field(default_factory=dict)
+    """State of each workflow that is switched off, by the path of its file."""
+    allowed_actions: str = "all"
+    """Which actions it runs: all, local_only or selected; empty: none."""
+    keeps_rules: bool = True
+    """Whether the owner's plan has rules for environments here. GitHub has them for all public repositories, and for private ones only on
+    paid plans."""
     numbers: int = 0
 
     @property

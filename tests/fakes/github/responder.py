@@ -61,7 +61,7 @@ class Responder:
             if route.template != "/rate_limit":
                 world.limits.take(purse, request.method, world.now_s(), content=route.content)
             repo = None if route.by_app else _repo(world, route, request.params, token)
-            response = _written(world, route, request, route.handler(world, Call(request, token, repo)))
+            response = _with_scopes(_written(world, route, request, route.handler(world, Call(request, token, repo))), token)
         except Refused as refused:
             response = refused.response
         return _unless_unchanged(request, response, purse)
@@ -120,6 +120,13 @@ def _written(world: World, route: GitHubRoute, request: Request, result: Result)
         return Response(reply.status)
     full = DESCRIPTION.filled(route.method, route.described_path, reply.status, content)
     return Response(reply.status, json.dumps(full).encode(), "application/json; charset=utf-8", headers)
+
+
+def _with_scopes(response: Response, token: Token | None) -> Response:
+    """Return the response with the scopes that the token has; tokens with permissions have none."""
+    if token is None or token.scopes is None:
+        return response
+    return replace(response, headers={**response.headers, "X-OAuth-Scopes": ", ".join(sorted(token.scopes))})
 
 
 def _page(world: World, route: GitHubRoute, request: Request, page: Page) -> tuple[object, dict[str, str]]:

@@ -27,6 +27,8 @@ class Token:
     repos: frozenset[str] | None
     expires_s: float = float("inf")
     number: int = 0
+    scopes: frozenset[str] | None = None
+    """Scopes of a token that GitHub's own tool has got by a log-in in the browser; None for tokens that have permissions instead."""
 
     def may(self, permission: str, level: str) -> bool:
         given = "read" if permission == "metadata" else self.permissions.get(permission, "none")

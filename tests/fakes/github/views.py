@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from tests.fakes.clock import iso
 from tests.fakes.github.git import Commit
-from tests.fakes.github.repos import CheckRun, Comment, Deployment, DeploymentStatus, Pull, Repo, Run, Status
+from tests.fakes.github.repos import CheckRun, Comment, Deployment, DeploymentStatus, Environment, Pull, Repo, Run, Status
 from tests.fakes.github.workflows import workflow_id
 from tests.fakes.github.world import HTML_URL, World
 from tests.fakes.http import Json
@@ -222,6 +222,48 @@ def workflow_run(world: World, of: Repo, run: Run) -> Json:
         "jobs_url": f"{url}/jobs",
         "created_at": made,
         "updated_at": made,
+    }
+
+
+def workflow(world: World, of: Repo, path: str) -> Json:
+    number, made = workflow_id(path), iso(of.made_s)
+    return {
+        "id": number,
+        "node_id": f"W_{number}",
+        "name": path,
+        "path": path,
+        "state": of.disabled.get(path, "active"),
+        "created_at": made,
+        "updated_at": made,
+        "url": f"{repo_url(world, of)}/actions/workflows/{number}",
+        "html_url": f"{HTML_URL}/{of.full_name}/blob/{of.default_branch}/{path}",
+        "badge_url": f"{HTML_URL}/{of.full_name}/workflows/{quote(path, safe='')}/badge.svg",
+    }
+
+
+def environment(world: World, of: Repo, made: Environment) -> Json:
+    """Return an environment; each rule that it has is an entry."""
+    url, at = f"{repo_url(world, of)}/environments/{made.name}", iso(made.made_s)
+    rules: list[Json] = []
+    if made.wait_minutes:
+        rules.append({"id": made.environment_id + 1, "node_id": "GA_1", "type": "wait_timer", "wait_timer": made.wait_minutes})
+    if made.reviewers:
+        logins = {user.user_id: user.login for user in world.users.values()}
+        reviewers = [{"type": kind, "reviewer": user(world, logins[number])} for kind, number in made.reviewers]
+        rule = {"type": "required_reviewers", "prevent_self_review": made.prevent_self_review, "reviewers": reviewers}
+        rules.append({"id": made.environment_id + 2, "node_id": "GA_2", **rule})
+    if made.branch_policy is not None:
+        rules.append({"id": made.environment_id + 3, "node_id": "GA_3", "type": "branch_policy"})
+    return {
+        "id": made.environment_id,
+        "node_id": f"EN_{made.environment_id}",
+        "name": made.name,
+        "url": url,
+        "html_url": f"{HTML_URL}/{of.full_name}/deployments/activity_log?environments_filter={made.name}",
+        "created_at": at,
+        "updated_at": at,
+        "protection_rules": rules,
+        "deployment_branch_policy": made.branch_policy,
     }
 
 

@@ -10,7 +10,7 @@ from tests.fakes.github import jwt
 from tests.fakes.github.git import Git, Objects
 from tests.fakes.github.limits import Limits
 from tests.fakes.github.refusals import Refused, not_found
-from tests.fakes.github.repos import Repo, Run, User
+from tests.fakes.github.repos import Pull, Repo, Run, User
 from tests.fakes.github.tokens import ACTIONS_BOT, App, Kind, Token
 from tests.fakes.github.workflows import triggers, waits_for
 
@@ -92,6 +92,14 @@ class World:
             raise not_found()
         return found
 
+    def open_pull(self, home: Repo, title: str, author: str, base_ref: str, head: Repo, branch: str) -> Pull:
+        base_sha, head_sha = home.git.refs[f"refs/heads/{base_ref}"], head.git.refs[f"refs/heads/{branch}"]
+        home.numbers += 1
+        pull = Pull(self.new_id(), home.numbers, title, author, base_ref, base_sha, head.full_name, branch, head_sha, self.now_s())
+        home.pulls[pull.number] = pull
+        home.git.refs[f"refs/pull/{pull.number}/head"] = head_sha
+        return pull
+
     def app_of(self, token: str) -> App:
         """Return the app whose JSON web token this is."""
         issuer = jwt.issuer(token)
@@ -119,5 +127,5 @@ class World:
         sha = repo.git.resolve(repo.default_branch)
         if sha is None:
             return []
-        waiting = [path for path, on in triggers(repo, sha).items() if waits_for(on, event_type)]
+        waiting = [path for path, on in triggers(repo, sha).items() if waits_for(on, event_type) and path not in repo.disabled]
         return [self.start(repo, path, "repository_dispatch", repo.default_branch, sha, actor, payload) for path in waiting]

@@ -71,6 +71,14 @@ class GitHub:
             return None
         return parsed(kind, self._checked(answer))
 
+    def find_list(self, kind: type[P], path: str, parameters: Parameters | None = None) -> list[P]:
+        """Return the items of a list that has one page only; none if it does not exist."""
+        answer = self._answer("GET", path, parameters=parameters)
+        if answer.status in NONE:
+            return []
+        rows = self._checked(answer).content()
+        return [_valid(kind, row, answer.what) for row in rows] if isinstance(rows, list) else []
+
     def newest(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P | None:
         """Return the first item of a list that GitHub sorts newest first, or None if it is empty."""
         answer = self.ask("GET", path, parameters={**(parameters or {}), "per_page": 1})
@@ -103,8 +111,11 @@ class GitHub:
         if left_s > 0:
             raise TemporaryError(f"{self.repository} on GitHub: the API rate limit is reached", delay_s=min(left_s, DELAY_S_MAX))
         full_path = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
+        return self._sent(method, full_path, parameters, body)
+
+    def _sent(self, method: str, path: str, parameters: Parameters | None, body: object) -> Answer:
         headers = {"accept": "application/vnd.github+json", "x-github-api-version": VERSION, "user-agent": "prime-train"}
-        return self._client().ask(method, full_path, parameters=parameters, body=body, headers=headers, read_s=READ_S)
+        return self._client().ask(method, path, parameters=parameters, body=body, headers=headers, read_s=READ_S)
 
     def _client(self) -> Http:
         token = self._token().strip()
@@ -169,4 +180,8 @@ def _message(answer: Answer) -> str:
         return "the repository was moved or renamed"
     content = answer.content()
     message = content.get("message") if isinstance(content, dict) else None
-    return " ".join(str(message).split())[:MESSAGE_CHARS_MAX] if message is not None else "no reason given"
+    if message is None:
+        return "no reason given"
+    errors = content.get("errors") if isinstance(content, dict) else None
+    more = [str(one["message"]) for one in errors if isinstance(one, dict) and one.get("message")] if isinstance(errors, list) else []
+    return " ".join(": ".join([str(message), *more[:1]]).split())[:MESSAGE_CHARS_MAX]

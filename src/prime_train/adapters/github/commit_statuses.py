@@ -26,12 +26,26 @@ def commit_status(github: GitHub, commit: str, context: str) -> CommitStatus | N
     return next((one for one in github.listed(CommitStatus, f"commits/{piece(commit)}/statuses") if one.context == context), None)
 
 
+def commit_statuses(github: GitHub, commit: str) -> dict[str, CommitStatus]:
+    """Return the newest status of each name."""
+    newest: dict[str, CommitStatus] = {}
+    for one in github.listed(CommitStatus, f"commits/{piece(commit)}/statuses"):
+        newest.setdefault(one.context, one)
+    return newest
+
+
 def set_commit_status(github: GitHub, commit: str, context: str, state: str, description: str, *, url: str = "") -> bool:
     """Set the status of that name. Return False, without sending anything, if it already has this state and description."""
     text = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
     found = commit_status(github, commit, context)
     if found is not None and (found.state, found.description) == (state, text):
         return False
-    body = {"state": state, "context": context, "description": text} | ({"target_url": url} if url else {})
-    github.send(CommitStatus, "POST", f"statuses/{piece(commit)}", body)
+    send_commit_status(github, commit, context, state, text, url=url)
     return True
+
+
+def send_commit_status(github: GitHub, commit: str, context: str, state: str, description: str, *, url: str = "") -> None:
+    """Set the status of that name, whether or not it has this state and description. `description`: at most `DESCRIPTION_CHARS_MAX`
+    characters."""
+    body = {"state": state, "context": context, "description": description} | ({"target_url": url} if url else {})
+    github.send(CommitStatus, "POST", f"statuses/{piece(commit)}", body)

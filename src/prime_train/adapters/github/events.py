@@ -2,6 +2,7 @@
 are checked with GitHub's API instead."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from prime_train.core.errors import UsageError
 EVENT_BYTES_MAX = 32 * 2**20
 HEADS = "refs/heads/"
 """Start of the full name of a branch."""
+_QUEUED = re.compile(r"/pr-([1-9][0-9]{0,9})-[0-9a-f]{40,64}$")
+"""End of the name of a merge queue's branch: refs/heads/gh-readonly-queue/main/pr-7-SHA."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,16 @@ class PullRequest:
     merge_commit: str = ""
     branch: str = ""
     base_branch: str = ""
+
+
+@dataclass(frozen=True)
+class MergeGroup:
+    """A merge queue asks for the checks of a commit before it becomes the newest one of its branch. `head`: that commit; `base`: the one
+    that it comes after; `pull`: the number of the pull request that was added last, or None if the name of the queue's branch has none."""
+
+    head: str
+    base: str
+    pull: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,7 @@ class Other:
     name: str
 
 
-Event = PullRequest | Comment | Dispatch | Other
+Event = PullRequest | MergeGroup | Comment | Dispatch | Other
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,8 @@ def read_event(name: str, file: Path | None) -> Event:
     """Read and parse the event of that name. Raises UsageError if its file is missing, is not valid JSON or lacks a required field."""
     if name in ("pull_request", "pull_request_target"):
         return _pull_request(Fields(_content(file)))
+    if name == "merge_group":
+        return _merge_group(Fields(_content(file)))
     if name == "issue_comment":
         return _comment(Fields(_content(file)))
     if name == "repository_dispatch":
@@ -152,6 +167,11 @@ def _pull_request(fields: Fields) -> PullRequest:
         fields.optional("pull_request.head.ref"),
         fields.optional("pull_request.base.ref"),
     )
+
+
+def _merge_group(fields: Fields) -> MergeGroup:
+    found = _QUEUED.search(fields.optional("merge_group.head_ref"))
+    return MergeGroup(fields.text("merge_group.head_sha"), fields.text("merge_group.base_sha"), int(found[1]) if found else None)
 
 
 def _comment(fields: Fields) -> Comment:

@@ -8,6 +8,8 @@ from pydantic import model_validator
 
 from prime_train.adapters.github.api import GitHub, Part, piece, quoted
 
+COMPARED_MAX = 300
+"""The largest number of files that GitHub lists for two commits."""
 WRITERS = frozenset({"admin", "maintain", "write"})
 _LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 
@@ -18,6 +20,10 @@ class ChangedFile(Part):
     filename: str
     status: str
     previous_filename: str | None = None
+
+
+class _Comparison(Part):
+    files: tuple[ChangedFile, ...] = ()
 
 
 class _Content(Part):
@@ -65,6 +71,11 @@ class Pull(Part):
 
 def changed_files(github: GitHub, pull: int) -> list[ChangedFile]:
     return list(github.listed(ChangedFile, f"pulls/{pull}/files"))
+
+
+def compared_files(github: GitHub, base: str, head: str) -> list[ChangedFile]:
+    """Return what changes from one commit to another, at most `COMPARED_MAX` files."""
+    return list(github.get(_Comparison, f"compare/{piece(base)}...{piece(head)}").files)
 
 
 def pull_of(github: GitHub, number: int) -> Pull:

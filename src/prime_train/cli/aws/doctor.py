@@ -35,7 +35,8 @@ def doctor(
 
     Asks each provider that is set up here for its offers, and whether the bucket keeps what machines delete. Looks at the stack, its
     secret and the providers in it, the webhook, the table, the bucket, the watcher, W&B and the alarms. With GH_TOKEN and GH_REPO
-    (owner/name), looks at the rules of the repository's environments and at whom the role that deploys lets in. Rents and changes nothing.
+    (owner/name), looks at the rules of the repository's environments, whether its schedule is on, and whom the role that deploys lets in.
+    Rents and changes nothing.
     """
     if show_key:
         typer.echo(master_key(selected(name, region)))

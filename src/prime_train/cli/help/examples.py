@@ -136,6 +136,12 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "checkpoints export": (("write one archive", "prime-train checkpoints demo export demo.tar"),),
     "checkpoints pin": (("keep step 100 permanently", "prime-train checkpoints demo pin 100"),),
     "checkpoints unpin": (("no longer", "prime-train checkpoints demo unpin 100"),),
+    "github init": (
+        ("set up the repository of this folder", "prime-train github init"),
+        ("show everything, and change nothing", "prime-train github init --dry-run"),
+        ("without questions", "prime-train github init --repository acme/rl --url https://plane.example.org --yes"),
+        ("also store a key that shows prices", "prime-train github init --secret PRIME_OFFERS_KEY"),
+    ),
     "provider add": (
         ("enter a key, and check it", "prime-train provider add runpod"),
         ("count the machines that fit a config", "prime-train provider add lambda --config configs/demo.yaml"),

@@ -30,6 +30,7 @@ _COMMANDS = {
     Operation.SAVE_CODE: "deploy --save",
     Operation.SAVE_CONFIG: "config save",
     Operation.SERVE: "serve",
+    Operation.SET_UP_GITHUB: "github init",
     Operation.SHOW_DEPLOYED_KEY: "doctor --show-key",
     Operation.SHOW_KEY: "key --show",
     Operation.SHOW_MARKET_KEY: "key --market --show",

@@ -1,11 +1,12 @@
-"""Select the configs a job checks: those named in its input, or those that a pull request changes directly or through a file they refer
-to."""
+"""Select the configs a job checks: those named in its input, or those that a pull request or a merge queue changes directly or through a
+file they refer to."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from prime_train.adapters.github import LISTED_MAX, ChangedFile, GitHub, changed_files
+from prime_train.adapters.github import COMPARED_MAX, LISTED_MAX, ChangedFile, GitHub, changed_files, compared_files
+from prime_train.adapters.github.events import MergeGroup
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.configs.loader import load_configs
 from prime_train.core.errors import UsageError
@@ -38,10 +39,26 @@ def of_pull(github: GitHub, pull: int, folder: str, environment: Mapping[str, st
     """Return the configs in `folder` that the pull request changes, and those that refer to a changed file. Returns all configs in `folder`
     if the list of changed files reaches `LISTED_MAX`, the most that GitHub lists."""
     files = changed_files(github, pull)
+    return _affected(files, folder, environment, is_cut=len(files) >= LISTED_MAX)
+
+
+def of_merge_group(github: GitHub, group: MergeGroup, folder: str, environment: Mapping[str, str]) -> tuple[LoadedConfig, ...]:
+    """Return the configs that the commits of a merge queue change, as `of_pull` does; all of them if GitHub cut the list."""
+    files = compared_files(github, group.base, group.head)
+    return _affected(files, folder, environment, is_cut=len(files) >= COMPARED_MAX)
+
+
+def _affected(files: Sequence[ChangedFile], folder: str, environment: Mapping[str, str], *, is_cut: bool) -> tuple[LoadedConfig, ...]:
     touched = {os.path.realpath(name) for file in files for name in _names(file)}
     root = inside(folder)
     read = load_configs([root], environment) if root.is_dir() else []
-    return _within_here(loaded for loaded in read if len(files) >= LISTED_MAX or _files(loaded) & touched)
+    return _within_here(loaded for loaded in read if is_cut or _files(loaded) & touched)
+
+
+def unchanged(read: Sequence[LoadedConfig], folder: str, environment: Mapping[str, str]) -> list[LoadedConfig]:
+    """Return the configs in `folder` that are not among those `read`."""
+    root, known = inside(folder), {os.path.realpath(loaded.file) for loaded in read}
+    return [one for one in load_configs([root], environment) if os.path.realpath(one.file) not in known] if root.is_dir() else []
 
 
 def read_named(paths: Sequence[Path], environment: Mapping[str, str]) -> tuple[LoadedConfig, ...]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.adapters.github import GitHub, content_at, delete_sticky, upsert_sticky
-from prime_train.adapters.github.events import Event, PullRequest, Trigger
+from prime_train.adapters.github.events import Event, MergeGroup, PullRequest, Trigger
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
-from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named, runs_among
+from prime_train.operations.github.changed_configs import inside, named, of_merge_group, of_pull, read_named, runs_among
 from prime_train.operations.github.earlier_runs import REASON_CHARS_MAX, EarlierRuns
 from prime_train.operations.github.runs import check_launches
 from prime_train.operations.launching.offered import PricedOffers
@@ -22,18 +22,21 @@ STICKY = "validate"
 def configs_of(
     trigger: Trigger, github: GitHub | None, environment: Mapping[str, str], *, paths: str, folder: str
 ) -> tuple[LoadedConfig, ...]:
-    """Return the configs at `paths`, which are separated by whitespace; by default those in `folder` that the pull request changes, or all
-    of them if the job was not started by a pull request. `github`: None without a token. Raises UsageError if the paths are not valid, or
-    the changes of a pull request are not known."""
+    """Return the configs at `paths`, which are separated by whitespace; by default those in `folder` that the pull request or the merge
+    queue changes, or all of them if the job was started by something else. `github`: None without a token. Raises UsageError if the paths
+    are not valid, or the changes are not known."""
     requested = named(paths)
     if paths and not requested:
         raise UsageError("paths contains only spaces", fix="write a path such as configs/demo.yaml, or leave it empty")
     if requested:
         return read_named(requested, environment)
-    if isinstance(trigger.event, PullRequest):
+    event = trigger.event
+    if isinstance(event, PullRequest | MergeGroup):
         if github is None:
             raise UsageError("without a token the files that the pull request changes are unknown", fix="give the step a token, or paths")
-        return of_pull(github, trigger.event.number, folder, environment)
+        if isinstance(event, MergeGroup):
+            return of_merge_group(github, event, folder, environment)
+        return of_pull(github, event.number, folder, environment)
     root = inside(folder)
     return read_named((root,), environment) if root.is_dir() else ()
 
@@ -97,8 +100,8 @@ def comment_on_pull(github: GitHub | None, trigger: Trigger, text: str, *, has_c
 
 def _before(loaded: LoadedConfig, event: Event, github: GitHub | None, warn: Callable[[str], None]) -> Texts:
     """Return the contents of the config's files on the base branch, None for a file that does not exist there or cannot be read. Outside a
-    pull request, return the contents in the working folder."""
-    if not isinstance(event, PullRequest) or github is None:
+    pull request and a merge queue, return the contents in the working folder."""
+    if not isinstance(event, PullRequest | MergeGroup) or github is None:
         return {file: Path(file).read_text(encoding="utf-8", errors="replace") for file in loaded.sources}
     return {file: _content(github, file, event.base, warn) for file in loaded.sources}
 

@@ -1,4 +1,5 @@
-"""Check the rules of a repository's environments on GitHub, which decide who can use the keys in them, and the role that deploys."""
+"""Check the rules of a repository's environments on GitHub, which decide who can use the keys in them, its schedule, and the role that
+deploys."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,6 +7,7 @@ from dataclasses import dataclass
 from prime_train.adapters.github import API_URL, ENV_API_URL, GitHub
 from prime_train.adapters.github.environments import Environment, branches, environments, variable
 from prime_train.core.access.role_trust import wrong_trust
+from prime_train.operations.github.schedule import schedule_off
 
 TOKENS = ("GH_TOKEN", "GITHUB_TOKEN")
 REPOSITORIES = ("GH_REPO", "GITHUB_REPOSITORY")
@@ -53,6 +55,9 @@ def repository_checks(environment: Mapping[str, str], trust_of: TrustOf | None) 
     for one in found:
         if one.name in ENVIRONMENTS:
             yield RuleCheck(f"environment {one.name} of {repository}", _wrong(github, one, ENVIRONMENTS[one.name]))
+    off = schedule_off(github, is_live=True)
+    if off is not None:
+        yield RuleCheck(f"schedule of {repository}", off.text, is_optional=not off.off.is_by_itself)
     role = environment.get(DEPLOY_ROLE) or variable(github, DEPLOY_ROLE)
     if role:
         yield _role(role, repository, trust_of)
@@ -68,11 +73,14 @@ def _role(role: str, repository: str, trust_of: TrustOf | None) -> RuleCheck:
 
 def _wrong(github: GitHub, one: Environment, needs: Needs) -> str:
     lacks = ["no reviewers"] if needs.reviewers and not one.has_reviewers else []
-    if needs.branches:
-        patterns = branches(github, one)
-        if patterns is not None and any(not pattern.strip("*/") for pattern in patterns):
-            lacks.append("no limit to certain branches")
+    if needs.branches and is_open_to_all(branches(github, one)):
+        lacks.append("no limit to certain branches")
     return f"it has {' and '.join(lacks)}, so that {needs.why}: set them under Settings, Environments" if lacks else ""
+
+
+def is_open_to_all(patterns: tuple[str, ...] | None) -> bool:
+    """Return whether any branch matches one of the patterns. None stands for all protected branches."""
+    return patterns is not None and any(not pattern.strip("*/") for pattern in patterns)
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str:

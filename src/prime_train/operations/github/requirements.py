@@ -3,8 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from prime_train.adapters.github import GitHub, commit_status, requirements_context, set_commit_status
-from prime_train.adapters.github.events import PullRequest, Trigger
+from prime_train.adapters.github import (
+    GitHub,
+    commit_status,
+    commit_statuses,
+    pull_of,
+    requirements_context,
+    send_commit_status,
+    set_commit_status,
+)
+from prime_train.adapters.github.events import MergeGroup, PullRequest, Trigger
 from prime_train.configs.loaded import LoadedConfig
 from prime_train.core.config_tree import SourcePosition, place_of
 from prime_train.core.finding import Finding
@@ -13,6 +21,9 @@ from prime_train.ports import ExternalError
 from prime_train.reports.comparison import Check
 
 NOT_MET = "PT024"
+CONFIGS_MAX = 50
+"""Maximum number of configs that a change leaves as they are and whose checks are set for it: GitHub limits how much a minute may write."""
+UNCHANGED = Check("success", "nothing to check: the config is not changed")
 NO_RUN = Check("pending", "no run of this commit has ended: launch one, for example by the label train")
 
 
@@ -48,23 +59,57 @@ def config_checks(
     trigger: Trigger, github: GitHub | None, configs: Sequence[LoadedConfig], note: Callable[[str], None]
 ) -> list[ConfigCheck]:
     """Return the checks of the configs that require something. If no run of the commit has set a check yet, it is set to pending, so that
-    the pull request does not seem to pass. `note` is called if GitHub refuses. Empty outside pull requests. A job that launches the configs
-    must not ask: what an earlier run resulted in does not prevent another one."""
+    the pull request does not seem to pass. A merge queue's commit gets the check of the pull request that it merges, because no run can
+    have it. `note` is called if GitHub refuses. Empty outside pull requests and merge queues. A job that launches the configs must not ask:
+    what an earlier run resulted in does not prevent another one."""
     event = trigger.event
-    if github is None or not isinstance(event, PullRequest):
+    if github is None or not isinstance(event, PullRequest | MergeGroup):
         return []
-    wanted = [one for one in configs if one.subject is not None and one.subject.spec is not None and one.subject.spec.require]
-    return [ConfigCheck(one, _check(trigger, github, event, one.file, note)) for one in wanted]
+    return [ConfigCheck(one, _check(trigger, github, event, one.file, note)) for one in _requiring(configs)]
 
 
-def _check(trigger: Trigger, github: GitHub, event: PullRequest, config: str, note: Callable[[str], None]) -> Check:
+def pass_unchanged(trigger: Trigger, github: GitHub | None, configs: Sequence[LoadedConfig], note: Callable[[str], None]) -> None:
+    """Set the checks of configs that the pull request or the merge queue does not change, unless they have been set. A check that the
+    repository requires and nobody sets would keep the change waiting for ever. `note` is called if GitHub refuses. Nothing is done outside
+    pull requests and merge queues, and for a fork's, whose jobs may not set checks."""
+    event, wanted = trigger.event, [requirements_context(one.file) for one in _requiring(configs)]
+    if github is None or not wanted or not isinstance(event, PullRequest | MergeGroup) or not _may_set(trigger, event):
+        return
+    try:
+        known = commit_statuses(github, event.head)
+        missing = [context for context in wanted if context not in known]
+        for context in missing[:CONFIGS_MAX]:
+            send_commit_status(github, event.head, context, UNCHANGED.state, UNCHANGED.text)
+        if len(missing) > CONFIGS_MAX:
+            note(f"{len(missing)} configs that do not change require something, and only {CONFIGS_MAX} of their checks were set")
+    except ExternalError as error:
+        note(f"the checks of configs that do not change could not be read or set: {error}")
+
+
+def _requiring(configs: Sequence[LoadedConfig]) -> list[LoadedConfig]:
+    return [one for one in configs if one.subject is not None and one.subject.spec is not None and one.subject.spec.require]
+
+
+def _may_set(trigger: Trigger, event: PullRequest | MergeGroup) -> bool:
+    return isinstance(event, MergeGroup) or event.head_repository == trigger.repository
+
+
+def _check(trigger: Trigger, github: GitHub, event: PullRequest | MergeGroup, config: str, note: Callable[[str], None]) -> Check:
     context = requirements_context(config)
     try:
         found = commit_status(github, event.head, context)
         if found is not None:
             return Check(found.state, found.description or "")
-        if event.head_repository == trigger.repository:
-            set_commit_status(github, event.head, context, NO_RUN.state, NO_RUN.text)
+        check = _of_merged(github, event, context) if isinstance(event, MergeGroup) else NO_RUN
+        if _may_set(trigger, event):
+            set_commit_status(github, event.head, context, check.state, check.text)
+        return check
     except ExternalError as error:
         note(f"{config}: whether its requirements are met could not be read or set: {error}")
     return NO_RUN
+
+
+def _of_merged(github: GitHub, event: MergeGroup, context: str) -> Check:
+    """Return the check of the pull request that was added to the queue last, which is the one that the queue's commit merges."""
+    found = commit_status(github, pull_of(github, event.pull).head.sha, context) if event.pull is not None else None
+    return Check(found.state, found.description or "") if found is not None else NO_RUN

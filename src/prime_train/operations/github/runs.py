@@ -53,6 +53,11 @@ def runs_of(home: Home, repository: str) -> list[Run]:
     return [run for run in runs if run.origin is not None and run.origin.repository == repository] if home.elsewhere else runs
 
 
+def has_active(home: Home, repository: str) -> bool:
+    """Return whether any run of the repository has not ended."""
+    return any(not run.is_over for run in runs_of(home, repository))
+
+
 def shown_runs(home: Home, repository: str) -> list[RunRecord]:
     """Return the newest runs of the repository that are active, or ended within `ENDED_S`."""
     store = home.store()

@@ -4,21 +4,17 @@ A key is stored only in environments that have a rule about who may use it: othe
 of that branch.
 """
 
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prime_train.core.advice import Advice
-from prime_train.core.errors import TemporaryError, UsageError
+from prime_train.adapters.github.gh import SECRET_BYTES_MAX, gh, store_secret
+from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.providers.portable import carried
 
 ENVIRONMENTS = ("gpu", "gpu-watch")
 """The environments whose jobs rent machines and look after them."""
-SECRET_BYTES_MAX = 48 * 1024
-GH_S = 60
-REASON_CHARS_MAX = 300
 
 
 @dataclass(frozen=True)
@@ -35,12 +31,11 @@ class InGitHub:
         guarded = [name for name in ENVIRONMENTS if self._is_guarded(name)]
         if not guarded:
             message = f"neither of the environments {' and '.join(ENVIRONMENTS)} of the repository has a rule about who may use its secrets"
-            fix = "create them with such rules first, as docs/aws.md shows; nothing was stored"
+            fix = Advice("create them with such rules first: ", Call(Operation.SET_UP_GITHUB), "; nothing was stored")
             raise UsageError(message, fix=fix, code=Exit.EXTERNAL_REFUSED)
         for environment in guarded:
             for name, value in values.items():
-                # By standard input: arguments of a process can be read by every user of the machine.
-                _gh("secret", "set", name, "--env", environment, given=value)
+                store_secret(name, value, environment=environment)
         done = [Advice(f"{', '.join(values)} is a secret of the environment {name} now") for name in guarded]
         left = [name for name in ENVIRONMENTS if name not in guarded]
         return [*done, *(Advice(f"the environment {name} has no rule about who may use its secrets, so it got none") for name in left)]
@@ -48,32 +43,17 @@ class InGitHub:
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
         deleted = []
         for environment in ENVIRONMENTS:
-            there = {line.split()[0] for line in _gh("secret", "list", "--env", environment).splitlines() if line.split()}
+            there = {line.split()[0] for line in gh("secret", "list", "--env", environment).splitlines() if line.split()}
             for name in (name for name in names if name in there):
-                _gh("secret", "delete", name, "--env", environment)
+                gh("secret", "delete", name, "--env", environment)
                 deleted.append(Advice(f"deleted {name} from the environment {environment}"))
         return deleted or [Advice(f"neither environment has {' or '.join(names)}")]
 
     def _is_guarded(self, environment: str) -> bool:
         path = f"repos/{{owner}}/{{repo}}/environments/{environment}"
         try:
-            return _gh("api", path, "--jq", ".protection_rules | length").strip() not in ("", "0")
+            return gh("api", path, "--jq", ".protection_rules | length").strip() not in ("", "0")
         except UsageError as error:
             if "404" in str(error):
                 return False
             raise
-
-
-def _gh(*words: str, given: str = "") -> str:
-    """Call `gh` and return its output. Raises UsageError with what it says if it fails; never with `given`."""
-    program = shutil.which("gh")
-    if program is None:
-        raise UsageError("GitHub's tool gh is not installed", fix="install it from https://cli.github.com, and run gh auth login")
-    try:
-        done = subprocess.run([program, *words], input=given, capture_output=True, text=True, timeout=GH_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise TemporaryError(f"gh {words[0]} did not end within {GH_S} s") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[:REASON_CHARS_MAX]
-        raise UsageError(f"gh {' '.join(words[:2])} failed: {said.replace(given, '***') if given else said}", code=Exit.EXTERNAL_REFUSED)
-    return done.stdout

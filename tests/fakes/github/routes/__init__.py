@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from tests.fakes.github.routes import actions, apps, deployments, git, issues, pulls, repos
+from tests.fakes.github.routes import actions, apps, deployments, environments, git, issues, pulls, repos
 from tests.fakes.github.tokens import Needs
 from tests.fakes.http import Route
 
@@ -43,6 +43,10 @@ READ_DEPLOYMENTS, WRITE_DEPLOYMENTS = _needs("deployments:read"), _needs("deploy
 READ_CHECKS, WRITE_CHECKS = _needs("checks:read"), _needs("checks:write")
 READ_STATUSES, WRITE_STATUSES = _needs("statuses:read"), _needs("statuses:write")
 READ_ACTIONS, WRITE_ACTIONS = _needs("actions:read"), _needs("actions:write")
+READ_VARIABLES, WRITE_VARIABLES = _needs("variables:read"), _needs("variables:write")
+READ_SECRETS, WRITE_SECRETS = _needs("secrets:read environments:read"), _needs("secrets:write environments:write")
+WRITE_PULLS, ADMINISTRATION = _needs("pull_requests:write"), _needs("administration:write")
+WORKFLOW, ENVIRONMENT = f"{REPO}/actions/workflows/{{workflow_id}}", f"{REPO}/environments/{{environment_name}}"
 
 ROUTES = (
     GitHubRoute("GET", "/user", repos.get_user),
@@ -67,6 +71,7 @@ ROUTES = (
     GitHubRoute("POST", f"{REPO}/issues/{{issue_number}}/labels", issues.add_labels, WRITE_TALK, role="triage"),
     GitHubRoute("DELETE", f"{REPO}/issues/{{issue_number}}/labels/{{name}}", issues.remove_label, WRITE_TALK, role="triage"),
     GitHubRoute("GET", f"{REPO}/pulls", pulls.list_pulls, READ_PULLS),
+    GitHubRoute("POST", f"{REPO}/pulls", pulls.create_pull, WRITE_PULLS, role="read", content=True),
     GitHubRoute("GET", f"{REPO}/pulls/{{pull_number}}", pulls.get_pull, READ_PULLS),
     GitHubRoute("GET", f"{REPO}/pulls/{{pull_number}}/files", pulls.list_files, READ_PULLS),
     GitHubRoute("GET", f"{REPO}/commits/{{commit_sha}}/pulls", pulls.list_pulls_of_commit, READ_PULLS),
@@ -74,6 +79,7 @@ ROUTES = (
     GitHubRoute("GET", f"{REPO}/commits/{{ref}}/statuses", deployments.list_statuses, READ_STATUSES),
     GitHubRoute("POST", f"{REPO}/statuses/{{sha}}", deployments.create_status, WRITE_STATUSES),
     GitHubRoute("GET", f"{REPO}/commits/{{ref:path}}", git.get_commit, READ_CODE),
+    GitHubRoute("GET", f"{REPO}/compare/{{basehead:path}}", pulls.compare, READ_CODE),
     GitHubRoute("GET", f"{REPO}/branches/{{branch:path}}", git.get_branch, READ_CODE),
     GitHubRoute("GET", f"{REPO}/git/ref/{{ref:path}}", git.get_ref, READ_CODE),
     GitHubRoute("GET", f"{REPO}/git/matching-refs/{{ref:path}}", git.matching_refs, READ_CODE),
@@ -97,6 +103,21 @@ ROUTES = (
     GitHubRoute("POST", f"{REPO}/dispatches", actions.dispatch_repository, WRITE_CODE),
     GitHubRoute("POST", f"{REPO}/actions/workflows/{{workflow_id}}/dispatches", actions.dispatch_workflow, WRITE_ACTIONS),
     GitHubRoute("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", actions.list_runs_of_workflow, READ_ACTIONS),
+    GitHubRoute("GET", f"{REPO}/actions/permissions", actions.get_policy, ADMINISTRATION, role="admin"),
+    GitHubRoute("GET", WORKFLOW, actions.get_workflow, READ_ACTIONS),
+    GitHubRoute("PUT", f"{WORKFLOW}/enable", actions.enable_workflow, WRITE_ACTIONS),
+    GitHubRoute("GET", f"{REPO}/actions/variables/{{name}}", environments.get_variable, READ_VARIABLES, role="write"),
+    GitHubRoute("PATCH", f"{REPO}/actions/variables/{{name}}", environments.update_variable, WRITE_VARIABLES),
+    GitHubRoute("POST", f"{REPO}/actions/variables", environments.create_variable, WRITE_VARIABLES),
+    GitHubRoute("GET", f"{REPO}/actions/secrets", environments.list_secrets, READ_SECRETS, role="write"),
+    GitHubRoute("PUT", f"{REPO}/actions/secrets/{{secret_name}}", environments.put_secret, WRITE_SECRETS),
+    GitHubRoute("GET", f"{REPO}/environments", environments.list_environments, READ_ACTIONS),
+    GitHubRoute("GET", ENVIRONMENT, environments.get_environment, READ_ACTIONS),
+    GitHubRoute("PUT", ENVIRONMENT, environments.put_environment, ADMINISTRATION, role="admin"),
+    GitHubRoute("GET", f"{ENVIRONMENT}/deployment-branch-policies", environments.list_branches, READ_ACTIONS),
+    GitHubRoute("POST", f"{ENVIRONMENT}/deployment-branch-policies", environments.add_branch, ADMINISTRATION, role="admin"),
+    GitHubRoute("GET", f"{ENVIRONMENT}/secrets", environments.list_secrets_of, READ_SECRETS, role="write"),
+    GitHubRoute("PUT", f"{ENVIRONMENT}/secrets/{{secret_name}}", environments.put_secret_of, WRITE_SECRETS, role="admin"),
     GitHubRoute("GET", f"{REPO}/actions/runs", actions.list_runs, READ_ACTIONS),
     GitHubRoute("GET", f"{REPO}/actions/runs/{{run_id}}", actions.get_run, READ_ACTIONS),
 )

@@ -24,6 +24,8 @@ def dispatch_workflow(world: World, call: Call) -> Result:
     wanted, repo = call.body, call.repo
     tip = repo.git.resolve(repo.default_branch)
     path = find(repo, tip, call.params["workflow_id"]) if tip else ""
+    if path in repo.disabled:
+        raise Refused(422, "Cannot trigger a 'workflow_dispatch' on a disabled workflow")
     sha = repo.git.resolve(wanted["ref"])
     if sha is None:
         raise Refused(422, f"No ref found for: {wanted['ref']}")
@@ -40,6 +42,21 @@ def dispatch_workflow(world: World, call: Call) -> Result:
     return {"workflow_run_id": run.run_id, "run_url": view["url"], "html_url": view["html_url"]}
 
 
+def get_policy(world: World, call: Call) -> Result:
+    allowed = call.repo.allowed_actions
+    return {"enabled": bool(allowed)} | ({"allowed_actions": allowed} if allowed else {})
+
+
+def get_workflow(world: World, call: Call) -> Result:
+    return views.workflow(world, call.repo, _path(call))
+
+
+def enable_workflow(world: World, call: Call) -> Result:
+    """Switch the workflow on; one that is on already stays on."""
+    call.repo.disabled.pop(_path(call), None)
+    return Reply(204)
+
+
 def list_runs(world: World, call: Call) -> Result:
     return _runs(world, call, list(call.repo.runs.values()))
 
@@ -54,6 +71,14 @@ def get_run(world: World, call: Call) -> Result:
     if call.number("run_id") not in call.repo.runs:
         raise not_found()
     return views.workflow_run(world, call.repo, call.repo.runs[call.number("run_id")])
+
+
+def _path(call: Call) -> str:
+    """Return the path of the workflow's file on the default branch, which is what a workflow is."""
+    tip = call.repo.git.resolve(call.repo.default_branch)
+    if tip is None:
+        raise not_found()
+    return find(call.repo, tip, call.params["workflow_id"])
 
 
 def _runs(world: World, call: Call, runs: list[Run]) -> Page:

@@ -7,6 +7,8 @@ from tests.fakes.github import views
 from tests.fakes.github.git import TREE_MODE, Commit, Git
 from tests.fakes.github.messages import Call, Page, Reply, Result
 from tests.fakes.github.refusals import Refused, invalid, not_found
+from tests.fakes.github.tokens import Kind, Token
+from tests.fakes.github.workflows import FOLDER
 from tests.fakes.github.world import World
 from tests.fakes.http import Json
 
@@ -24,6 +26,8 @@ def get_branch(world: World, call: Call) -> Result:
 
 
 def get_ref(world: World, call: Call) -> Result:
+    if not call.repo.git.refs:
+        raise Refused(409, "Git Repository is empty.")
     return views.ref(world, call.repo, _ref(call, 404, "Not Found"))
 
 
@@ -75,6 +79,8 @@ def create_tree(world: World, call: Call) -> Result:
     base = wanted.get("base_tree")
     if base is not None and base not in objects.trees and base not in objects.commits:
         raise not_found()
+    if any(entry["path"].startswith(FOLDER) for entry in wanted["tree"]):
+        check_workflows(call.by)
     files = objects.files(base) if base else {}
     for entry in wanted["tree"]:
         sha = objects.add_blob(entry["content"].encode()) if "content" in entry else entry.get("sha")
@@ -110,6 +116,14 @@ def get_git_commit(world: World, call: Call) -> Result:
     if found is None:
         raise not_found()
     return views.git_commit(world, call.repo, found)
+
+
+def check_workflows(token: Token) -> None:
+    """Refuse a token that may not change workflows, although it may change all other files."""
+    if token.scopes is not None and "workflow" not in token.scopes:
+        raise not_found()
+    if token.scopes is None and token.kind is not Kind.JOB and not token.may("workflows", "write"):
+        raise Refused(403, f"Resource not accessible by {token.whom}")
 
 
 def found_commit(git: Git, ref: str) -> Commit:

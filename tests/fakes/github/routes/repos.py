@@ -26,7 +26,11 @@ def rate_limit(world: World, call: Call) -> Result:
 
 
 def get_repo(world: World, call: Call) -> Result:
-    return views.repo(world, call.repo)
+    """Return the repository; a person is told what they may do in it."""
+    view = views.repo(world, call.repo)
+    if call.token is not None and call.token.kind is Kind.PERSON:
+        view["permissions"] = grants(call.repo.role(call.token.login))
+    return view
 
 
 def get_permission(world: World, call: Call) -> Result:
@@ -36,9 +40,14 @@ def get_permission(world: World, call: Call) -> Result:
         raise Refused(404, f"{login} is not a user")
     role = repo.role(login)
     permission = {"maintain": "write", "triage": "read"}.get(role, role)
-    grants = {"pull": role != "none", "triage": role in ("triage", *WRITERS), "push": role in WRITERS}
-    grants |= {"maintain": role in ("maintain", "admin"), "admin": role == "admin"}
-    return {"permission": permission, "role_name": role, "user": views.user(world, login) | {"permissions": grants, "role_name": role}}
+    user = views.user(world, login) | {"permissions": grants(role), "role_name": role}
+    return {"permission": permission, "role_name": role, "user": user}
+
+
+def grants(role: str) -> Json:
+    """Return what a role permits."""
+    given = {"pull": role != "none", "triage": role in ("triage", *WRITERS), "push": role in WRITERS}
+    return given | {"maintain": role in ("maintain", "admin"), "admin": role == "admin"}
 
 
 def get_content(world: World, call: Call) -> Result:
