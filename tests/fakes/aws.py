@@ -19,6 +19,7 @@ from tests.fakes.certificates import Certificate
 from tests.fakes.iam.ledger import refused_to_functions
 from tests.fakes.s3_servers import LOOPBACK, REGION, Program, _ministack, _running
 
+
 @dataclass(frozen=True)
 class Aws:
     """A running server. `log`: the output of it and its functions; `pid`: of the process whose children run them."""

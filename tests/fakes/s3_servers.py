@@ -160,7 +160,7 @@ def _ministack(home: Path, host: str, port: int, certificate: Certificate | None
     env = {
         "BIND_HOST": host,
         "GATEWAY_PORT": str(port),
-        "SERVICES": "s3,dynamodb,sts,secretsmanager,iam",
+        "SERVICES": "s3,dynamodb,sts,secretsmanager,iam,lambda",
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
         "LOG_LEVEL": "WARNING",

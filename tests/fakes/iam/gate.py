@@ -200,7 +200,9 @@ def _statements(role: str) -> list[Any]:
 
 def _trusts(arn: str, caller: str) -> bool:
     """Return whether the role of this ARN trusts the role `caller`."""
-    trust = json.loads(iam._roles.get(arn.rpartition("/")[2], {"AssumeRolePolicyDocument": '{"Statement": []}'})["AssumeRolePolicyDocument"])
+    trust = json.loads(
+        iam._roles.get(arn.rpartition("/")[2], {"AssumeRolePolicyDocument": '{"Statement": []}'})["AssumeRolePolicyDocument"]
+    )
     named = [who for one in trust["Statement"] for who in policies.listed(one["Principal"].get("AWS", []))]
     return f"arn:aws:iam::{requests.ACCOUNT}:role/{caller}" in named
 
