@@ -44,9 +44,9 @@ def store(ministack: S3Server) -> Iterator[DynamoStore]:
 
 @pytest.fixture
 def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
-    with acting(ministack, Stack(store.table_name, store.table_name, BUCKET, secret), "Webhook") as environment:
-        with closing(Webhook(Settings.of(environment))) as it:
-            yield it
+    stack = Stack(store.table_name, store.table_name, BUCKET, secret)
+    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment))) as it:
+        yield it
 
 
 def get(webhook: Webhook, path: str, query: str = "", *cookies: str, method: str = "GET") -> dict[str, Any]:

@@ -70,9 +70,9 @@ def store(ministack: S3Server) -> Iterator[DynamoStore]:
 
 @pytest.fixture
 def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
-    with acting(ministack, Stack(store.table_name, store.table_name, "training", secret), "Webhook") as environment:
-        with closing(Webhook(Settings.of(environment), clock=lambda: NOW_S + 0.5)) as it:
-            yield it
+    stack = Stack(store.table_name, store.table_name, "training", secret)
+    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment), clock=lambda: NOW_S + 0.5)) as it:
+        yield it
 
 
 def loaded(store: Store) -> RunRecord:

@@ -43,9 +43,9 @@ def webhook(ministack: S3Server, store: DynamoStore) -> Iterator[Webhook]:
     secret = boto3.client("secretsmanager", **place).create_secret(
         Name=store.table_name, SecretString=json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY})
     )
-    with acting(ministack, Stack(store.table_name, store.table_name, BUCKET, str(secret["ARN"])), "Webhook") as environment:
-        with closing(Webhook(Settings.of(environment))) as it:
-            yield it
+    stack = Stack(store.table_name, store.table_name, BUCKET, str(secret["ARN"]))
+    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment))) as it:
+        yield it
 
 
 def allow(store: DynamoStore, **rows: LaunchKey) -> None:

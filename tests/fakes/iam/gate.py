@@ -24,7 +24,6 @@ from tests.fakes.iam.ledger import PATH_RIGHTS
 from tests.fakes.iam.policies import Right, Wanted
 from tests.fakes.iam.refusals import refusal
 
-
 AWS_OWN = frozenset({"AWSLambdaBasicExecutionRole"})
 """AWS's own policies of functions, which allow nothing but to write logs."""
 LENT = re.compile(rb"<AccessKeyId>([^<]+)</AccessKeyId>")
@@ -217,7 +216,7 @@ def _spawn_as_role(worker: Any) -> None:
 
 
 def _key_and_region(config: dict[str, Any]) -> tuple[str, str]:
-    """Return what ministack takes as the key of a function's process, if one is being started, and otherwise its account; and the region."""
+    """Return what ministack takes for the key of a function's process while one is started, and otherwise for its account; and the region."""
     account, region = _account_and_region(config)
     if getattr(_starting, "worker", None) is None:
         return account, region

@@ -123,7 +123,7 @@ def _on_object(sent: Sent) -> str:
 
 def _dynamodb(sent: Sent) -> Iterator[Wanted]:
     asked = json.loads(sent.body)
-    if sent.target == "TransactWriteItems" or sent.target == "TransactGetItems":
+    if "TransactItems" in asked:
         for action in asked["TransactItems"]:
             for kind, item in action.items():
                 yield Wanted(IN_A_TRANSACTION[kind], _table(sent, item["TableName"]))
