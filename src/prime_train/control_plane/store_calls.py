@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words, placed
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
+from prime_train.core.record_size import SHORTEN, too_large
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
@@ -146,7 +147,10 @@ def check_allowed(policy: InForce, run: Run, caller: Caller) -> None:
 def _from_elsewhere(run: Run, policy: Callable[[], InForce] | None) -> Run:
     """Return the run that a client launches, resumes or changes in what the policy is about, as it is stored: with the mark that it comes
     from elsewhere, which each watcher heeds before it rents, and with its providers, because another watcher has other default ones. Raises
-    NotAllowed if the policy does not allow it."""
+    NotAllowed if the policy does not allow it, or its config is too large to be stored."""
+    large = too_large(run.spec)
+    if large is not None:
+        raise NotAllowed(f"{large[1]}; {SHORTEN}")
     if policy is not None:
         in_force = policy()
         run = replace(run, spec=placed(in_force, run.spec, is_remote=True))
