@@ -558,7 +558,7 @@ def test_a_run_with_the_longest_record_fits_into_an_item_also_at_rest_with_its_l
     over = replace(longest, state=RunState.FAILED, next_check_s=None, cleanup_s=None, version=1)
     assert store.create(over)
     there = loaded(store)
-    last = heartbeat(9, exit=JobExit(cause=Cause.OOM, log_tail=WIDE * 8000, detail=WIDE * 2000))
+    last = heartbeat(9, exit=JobExit(cause=Cause.TRAINER_ERROR, log_tail=WIDE * 8000, detail=WIDE * 2000))
     at_rest = replace(there.lease, heartbeat=last, heartbeat_s=T0_S, version=there.lease.version + 1)
     assert store.save(replace(next_of(there, next_check_s=None), lease=at_rest, lease_version=there.lease.version))
     assert loaded(store).lease.heartbeat == last
