@@ -25,8 +25,8 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_dynamo.table import Table
 from prime_train.adapters.stored_json import dump
 from prime_train.core.causes import Cause
-from prime_train.core.record_size import CONFIG_BYTES_MAX
 from prime_train.core.run import Change, Lease, RunState
+from prime_train.core.stored.record_size import CONFIG_BYTES_MAX
 from prime_train.core.wire import Gpus, JobExit, Outcome, Phase, Saves
 from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
 from tests import builders as b
@@ -537,7 +537,9 @@ def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
 
 def test_a_run_that_is_too_large_is_refused_and_nothing_is_changed(store: DynamoStore) -> None:
     before = train(store)
-    with pytest.raises(PermanentError, match=r"the record of run tiny-1 takes 50\d,\d{3} bytes, and an item of DynamoDB leaves 339,968 for it"):
+    with pytest.raises(
+        PermanentError, match=r"the record of run tiny-1 takes 50\d,\d{3} bytes, and an item of DynamoDB leaves 339,968 for it"
+    ):
         store.save(next_of(before, why="x" * 500_000))
     assert loaded(store) == before
 

@@ -36,16 +36,16 @@ jobs:
       - id: before
         run: env -u GITHUB_ACTION -u _ | grep -v '^GITHUB_' | grep -v '^PATH=' | sort; command -v python3
       - id: first
-        uses: owner/prime-train/actions/setup@v1
+        uses: owner/prime-train/actions/setup@MAJOR
       - id: after
         run: env -u GITHUB_ACTION -u _ | grep -v '^GITHUB_' | grep -v '^PATH=' | sort; command -v python3
       - id: second
-        uses: owner/prime-train/actions/setup@v1
+        uses: owner/prime-train/actions/setup@MAJOR
       - id: used
         env:
           PYTHONPATH: ""
         run: prime-train --version
-"""
+""".replace("setup@MAJOR", f"setup@{MAJOR}")
 
 HOSTILE = {
     "hostile/yaml.py": "raise SystemExit('the caller's yaml was imported')\n",

@@ -16,9 +16,9 @@ from pydantic import TypeAdapter
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words, placed
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
-from prime_train.core.record_size import SHORTEN, too_large
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
+from prime_train.core.stored.record_size import SHORTEN, too_large
 from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store, Unreadable
 

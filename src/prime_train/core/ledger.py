@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from prime_train.core.offers import Offer
-from prime_train.core.record_size import ATTEMPTS_BYTES_MAX, attempt_bytes
 from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, Totals
+from prime_train.core.stored.record_size import ATTEMPTS_BYTES_MAX, attempt_bytes
 from prime_train.core.wire import Traffic
 
 GIB = 2**30

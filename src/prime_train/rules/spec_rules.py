@@ -9,9 +9,9 @@ from prime_train.core.access.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.config_tree import Listing, Mapping, Path, Scalar
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
-from prime_train.core.record_size import SHORTEN, too_large
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.stored.record_size import SHORTEN, too_large
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
 from prime_train.rules.command_line import words

@@ -29,8 +29,8 @@ from prime_train.adapters.stored_json import (
 )
 from prime_train.core.breaker import Watch
 from prime_train.core.ledger import fold
-from prime_train.core.record_size import RUN_BYTES_MAX, SHORTEN, config_bytes
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
+from prime_train.core.stored.record_size import RUN_BYTES_MAX, SHORTEN, config_bytes
 from prime_train.core.wire import Commit, Heartbeat, Order, Outcome
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError, Unreadable
 

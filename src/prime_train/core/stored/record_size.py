@@ -40,7 +40,9 @@ def too_large(spec: "RunSpec") -> tuple[Path, str] | None:
         return None
     largest = sorted(_values(spec.model_dump(mode="json"), ()), key=lambda value: value[1], reverse=True)[:NAMED_MAX]
     named = ", ".join(f"{'.'.join(map(str, path))} ({taken:,})" for path, taken in largest)
-    return largest[0][0], f"the config takes {size:,} bytes where runs are stored, and at most {CONFIG_BYTES_MAX:,} fit; the most take {named}"
+    return largest[0][
+        0
+    ], f"the config takes {size:,} bytes where runs are stored, and at most {CONFIG_BYTES_MAX:,} fit; the most take {named}"
 
 
 def attempt_bytes(attempt: "Attempt") -> int:
