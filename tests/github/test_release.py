@@ -23,7 +23,22 @@ case "$*" in
   *PATCH*) test -n "$GH_HAS_MAJOR";;
 esac
 """
-CHANGELOG = "# Changelog\n\n## 0.3.0 - unreleased\n\n- Next.\n\n## 0.2.0 - 2026-11-30\n\n- Second.\n- And more.\n\n## 0.1.0 - 2026-11-01\n\n- First.\n"
+CHANGELOG = """\
+# Changelog
+
+## 0.3.0 - unreleased
+
+- Next.
+
+## 0.2.0 - 2026-11-30
+
+- Second.
+- And more.
+
+## 0.1.0 - 2026-11-01
+
+- First.
+"""
 
 
 def places() -> list[Path]:

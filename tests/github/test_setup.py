@@ -12,7 +12,7 @@ import pytest
 import prime_train
 from tests.github import scratch
 from tests.github.act import PATH, Act, needs_act
-from tests.github.files import ROOT
+from tests.github.files import MAJOR, ROOT
 
 FETCHING = ("PIP_CERT", "PIP_FIND_LINKS", "PIP_INDEX_URL", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_INDEX_URL")
 """Variables with which this machine fetches packages, if the environment sets them."""

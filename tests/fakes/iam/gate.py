@@ -216,7 +216,7 @@ def _spawn_as_role(worker: Any) -> None:
 
 
 def _key_and_region(config: dict[str, Any]) -> tuple[str, str]:
-    """Return what ministack takes for the key of a function's process while one is started, and otherwise for its account; and the region."""
+    """Return the function's region, and before it what ministack takes for its account, and for its process's key while that is started."""
     account, region = _account_and_region(config)
     if getattr(_starting, "worker", None) is None:
         return account, region

@@ -1,9 +1,9 @@
 """The size of a run's record, which must fit where it is stored.
 
-The smallest place is an item of DynamoDB. A config that is launched on one control plane may be launched on any other, so one limit holds for
-all: a config takes at most `CONFIG_BYTES_MAX` of a record, and the rest is room for what the record gains while the run lives: its attempts
-(`ledger.fold` keeps them within `ATTEMPTS_BYTES_MAX`), notices, and once it is at rest its last heartbeat. Source of `ITEM_BYTES_MAX`: AWS,
-"Quotas in Amazon DynamoDB": 400 KB with the names of attributes.
+The smallest place is an item of DynamoDB. A config that is launched on one control plane may be launched on any other, so one limit holds
+for all: a config takes at most `CONFIG_BYTES_MAX` of a record, and the rest is room for what the record gains while the run lives: its
+attempts (`ledger.fold` keeps them within `ATTEMPTS_BYTES_MAX`), notices, and once it is at rest its last heartbeat. Source of
+`ITEM_BYTES_MAX`: AWS, "Quotas in Amazon DynamoDB": 400 KB with the names of attributes.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 ITEM_BYTES_MAX = 400 * 1024
 RUN_BYTES_MAX = ITEM_BYTES_MAX - 68 * 1024
-"""What is left of an item for a run's own JSON: an item of a run at rest also has its lease with the last heartbeat, whose request had at most
-64 KiB."""
+"""What is left of an item for a run's own JSON: an item of a run at rest also has its lease with the last heartbeat, whose request had at
+most 64 KiB."""
 CONFIG_BYTES_MAX = 128 * 1024
 ATTEMPTS_BYTES_MAX = 128 * 1024
 """The most that the attempts which a run lists may take in total, the newest one apart."""
@@ -40,9 +40,8 @@ def too_large(spec: "RunSpec") -> tuple[Path, str] | None:
         return None
     largest = sorted(_values(spec.model_dump(mode="json"), ()), key=lambda value: value[1], reverse=True)[:NAMED_MAX]
     named = ", ".join(f"{'.'.join(map(str, path))} ({taken:,})" for path, taken in largest)
-    return largest[0][
-        0
-    ], f"the config takes {size:,} bytes where runs are stored, and at most {CONFIG_BYTES_MAX:,} fit; the most take {named}"
+    words = f"the config takes {size:,} bytes where runs are stored, and at most {CONFIG_BYTES_MAX:,} fit; the most take {named}"
+    return largest[0][0], words
 
 
 def attempt_bytes(attempt: "Attempt") -> int:
