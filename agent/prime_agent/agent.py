@@ -497,6 +497,7 @@ class Agent:
             keep_newest=LOCAL_KEPT,
             max_disk_gib=spec.checkpoints.max_disk_gib,
             disk_path=self._place.disk,
+            owed=self._uploader.owed_steps,
         )
         if removed:
             _log.info("removed local checkpoints that are committed: steps %s", removed)

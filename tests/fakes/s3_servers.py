@@ -30,13 +30,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import psutil
 import pytest
 from botocore.config import Config
 
@@ -206,8 +207,7 @@ def _running(kind: Kind, home: Path, certificate: Certificate | None, place: Pla
                 yield S3Server(program.name, url, program.access_key, program.secret_key, process.pid, authority)
                 return
         finally:
-            process.kill()
-            process.wait()
+            _end(process)
     raise AssertionError(f"{program.name} did not start; it said: {log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors='replace')}")
 
 
@@ -217,6 +217,18 @@ def _start(program: Program, prefix: tuple[str, ...], home: Path, log: Path) -> 
     env = {"PATH": os.environ["PATH"], "HOME": str(home), **program.env}
     with log.open("ab") as output:
         return subprocess.Popen(command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the server and what it started: a function of AWS that is answering a call would outlive it by all its retries."""
+    with suppress(psutil.NoSuchProcess):
+        server = psutil.Process(process.pid)
+        server.suspend()  # so that it starts no more of them
+        for child in server.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+    process.kill()
+    process.wait()
 
 
 def _free_port() -> int:

@@ -1,6 +1,7 @@
 """Freeing of disk space: local checkpoints that are committed in the bucket are deleted, the oldest first."""
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from prime_agent.checkpoints.units import Units
@@ -17,12 +18,14 @@ def free_disk_space(
     max_disk_gib: float | None,
     disk_path: Path,
     share_max: float = SHARE_MAX,
+    owed: Collection[int] = (),
 ) -> list[int]:
     """Delete checkpoints until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at most the share `share_max`;
     return the deleted steps.
 
-    Only steps up to `committed_step` are deleted. The newest of those and the `keep_newest` newest of all are kept, however full the disk
-    is. One of a fixed name, which the trainer overwrites, is left to the trainer.
+    Only steps up to `committed_step` are deleted. The newest of those, the `keep_newest` newest of all, and the steps `owed`, which an
+    upload passed over and which are still to be uploaded, are kept, however full the disk is. One of a fixed name, which the trainer
+    overwrites, is left to the trainer.
     """
     for folder in units.folders():
         _empty_trash(folder)
@@ -30,7 +33,7 @@ def free_disk_space(
     checkpoints = {unit.step: unit for unit in found if not unit.path.is_symlink()}
     sizes = {step: unit.size for step, unit in checkpoints.items()}
     removed: list[int] = []
-    for step in _expendable(sorted(checkpoints), committed_step, keep_newest):
+    for step in _expendable(sorted(checkpoints), committed_step, keep_newest, owed):
         if not _too_full(sum(sizes.values()), max_disk_gib, disk_path, share_max):
             break
         for name in checkpoints[step].members or (checkpoints[step].name,):
@@ -41,11 +44,11 @@ def free_disk_space(
     return removed
 
 
-def _expendable(steps: list[int], committed_step: int, keep_newest: int) -> list[int]:
+def _expendable(steps: list[int], committed_step: int, keep_newest: int, owed: Collection[int]) -> list[int]:
     """Return the steps that may be deleted, oldest first. The newest committed one is kept, because the trainer can resume from it without
     the bucket."""
     committed = [step for step in steps if step <= committed_step]
-    kept = {*committed[-1:], *(steps[-keep_newest:] if keep_newest > 0 else [])}
+    kept = {*owed, *committed[-1:], *(steps[-keep_newest:] if keep_newest > 0 else [])}
     return [step for step in committed if step not in kept]
 
 

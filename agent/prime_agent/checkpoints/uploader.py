@@ -231,6 +231,11 @@ class Uploader:
         best = self._best
         return best is not None and best not in self._uploaded_steps and best > (self._known.step if self._known else 0)
 
+    @property
+    def owed_steps(self) -> tuple[int, ...]:
+        """The steps below the newest uploaded one that are still to be uploaded, so that they stay on the disk however full it is."""
+        return (self._best,) if self._best is not None and self.owes_best else ()
+
     def _best_left(self) -> LocalCheckpoint | None:
         """Return the trainer's best checkpoint if it was passed over and is still on this machine."""
         if not self.owes_best:

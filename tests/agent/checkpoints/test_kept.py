@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
+from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Uploader
 from prime_agent.trainer.step_metrics import Metrics
 from prime_train.adapters.bucket.folder import FolderBucket
+from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import mark_key
 from tests.agent.checkpoints.formats import tensors, zipped
 from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader, uploader_of, write
@@ -57,6 +60,24 @@ def test_the_trainers_best_checkpoint_that_was_passed_over_is_uploaded_after_the
     assert (left.step, left.is_again, made.owes_best) == (5, True, True)
     made.committed(made.upload(left, cancelled=lambda: False), NOW_S)
     assert (steps(bucket), made.owes_best, made.scan(NOW_S)) == ([5, 15], False, [])
+
+
+def test_a_full_disk_keeps_the_best_checkpoint_until_it_is_uploaded(bucket: FolderBucket, tmp_path: Path) -> None:
+    made, tree = of_transformers(bucket, tmp_path), tmp_path / "tree"
+    for step in (5, 10, 15):
+        save_as_transformers(tree, step, best=5)
+    ship(made)
+
+    def removed() -> list[int]:
+        units = Units(CheckpointNames("checkpoint-{step}", folder="checkpoints"), tree)
+        return free_disk_space(
+            units=units, committed_step=15, keep_newest=1, max_disk_gib=1e-12, disk_path=tmp_path, share_max=1.0, owed=made.owed_steps
+        )
+
+    assert removed() == [10]
+    (left,) = made.scan(NOW_S)
+    made.committed(made.upload(left, cancelled=lambda: False), NOW_S)
+    assert removed() == [5]
 
 
 def test_a_best_checkpoint_from_before_a_resume_or_that_is_gone_is_not_waited_for(bucket: FolderBucket, tmp_path: Path) -> None:
