@@ -102,7 +102,8 @@ def _s3(sent: Sent) -> Iterator[Wanted]:
         yield object_wanted(bucket, key, _on_object(sent))
         source = sent.headers.get("x-amz-copy-source")
         if source:
-            yield object_wanted(*unquote(source).lstrip("/").split("/", 1), "s3:GetObject")
+            source_bucket, _, source_key = unquote(source).lstrip("/").partition("/")
+            yield object_wanted(source_bucket, source_key, "s3:GetObject")
     elif sent.method == "POST" and "delete" in sent.query:
         for one in ElementTree.fromstring(sent.body).iter():
             if one.tag.endswith("Key"):
