@@ -30,9 +30,8 @@ ALLOWED = [
 def _clients(ministack: S3Server) -> Callable[[str], Any]:
     """Return a function that makes a client with keys of the role."""
     ministack.create_bucket("judged")
-    iam, sts = (
-        boto3.session.Session("test", "test", region_name=REGION).client(name, endpoint_url=ministack.url) for name in ("iam", "sts")
-    )
+    account = boto3.session.Session("test", "test", region_name=REGION)
+    iam, sts = (account.client(name, endpoint_url=ministack.url) for name in ("iam", "sts"))
     trust = {"Statement": [{"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::000000000000:role/nobody"}, "Action": "sts:AssumeRole"}]}
     arn = iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
     iam.put_role_policy(RoleName=ROLE, PolicyName="some", PolicyDocument=json.dumps({"Statement": ALLOWED}))

@@ -6,6 +6,7 @@ attempts (`ledger.fold` keeps them within `ATTEMPTS_BYTES_MAX`), notices, and on
 `ITEM_BYTES_MAX`: AWS, "Quotas in Amazon DynamoDB": 400 KB with the names of attributes.
 """
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ SHORTEN = "put long values into files of the working tree, and read them there"
 
 def config_bytes(spec: "RunSpec") -> int:
     """Return the size in bytes of the config as it is stored."""
-    return len(spec.model_dump_json().encode())
+    return len(json.dumps(spec.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
 
 
 def too_large(spec: "RunSpec") -> tuple[Path, str] | None:
