@@ -117,5 +117,24 @@ def test_a_control_plane_elsewhere_is_named_by_the_environment() -> None:
         api.runs()
 
 
-def test_the_client_is_listed_in_the_package() -> None:
-    assert "Client" in dir(prime_train)
+def test_the_client_and_its_errors_are_listed_in_the_package() -> None:
+    assert {"Client", "PrimeTrainError"} <= set(dir(prime_train))
+
+
+def test_whatever_goes_wrong_is_one_family_of_errors(tmp_path: Path) -> None:
+    family = prime_train.PrimeTrainError
+    for error in (client.UsageError, client.InvalidConfig, client.ExternalError, client.TemporaryError, client.PermanentError):
+        assert issubclass(error, family)
+    config = write_config(tmp_path, "name: bad\ntrainer: {command: python train.py, steps: -1}\nbudget: {usd: 5}\n")
+    with pytest.raises(family):
+        Client(tmp_path).run("none")
+    with pytest.raises(family):
+        Client(tmp_path).launch(config)
+
+
+def test_a_list_of_runs_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print(1)\n")
+    api = Client(tmp_path / "home")
+    run = api.launch(write_config(tmp_path, "name: lm\ntrainer: {command: python train.py, steps: 300}\nbudget: {usd: 5}\n"))
+    assert repr(api.runs()) == f"[<RunStatus {run.id}: queued, step 0/300, $0.00 of $5.00>]"

@@ -3,19 +3,26 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prime_train.client import Client
+    from prime_train.client import Client, PrimeTrainError
 
 __version__ = "0.1.0"
-__all__ = ["Client"]
+__all__ = ["Client", "PrimeTrainError"]
 
 
-def __getattr__(name: str) -> "type[Client]":
-    """Return `prime_train.Client`, imported on first use so that agents and commands that do not need it start quickly."""
-    if name == "Client":
-        from prime_train.client import Client
+def __getattr__(name: str) -> "type[Client] | type[PrimeTrainError]":
+    """Return `prime_train.Client` or `prime_train.PrimeTrainError`, imported on first use so that agents and commands that do not need them
+    start quickly."""
+    match name:
+        case "Client":
+            from prime_train.client import Client
 
-        return Client
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return Client
+        case "PrimeTrainError":
+            from prime_train.client import PrimeTrainError
+
+            return PrimeTrainError
+        case _:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ A client works with the control plane that its environment names: the one in the
 `~/.prime-train`), or a remote one (`PRIME_TRAIN_STORE` and `PRIME_TRAIN_MASTER_KEY`). The client itself decides nothing and rents nothing:
 it writes requests, and the control plane carries them out.
 
-Errors, all importable from this module:
+Errors, all importable from this module, and all a `PrimeTrainError` (also `prime_train.PrimeTrainError`):
 
 - `UsageError`: the request cannot be carried out; `fix` states what to do instead.
 - `InvalidConfig`: a config has mistakes; `findings` lists each with its line.
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
+from prime_train.core.errors import ExternalError, PermanentError, PrimeTrainError, TemporaryError, UsageError
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.offers import Ranking
 from prime_train.core.results.comparison import Comparison
@@ -86,6 +86,7 @@ __all__ = [
     "Output",
     "OutputDiff",
     "PermanentError",
+    "PrimeTrainError",
     "Run",
     "RunDiagnosis",
     "RunStatus",

@@ -30,6 +30,7 @@ __all__ = [
     "Canary",
     "Content",
     "Data",
+    "Exchange",
     "ExternalError",
     "LeaseStatus",
     "LimitReached",
@@ -54,6 +55,7 @@ __all__ = [
     "Unreadable",
     "UnreadableRecord",
     "Watched",
+    "Witness",
 ]
 
 
@@ -272,6 +274,27 @@ class Installer(Protocol):
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """A request to a provider's API and its response, both as they were sent, but for the key. `path`: the whole path. `earlier`: the
+    statuses of the responses after which the client itself repeated the request. `status`: 0 if no complete response arrived; `failure`
+    then says why."""
+
+    method: str
+    path: str
+    parameters: Mapping[str, str | int | Sequence[str]]
+    asked: object = field(repr=False)
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+    earlier: tuple[int, ...] = ()
+    failure: str = ""
+
+
+Witness = Callable[[Exchange], None]
+"""A function that is told every exchange with a provider's API, from any thread, before the answer is used."""
+
+
+@dataclass(frozen=True)
 class ProviderContext:
     """The part of a control plane that a provider may use. `root`: the control plane's folder; a provider writes only into a folder of its
     own below it. `master`: the key from which the marks are derived that a provider puts on its machines. `store`: set if the store
@@ -289,6 +312,8 @@ class ProviderContext:
     store: "Callable[[], Store] | None" = None
     may_rent: bool = True
     """Whether machines may be rented; otherwise they are only queried."""
+    witness: Witness | None = field(default=None, repr=False)
+    """A function that is told every exchange with the provider's API."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
 from prime_train.core.text.retry_after import retry_after_s
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.ports import Exchange, ExternalError, PermanentError, TemporaryError
 from tests.fakes.certificates import make_certificate
 from tests.fakes.http import CutRequest, Fault, Response, ScriptedServer
 
@@ -34,6 +34,23 @@ def refused_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def test_a_witness_is_told_every_answer_also_those_after_which_the_request_was_repeated_but_no_key() -> None:
+    seen: list[Exchange] = []
+    with ScriptedServer(Response(500, b"no"), Response(503, b"no"), Response(200, f'{{"key": "{KEY}"}}'.encode())) as there:
+        Http(f"{there.url}/v2", key=KEY, pause_s=0, witness=seen.append).ask("DELETE", "/pods/7", parameters={"page": 2})
+    (told,) = seen
+    assert (told.method, told.path, told.parameters, told.status, told.earlier) == ("DELETE", "/v2/pods/7", {"page": 2}, 200, (500, 503))
+    assert told.body == b'{"key": "***"}'
+
+
+def test_a_witness_is_told_that_no_answer_came() -> None:
+    seen: list[Exchange] = []
+    with ScriptedServer(CutRequest()) as there, suppress(ExternalError):
+        Http(there.url, key=KEY, pause_s=0, witness=seen.append).ask("POST", "/pods/", body={"a": 1})
+    assert [(told.status, told.asked) for told in seen] == [(0, {"a": 1})]
+    assert "got no answer" in seen[0].failure
 
 
 def test_an_answer_has_its_status_and_its_json() -> None:

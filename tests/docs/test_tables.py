@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.adapters.rental_api.answers import known_answers
 from prime_train.core.causes import POLICY, Policy
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import TRANSITIONS, RunState
 from prime_train.core.trainer_conventions.environment_by_version import markdown
 from tests.test_dependency_table import imports_markdown
@@ -35,9 +37,19 @@ def _retry_words(policy: Policy) -> str:
     return words + (", after a back-off" if policy.backs_off else "")
 
 
+def beliefs_markdown() -> str:
+    """Return one row for each answer of a provider's API that no source has told."""
+    rows = ["| provider | answer | what is believed of it |", "|---|---|---|"]
+    for name, kind in PROVIDERS.items():
+        found = [answer for answer in known_answers(name) if answer.is_belief]
+        rows += [f"| {kind.title} | `{answer.call}`: {answer.status_text} | {answer.says} |" for answer in found]
+    return "\n".join(rows)
+
+
 TABLES = {
     "architecture.md": {"imports": imports_markdown, "transitions": transitions_markdown, "policy": policy_markdown},
     "environment.md": {"variables": markdown},
+    "providers.md": {"beliefs": beliefs_markdown},
 }
 
 

@@ -4,11 +4,7 @@ installations, has no pip, or is missing. It installs its requirements, trains, 
 import json
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,13 +12,9 @@ import yaml
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests.e2e.plane import Plane, plane
-from tests.fakes.lambda_cloud import FakeLambdaCloud
-from tests.fakes.lambda_cloud.server import API_KEY
-from tests.fakes.machine_images import CONDA, NO_PYTHON, RUNPOD_24_04, UBUNTU_22_04, UBUNTU_24_04, Image
-from tests.fakes.prime import FakePrime, needs_sshd
-from tests.fakes.prime.pods import Plan as PrimePlan
-from tests.fakes.runpod import FakeRunPod
-from tests.fakes.vast import FakeVast
+from tests.e2e.rentals import PROVIDERS, USUAL
+from tests.fakes.machine_images import CONDA, NO_PYTHON, UBUNTU_22_04, UBUNTU_24_04, Image
+from tests.fakes.prime import needs_sshd
 from tests.waiting import await_true
 
 pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
@@ -55,45 +47,6 @@ for step in range(asked.resume_step + 1, STEPS + 1):
 """
 
 
-@dataclass(frozen=True)
-class Rented:
-    """A provider's fake: its settings, its pods that are paid for, and how one is taken away."""
-
-    settings: dict[str, str]
-    alive: Callable[[], list[Any]]
-    take: Callable[[str], object]
-
-
-@contextmanager
-def prime(folder: Path, image: Image) -> Iterator[Rented]:
-    with FakePrime(folder / "rented", running=True) as fake:
-        fake.plan = PrimePlan(image=image)
-        yield Rented({"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}, lambda: fake.alive, fake.preempt)
-
-
-@contextmanager
-def runpod(folder: Path, image: Image) -> Iterator[Rented]:
-    with FakeRunPod(running=True, home=folder / "rented") as fake:
-        fake.plan.image = image
-        settings = {"RUNPOD_API_KEY": fake.api_key, "RUNPOD_API_BASE_URL": fake.url}
-        yield Rented(settings, lambda: fake.alive, lambda pod_id: fake.end(pod_id, None))
-
-
-@contextmanager
-def vast(folder: Path, image: Image) -> Iterator[Rented]:
-    with FakeVast(running=True, home=folder / "rented") as fake:
-        fake.plan.image = image
-        yield Rented({"VAST_API_KEY": fake.api_key, "VAST_URL": fake.url}, lambda: fake.alive, lambda pod_id: fake.end(pod_id, None))
-
-
-@contextmanager
-def lambda_cloud(folder: Path, image: Image) -> Iterator[Rented]:
-    with FakeLambdaCloud(running=True, home=folder / "rented") as fake:
-        fake.plan.image = image
-        settings = {"LAMBDA_API_KEY": API_KEY, "LAMBDA_API_BASE_URL": fake.url}
-        yield Rented(settings, lambda: fake.alive, lambda pod_id: fake.end(pod_id, None))
-
-
 def written(folder: Path) -> Path:
     """Write the working tree, and the example's config with what a machine of the tests cannot have changed."""
     tree = folder / "tree"
@@ -116,10 +69,6 @@ def written(folder: Path) -> Path:
     return folder / "mnist.yaml"
 
 
-# Which images differ is the same at each provider; which providers differ is how a machine is reached.
-PROVIDERS = {"prime": prime, "runpod": runpod, "vast": vast, "lambda": lambda_cloud}
-USUAL = {"prime": UBUNTU_24_04, "runpod": RUNPOD_24_04, "vast": CONDA, "lambda": UBUNTU_22_04}
-"""Of each provider, an image that its machines start from."""
 RARE = [("runpod", CONDA), ("runpod", UBUNTU_24_04), ("runpod", UBUNTU_22_04), ("runpod", NO_PYTHON), ("vast", NO_PYTHON)]
 STORIES = [
     *(pytest.param(name, image, id=f"{name} {image.name}") for name, image in USUAL.items()),

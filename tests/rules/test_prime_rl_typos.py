@@ -75,3 +75,22 @@ def _all(folder: Path, text: str) -> tuple[Finding, ...]:
     (loaded,) = load_configs([folder / "run.yaml"])
     assert loaded.subject is not None
     return findings_with_ignored(loaded.subject)
+
+
+def test_what_is_wrong_in_a_renamed_section_is_reported_in_the_first_round(tmp_path: Path) -> None:
+    """`sampling` has moved: its limit, which leaves no room for a prompt, and its misspelt setting are not left for a second round."""
+    moved = changed(
+        GOOD,
+        ("[orchestrator.train.sampling]\n", "[orchestrator.sampling]\ntemperatur = 0.8\n"),
+        ("max_model_len = 4096", "max_model_len = 2048"),
+    )
+    findings = found_in(tmp_path, moved)
+    told = {(finding.code, moved.splitlines()[finding.line - 1]) for finding in findings}
+    assert ("PR302", "[orchestrator.sampling]") in told
+    assert ("PR310", "max_completion_tokens = 2048") in told
+    assert ("PR301", "temperatur = 0.8") in told
+
+
+def test_the_value_of_a_moved_setting_is_judged_at_its_new_place(tmp_path: Path) -> None:
+    text = changed(GOOD, ("[monitors.wandb]", "[ckpt2]\n[monitors.wandb]")).replace("[ckpt2]\n", "").replace("keep_last = 2", "keep = 0")
+    assert [finding.code for finding in found_in(tmp_path, text)] == ["PR302", "PR305"]

@@ -174,7 +174,10 @@ SAMPLES: dict[Cause, list[str]] = {
         "EOFError",
         "SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
         "Worker 'rollout/0' failed with exit code 1",
+    ],
+    Cause.KILLED: [
         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+        "WARNING worker.py:1404 -- A worker died or was killed while executing a task by an unexpected system error.",
     ],
 }
 PAIRS = [(cause, line) for cause, lines in SAMPLES.items() for line in lines]

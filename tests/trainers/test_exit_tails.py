@@ -11,6 +11,7 @@ from prime_train.operations.run_logs.log_ending import ending_in
 
 TAILS = json.loads((Path(__file__).parents[1] / "data" / "exit_tails.json").read_text(encoding="utf-8"))
 RIGHT_SHARE, NAMED_SHARE, WRONG_SHARE = 0.92, 0.8, 0.02
+SPECIFIC_SHARE = 0.9
 
 
 def judged(row: dict[str, Any]) -> tuple[bool, bool, bool]:
@@ -27,6 +28,40 @@ def test_most_ends_are_followed_by_the_right_action_and_hardly_one_is_put_down_t
     assert wrong <= WRONG_SHARE
 
 
+def test_an_end_of_a_known_kind_is_seldom_called_an_error_of_the_trainer_in_general() -> None:
+    of_a_kind = [row for row in TAILS if row["causes"][0] != Cause.TRAINER_ERROR]
+    causes = [ending_in(row["tail"], code=row["exit_code"], kind=row["kind"]).found.cause for row in of_a_kind]
+    specific = sum(cause is not Cause.TRAINER_ERROR and cause.value in row["causes"] for row, cause in zip(of_a_kind, causes, strict=True))
+    assert specific / len(of_a_kind) >= SPECIFIC_SHARE
+
+
+def test_an_exception_that_python_ignored_at_the_end_is_not_why_the_trainer_ended() -> None:
+    ignored = [
+        "Exception ignored in: <function LLM.__del__ at 0x7f01>",
+        "Traceback (most recent call last):",
+        '  File "/usr/lib/python3.11/site-packages/vllm/llm.py", line 3, in __del__',
+        "    self.llm_engine.shutdown()",
+        "AttributeError: 'LLM' object has no attribute 'llm_engine'",
+    ]
+    real = ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "ValueError: the reward must be one of three"]
+    for lines in ([*ignored, *real], [*real, *ignored]):
+        found = ending_in(lines, code=1, kind="command").found
+        assert (found.cause, found.line) == (Cause.BAD_CONFIG, real[-1])
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: ckpt/a.tempstate; No space left on device", Cause.DISK_FULL),
+        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:", Cause.GPU_OOM),
+        ("tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{node x}} failed to allocate memory [Op:Mul]", Cause.GPU_OOM),
+        ("ResourceExhaustedError (see above for traceback): OOM when allocating tensor with shape[8,4096]", Cause.GPU_OOM),
+    ],
+)
+def test_what_tensorflow_has_exhausted_is_told_apart(message: str, cause: Cause) -> None:
+    assert ending_in(["Traceback (most recent call last):", message], code=1, kind="command").found.cause is cause
+
+
 @pytest.mark.parametrize(
     ("lines", "code", "line"),
     [
@@ -37,6 +72,11 @@ def test_most_ends_are_followed_by_the_right_action_and_hardly_one_is_put_down_t
             "killed by SIGSEGV",
         ),
         ([" 45%|####5     | 450/1000 [10:00<12:13,  1.33s/it]"], -6, "killed by SIGABRT"),
+        (
+            ["InvalidArgumentError (see above for traceback): indices[3] = 9 is not in [0, 5)"],
+            1,
+            "InvalidArgumentError (see above for traceback): indices[3] = 9 is not in [0, 5)",
+        ),
         (["(WorkerDict pid=7) KeyError: 'labels'", "ray.exceptions.RayTaskError(KeyError): ray::f()"], 1, "KeyError: 'labels'"),
         (["[rank1]: ZeroDivisionError: x", "[rank0]: ConnectionResetError: Connection reset by peer"], 1, "ZeroDivisionError: x"),
         (
@@ -77,6 +117,13 @@ def test_the_detail_says_the_thing_itself(lines: list[str], code: int, line: str
         "E1126 10:00:00.123000 713 site-packages/torch/run.py:533] ModuleNotFoundError: No module named 'trl'",
         "26-11-2026 10:00:00 CRITICAL ModuleNotFoundError: No module named 'trl'",
         "    ModuleNotFoundError: No module named 'trl'",
+        "10.0.0.7: [rank0]: ModuleNotFoundError: No module named 'trl'",
+        "2026-11-26 10:00:00,123 - Tuner - INFO - [rank7]: ModuleNotFoundError: No module named 'trl'",
+        "Epoch 0:  16%|#6      | 7395/45743 [13:13:43<68:36:00, loss: 0.08][rank3]: ModuleNotFoundError: No module named 'trl'",
+        "[err, 11:48, 929s, g3118] ModuleNotFoundError: No module named 'trl'",
+        "stderr: ModuleNotFoundError: No module named 'trl'",
+        "2026-11-26 10:00:00.977 [177/train/578 (pid 28936)] ModuleNotFoundError: No module named 'trl'",
+        "10:00:00  ModuleNotFoundError: No module named 'trl'",
     ],
 )
 def test_a_launchers_label_does_not_hide_the_error(line: str) -> None:
@@ -99,6 +146,40 @@ def test_what_a_logger_calls_information_or_a_warning_does_not_hide_the_exceptio
     raised = "ValueError: Expected input batch_size (32) to match target batch_size (31)."
     found = ending_in([line, raised], code=1, kind="command").found
     assert (found.cause, found.line) == (Cause.TRAINER_ERROR, raised)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '    raise InstantiationException("CUDA out of memory") from error',
+        "    return fetch('https://hub', on_error='403 Client Error: Forbidden')",
+    ],
+)
+def test_what_a_line_of_code_names_is_not_what_was_raised(code: str) -> None:
+    frames = ["Traceback (most recent call last):", '  File "/w/train.py", line 12, in main', code]
+    assert ending_in([*frames, "ZeroDivisionError: division by zero"], code=1, kind="command").found.cause is Cause.TRAINER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "cause"),
+    [
+        (
+            "ConnectionError(ProtocolError('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer')))",
+            Cause.NETWORK_ERROR,
+        ),
+        ("ModuleNotFoundError(\"No module named 'trl'\")", Cause.IMPORT_ERROR),
+        ("TypeError('a reason that nobody knows')", Cause.BAD_CONFIG),
+    ],
+)
+def test_what_a_call_of_hydra_raised_is_the_cause(wrapped: str, cause: Cause) -> None:
+    lines = ["hydra.errors.InstantiationException: Error in call to target 'data.Module':", wrapped, "full_key: data"]
+    assert ending_in(lines, code=1, kind="command").found.cause is cause
+
+
+def test_an_exception_whose_message_goes_on_in_the_next_line_is_shown_with_it() -> None:
+    lines = ["torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:", "NameError: name 's4' is not defined"]
+    shown = "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: NameError: name 's4' is not defined"
+    assert ending_in(lines, code=1, kind="command").found.line == shown
 
 
 def test_a_warning_is_what_is_left_to_go_by_where_nothing_was_raised() -> None:

@@ -26,7 +26,7 @@ from urllib3.exceptions import HTTPError, NameResolutionError
 from urllib3.util.retry import Retry
 
 from prime_train.core.text.retry_after import retry_after_s
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.ports import Exchange, PermanentError, TemporaryError, Witness
 
 CONNECT_S = 10.0
 READ_S = 30.0
@@ -59,6 +59,8 @@ class Answer:
     """Seconds to wait before the next request, as asked for by the server's Retry-After header."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Response headers by name in lower case."""
+    earlier: tuple[int, ...] = ()
+    """Statuses of the responses after which the request was repeated."""
 
     @property
     def is_ok(self) -> bool:
@@ -74,14 +76,25 @@ class Answer:
 
 class Http:
     """Client of the server at `url`, authenticated with `key` as a bearer token, or as the password of `user` if one is given. `tls`: the
-    authorities to trust instead of the public ones, and a certificate of the client's own. Thread-safe.
+    authorities to trust instead of the public ones, and a certificate of the client's own. `witness` is told every exchange. Thread-safe.
 
     `ask` returns a response of any status. It raises TemporaryError if no response, or only part of one, arrived; it is then unknown
     whether a changing request took effect. Its subclass NoSuchHost, and PermanentError, mean that nothing was sent.
     """
 
-    def __init__(self, url: str, *, key: str = "", user: str = "", pause_s: float = PAUSE_S, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        user: str = "",
+        pause_s: float = PAUSE_S,
+        tls: ssl.SSLContext | None = None,
+        witness: Witness | None = None,
+    ) -> None:
         self._url, self._secrets = url.rstrip("/"), _as_sent(key, user)
+        self._folder = _path(url)
+        self._witness = witness or _nobody
         self._host = _host(url)
         self._session = _session(pause_s, tls)
         self._session.auth = _Header(f"{'Basic' if user else 'Bearer'} {self._secrets[0]}") if key else None
@@ -113,16 +126,30 @@ class Http:
                 stream=True,
             ) as response:
                 headers = _lower(response.headers)
-                return Answer(what, response.status_code, self._struck(_read(response, what)), retry_after_s(headers), headers)
+                read = self._struck(_read(response, what))
+                answer = Answer(what, response.status_code, read, retry_after_s(headers), headers, _earlier(response))
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
             raise PermanentError(f"{what}: the address is not an http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
-            raise _unanswered(what, error) from None
+            failure = _unanswered(what, error)
+            self._witness(Exchange(method, self._folder + path, parameters or {}, body, 0, failure=str(failure)))
+            raise failure from None
+        self._witness(Exchange(method, self._folder + path, parameters or {}, body, answer.status, headers, read, answer.earlier))
+        return answer
 
     def _struck(self, body: bytes) -> bytes:
         for secret in self._secrets:
             body = body.replace(secret.encode(), b"***")
         return body
+
+
+def _nobody(exchange: Exchange) -> None:
+    """Tell nobody."""
+
+
+def _earlier(response: requests.Response) -> tuple[int, ...]:
+    retries = response.raw.retries
+    return tuple(past.status for past in retries.history if past.status is not None) if retries is not None else ()
 
 
 def _as_sent(key: str, user: str) -> tuple[str, ...]:
@@ -222,6 +249,14 @@ def _host(url: str) -> str:
         return urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:
         return "?"
+
+
+def _path(url: str) -> str:
+    """Return the path that begins those of all requests."""
+    try:
+        return urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
 
 
 def _read(response: requests.Response, what: str) -> bytes:

@@ -11,6 +11,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.run import HistoryEvent
 from prime_train.core.text.formatting import span
+from prime_train.operations.run_logs.component_log import component_log
 from prime_train.operations.run_logs.log_stream import LogStream, log_followed
 from prime_train.operations.run_logs.logs import LogEnd, LogFilter, history_of, log_end
 from prime_train.operations.run_lookup import find
@@ -38,6 +39,15 @@ def logs(
     ] = None,
     grep: Annotated[str, typer.Option("--grep", metavar="TEXT", help="Show only lines that contain this text.", show_default=False)] = "",
     regexp: Annotated[bool, typer.Option("-E", "--regexp", help="Treat the text of --grep as a regular expression (RE2).")] = False,
+    component: Annotated[
+        str,
+        typer.Option(
+            "--component",
+            metavar="NAME",
+            help="Show the log of this part of the trainer, such as inference, from the run's machine.",
+            show_default=False,
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Show a run's history and log.
@@ -51,6 +61,11 @@ def logs(
     log_filter = LogFilter(lines, attempt, seconds("--since", since), grep, is_pattern=regexp)
     home = Home.of(os.environ)
     record = find(home.store(), run)
+    if component:
+        if follow or as_json or attempt is not None or since is not None or grep:
+            raise UsageError("--component can be combined with --lines only", fix="leave out the others")
+        _show(component_log(home, record, component, log_filter.lines_max, _warn))
+        return
     if as_json:
         print_json(_record(home, record, log_filter))
         return

@@ -1,4 +1,4 @@
-"""`prime-train ssh RUN [-- COMMAND...]`: open a shell, or run a command, on the run's machine."""
+"""`prime-train ssh RUN [-L PORT:HOST:PORT] [-- COMMAND...]`: open a shell, or run a command, on the run's machine."""
 
 import os
 import shlex
@@ -16,6 +16,15 @@ def ssh(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="After --: command to run there instead of a shell.", show_default=False)
     ] = None,
+    forward: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-L",
+            metavar="PORT:HOST:PORT",
+            help="Forward a port of this machine to one that the run's machine reaches, as ssh does; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Open a shell on the run's machine.
 
@@ -23,7 +32,7 @@ def ssh(
     its arguments. The exit code is that of the shell or command, or 255 if ssh itself failed.
     """
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    program = shell_on_machine(Home.of(os.environ), run, _line(command), terminal=terminal)
+    program = shell_on_machine(Home.of(os.environ), run, _line(command), terminal=terminal, forward=forward or ())
     if program.folder is not None:
         os.chdir(program.folder)
     sys.stdout.flush()

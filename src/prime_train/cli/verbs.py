@@ -149,6 +149,11 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
                 Verb("provider remove", "prime_train.cli.provider.remove:remove", "Delete a provider's stored credentials."),
             ),
         ),
+        Verb(
+            "drill",
+            "prime_train.cli.provider.drill:drill",
+            "Rent one machine for cents, to see whether a provider works as it should.",
+        ),
     ),
     "Control plane": (
         Verb("serve", "prime_train.cli.serve:serve", "Run the control plane."),

@@ -30,6 +30,7 @@ def verify_model(
     gpus: Annotated[int, typer.Option(min=1, max=GPUS_MAX, help="Number of GPUs that share the model.")] = 1,
     seq_len: Annotated[int, typer.Option(min=0, max=SEQ_LEN_MAX, help="Tokens per sequence; 0: up to 4096.")] = 0,
     tools: Annotated[bool, typer.Option("--tools", help="Require support for tool calls.")] = False,
+    vision: Annotated[bool, typer.Option("--vision", help="Train it as a vision-language model, with images.")] = False,
     hub: Annotated[bool, typer.Option("--hub", help="Read Hugging Face (HF_ENDPOINT, HF_TOKEN) instead of the registry.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
@@ -38,7 +39,7 @@ def verify_model(
     The facts are those in the registry of this version or, with --hub, the current ones from Hugging Face if it can be reached. Exits with
     code 1 if a check fails.
     """
-    found = verify(model, Wanted(known_preset(gpu) if gpu else None, gpus, seq_len, tools), Hub.of(os.environ) if hub else None)
+    found = verify(model, Wanted(known_preset(gpu) if gpu else None, gpus, seq_len, tools, vision), Hub.of(os.environ) if hub else None)
     if as_json:
         _print_json(found)
     else:

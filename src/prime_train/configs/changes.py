@@ -1,5 +1,5 @@
-"""Compares two configs key by key. A change of a run's spec carries the documentation of its field, one of a trainer's own config what the
-table of that trainer's settings says; the rules say what either side has that the other has not."""
+"""Compares two configs key by key. A change of a run's spec carries the documentation of its field, one of a trainer's own config what it
+does to the training and what the table of that trainer's settings says; the rules say what either side has that the other has not."""
 
 import json
 import math
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast, get_args
 
+from prime_train.configs.impact import impact
 from prime_train.configs.parsing import toml_tree, yaml_tree
 from prime_train.configs.parsing.nodes import ParseAborted
 from prime_train.configs.schema import field_texts
@@ -137,8 +138,11 @@ def _judged(text: str, format_: ConfigFormat) -> dict[tuple[Path, str], str]:
 
 
 def _explained(change: Change, path: Path, format_: ConfigFormat) -> Change:
-    default, meaning = setting_of(format_, path)
-    return replace(change, default=ABSENT if default is None else default, meaning=meaning)
+    default, allowed = setting_of(format_, path)
+    known = ABSENT if default is None else default
+    before, after = (known if value is ABSENT else value for value in (change.before, change.after))
+    effect = impact(change.key, before, after)
+    return replace(change, default=known, meaning=" ".join(filter(None, (effect, allowed))))
 
 
 def _changes(before: object, after: object, model: type[Part] | None) -> Iterator[Change]:

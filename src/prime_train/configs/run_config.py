@@ -178,7 +178,11 @@ def _of_command(config: Config, subject: Subject) -> LoadedConfig:
     parsed = _trainer_configs(_trees(config.file, spec.trainer.code.folder), [name])
     root = parsed[name].root if name in parsed else None
     if root is None:
-        return _loaded_config(config, subject, parsed, None)
+        # A file that comes with AReaL's own code, which the set-up fetches: the command still says what it changes of it.
+        own_format = format_of_command(spec.trainer.command, spec.trainer.kind) if name not in parsed else ""
+        if own_format != "areal":
+            return _loaded_config(config, subject, parsed, None)
+        return _loaded_config(config, subject, {}, changes(_with_settings(spec), own_format, place), own_format)
     config_format = format_of_toml(root) if name.endswith(TOML) else format_of_yaml(root)
     if config_taken(spec.trainer.command) is not None:
         config_format = "hf"  # axolotl and LLaMA-Factory hand these settings to the Trainer

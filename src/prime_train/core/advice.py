@@ -94,6 +94,7 @@ class Setting(StrEnum):
     UNCHECKED = "unchecked"
     USD = "usd"
     USD_PER_HOUR = "usd_per_hour"
+    USD_MAX = "usd_max"
     USD_PER_HOUR_MAX = "usd_per_hour_max"
     WANDB = "wandb"
     WEIGHTS_IN_BUCKET = "weights_in_bucket"

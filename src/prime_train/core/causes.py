@@ -195,8 +195,10 @@ POLICY: dict[Cause, Policy] = {
     ),
     Cause.GPU_HARDWARE: Policy(_COUNTED, "GPU hardware fault", "", True, by_itself="Another machine is tried."),
     Cause.COLLECTIVE_TIMEOUT: Policy(_COUNTED, "collective timed out", "", True, by_itself="Another machine is tried."),
-    Cause.IMPORT_ERROR: Policy(_NEVER, "import error", "Add the package to `setup`."),
-    Cause.BAD_CONFIG: Policy(_NEVER, "configuration refused", "Fix the trainer's configuration."),
+    Cause.IMPORT_ERROR: Policy(_NEVER, "import error", "Add the package to `setup`, or pin versions that fit one another."),
+    Cause.BAD_CONFIG: Policy(
+        _NEVER, "configuration, model or data refused", "Fix the trainer's configuration, or the model or the data that it names."
+    ),
     Cause.BAD_CHECKPOINT: Policy(_COUNTED, "checkpoint unreadable", "Look at the run's checkpoints."),
     Cause.SHARED_MEMORY: Policy(_COUNTED, "/dev/shm too small", "Use fewer loader workers or another image.", True),
     Cause.PORT_IN_USE: Policy(_COUNTED, "port in use", "", True, by_itself="Another machine is tried."),

@@ -1,4 +1,4 @@
-"""The errors that callers are expected to handle.
+"""The errors that callers are expected to handle, all of them a `PrimeTrainError`.
 
 External failures are a `TemporaryError` (retry later) or one of the other `ExternalError`s (a retry will not help). A `UsageError` is a
 request of the user that cannot be carried out.
@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from prime_train.core.advice import Advice
 
 
-class ExternalError(Exception):
+class PrimeTrainError(Exception):
+    """Every error that callers are expected to handle: an `ExternalError`, a `UsageError`, or a config that cannot be launched."""
+
+
+class ExternalError(PrimeTrainError):
     """A call to an external service failed. `fix`: what to do about it."""
 
     def __init__(self, message: str = "", *, fix: "str | Advice" = "") -> None:
@@ -48,7 +52,7 @@ class NoFunds(ExternalError):
     """The provider confirmed that the wallet does not cover the machine: nothing was created."""
 
 
-class UsageError(Exception):
+class UsageError(PrimeTrainError):
     """A request of the user that cannot be carried out. `fix`: what to do about it; `code`: the exit code of a command."""
 
     def __init__(self, message: str, *, fix: "str | Advice" = "", code: Exit = Exit.USAGE) -> None:

@@ -28,7 +28,15 @@ SHOWN_CHARS_MAX = 200
 
 _OUT_OF_MEMORY = frozenset({Cause.GPU_OOM, Cause.HOST_OOM, Cause.INFERENCE_OOM})
 _OWN_WORDS = frozenset(
-    {Cause.SETUP_FAILED, Cause.TRAINER_ERROR, Cause.CUDA_ERROR, Cause.BAD_CHECKPOINT, Cause.IMPORT_ERROR, *_OUT_OF_MEMORY}
+    {
+        Cause.SETUP_FAILED,
+        Cause.TRAINER_ERROR,
+        Cause.BAD_CONFIG,
+        Cause.CUDA_ERROR,
+        Cause.BAD_CHECKPOINT,
+        Cause.IMPORT_ERROR,
+        *_OUT_OF_MEMORY,
+    }
 )
 """Causes whose detail is the last error of what the run itself executes, which says the same if the same happens again."""
 _OF_A_CHECKPOINT = frozenset({Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT})
@@ -104,9 +112,16 @@ def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt]
         return Next(Action.SAME_MACHINE, "new steps had become durable, so that a start from there makes progress")
     if ending.cause in _OF_A_CHECKPOINT and not is_of_config(ending.cause, ending.asked) and ending.has_only_restored:
         return Next(Action.SAME_MACHINE, f"no new step came after the restore of step {ending.restored_step:,}, which may be at fault")
-    if ending.cause is Cause.TRAINER_ERROR and ending.has_trained:
+    if _may_pass(ending):
         return Next(Action.SAME_MACHINE, "it had trained before; if the same comes again at the same step, that is the end")
     return Next(Action.STOP)
+
+
+def _may_pass(ending: Ending) -> bool:
+    """Return whether an error that is final at the first start may be passing, because steps were made before it. A refusal of which only
+    the kind of the exception tells, which asks to stop, may then be about one sample of the data."""
+    of_code = ending.cause is Cause.TRAINER_ERROR or (ending.cause is Cause.BAD_CONFIG and ending.asked is Action.STOP)
+    return of_code and ending.has_trained
 
 
 def set_up_failed(command: str, code: int, last_line: str) -> str:

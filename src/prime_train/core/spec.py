@@ -215,6 +215,9 @@ class PrimeRlSpec(Part):
     """Folder that prime-rl writes its runs to."""
     run_name: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")] = ""
     """Name of prime-rl's run and of its folder; by default the spec's name."""
+    prompt_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of the longest prompt, in an environment of several turns with the turns before. By default those that are known of the
+    environment, or 500; `profile` shows what was measured."""
 
     @model_validator(mode="after")
     def _overrides_are_not_ours(self) -> Self:

@@ -14,13 +14,13 @@ from prime_train.dashboard.answers import page
 from prime_train.dashboard.source_reader import SourceReader
 from prime_train.operations.page import page_of
 from prime_train.operations.status import statuses
-from prime_train.ports import Store
+from prime_train.ports import RunRecord, Store
 from prime_train.reports.pages import Live, run_page_html, runs_page_html
 from prime_train.reports.pages.document import notice_html
 
-MADE_S = 1.0
-"""Seconds for which a page that was made for one request is reused for others."""
-MADE_MAX = 256
+LOOK_S = 1.0
+"""Seconds for which what was read for one request is reused for others."""
+MADE_MAX = 1024
 LIST_EVERY_S = 10
 RUN_EVERY_S = 15
 
@@ -30,12 +30,13 @@ log = logging.getLogger(__name__)
 
 class Dashboard:
     """The pages of the runs in `store`, for requests with a token sealed by one of `masters`. `has_events`: whether browsers can receive
-    events about changes; otherwise they reload the pages at intervals."""
+    events about changes; otherwise they reload the pages at intervals. `look_s`: how long one look at the store lasts."""
 
-    def __init__(self, store: Store, masters: tuple[bytes, ...], sources: SourceReader, *, has_events: bool) -> None:
+    def __init__(
+        self, store: Store, masters: tuple[bytes, ...], sources: SourceReader, *, has_events: bool, look_s: float = LOOK_S
+    ) -> None:
         self._store, self._masters, self._sources, self._has_events = store, masters, sources, has_events
-        self._pages: _Made[PageResponse] = _Made(MADE_S)
-        self._versions: _Made[str] = _Made(MADE_S)
+        self._lock, self._look, self._look_s = threading.Lock(), _Look(store), look_s
 
     def screen(self, request: PageRequest) -> PageResponse | None:
         """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests.
@@ -43,13 +44,14 @@ class Dashboard:
         return screened(self._masters, request, self._store.now_s, lambda link: self._store.watch().is_revoked(link))
 
     def respond(self, request: PageRequest) -> PageResponse:
-        """Return the page at the path of the request. Requests for the same page within `MADE_S` get the same response."""
-        run_id = request.path.removeprefix(RUN_PAGES)
+        """Return the page at the path of the request. All pages of the same `LOOK_S` are of one look at the store, so that the list and the
+        pages of its runs never disagree."""
+        run_id, look = request.path.removeprefix(RUN_PAGES), self._current()
         try:
             if request.path == "/":
-                return self._pages.get("", self._list)
+                return look.pages.get("", lambda: self._list(look))
             if is_run_id(run_id):
-                return self._pages.get(run_id, lambda: self._run(run_id))
+                return look.pages.get(run_id, lambda: self._run(look, run_id))
         except ExternalError as error:
             log.warning("a page could not be shown: %s", error)
             return page(503, notice_html("Not now", "The store does not answer. Load the page again in a moment."), ("retry-after", "5"))
@@ -57,21 +59,29 @@ class Dashboard:
 
     def version(self, run_id: str) -> str:
         """Return a text that changes whenever the run's page does; empty if there is no such run. Raises ExternalError."""
-        return self._versions.get(run_id, lambda: self._version(run_id)) if is_run_id(run_id) else ""
+        look = self._current()
+        return look.versions.get(run_id, lambda: self._version(look, run_id)) if is_run_id(run_id) else ""
 
-    def _list(self) -> PageResponse:
-        found = statuses(self._store)
-        return page(200, runs_page_html(found.runs, self._store.now_s(), Live("", LIST_EVERY_S), left_out=found.left_out))
+    def _current(self) -> "_Look":
+        with self._lock:
+            if time.monotonic() - self._look.begun_s > self._look_s:
+                self._look = _Look(self._store)
+            return self._look
 
-    def _run(self, run_id: str) -> PageResponse:
-        record = self._store.load(run_id)
+    def _list(self, look: "_Look") -> PageResponse:
+        now_s = look.now_s()
+        found = statuses(self._store, load=look.record, now_s=now_s)
+        return page(200, runs_page_html(found.runs, now_s, Live("", LIST_EVERY_S), left_out=found.left_out))
+
+    def _run(self, look: "_Look", run_id: str) -> PageResponse:
+        record = look.record(run_id)
         if record is None:
             return _nothing()
         live = Live(f"{run_id}{EVENTS}" if self._has_events else "", RUN_EVERY_S)
-        return page(200, run_page_html(page_of(self._store, record, self._sources.seen(record)), live))
+        return page(200, run_page_html(page_of(self._store, record, self._sources.seen(record), now_s=look.now_s()), live))
 
-    def _version(self, run_id: str) -> str:
-        record = self._store.load(run_id)
+    def _version(self, look: "_Look", run_id: str) -> str:
+        record = look.record(run_id)
         if record is None:
             return ""
         self._sources.seen(record, wait_s=0.0)
@@ -82,13 +92,31 @@ def _nothing() -> PageResponse:
     return page(404, notice_html("There is no such page", "There is no run with that name here, or it was removed."))
 
 
-class _Made(Generic[_T]):
-    """A cache of values by name, each kept for `kept_s` seconds. If several threads request the same value, one of them computes it."""
+class _Look:
+    """One look at the store: each run and the time are read once, at their first use, and each page is made once. A version is
+    of the look, too: told at once, it would make browsers load the page that was made before."""
 
-    def __init__(self, kept_s: float) -> None:
-        self._kept_s, self._lock = kept_s, threading.Lock()
+    def __init__(self, store: Store) -> None:
+        self._store, self.begun_s = store, time.monotonic()
+        self.pages: _Once[PageResponse] = _Once()
+        self.versions: _Once[str] = _Once()
+        self._records: _Once[RunRecord | None] = _Once()
+        self._times_s: _Once[int] = _Once()
+
+    def record(self, run_id: str) -> RunRecord | None:
+        return self._records.get(run_id, lambda: self._store.load(run_id))
+
+    def now_s(self) -> int:
+        return self._times_s.get("", self._store.now_s)
+
+
+class _Once(Generic[_T]):
+    """Values by name, each made once. If several threads request the same value, one of them makes it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
-        self._made: dict[str, tuple[float, _T]] = {}
+        self._made: dict[str, _T] = {}
 
     def get(self, name: str, make: Callable[[], _T]) -> _T:
         with self._lock:
@@ -97,8 +125,6 @@ class _Made(Generic[_T]):
                 self._made.clear()
             lock = self._locks.setdefault(name, threading.Lock())
         with lock:
-            made = self._made.get(name)
-            if made is None or time.monotonic() - made[0] > self._kept_s:
-                value = make()
-                made = self._made[name] = time.monotonic(), value
-            return made[1]
+            if name not in self._made:
+                self._made[name] = make()
+            return self._made[name]

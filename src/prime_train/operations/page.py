@@ -43,9 +43,9 @@ def run_page(home: Home, name: str) -> RunPage:
     return page_of(store, record, read_run_sources(home, record))
 
 
-def page_of(store: Store, record: RunRecord, sources: RunSources | None) -> RunPage:
-    """Return the page of the run as the store has it now. Raises ExternalError if the store does not answer."""
-    return RunPage(record, store.now_s(), tuple(store.history(record.run.run_id)), sources)
+def page_of(store: Store, record: RunRecord, sources: RunSources | None, *, now_s: int | None = None) -> RunPage:
+    """Return the page of the run as the store has it now, or had it at `now_s`. Raises ExternalError if the store does not answer."""
+    return RunPage(record, store.now_s() if now_s is None else now_s, tuple(store.history(record.run.run_id)), sources)
 
 
 def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True, metrics_bytes_max: int = READ_BYTES_MAX) -> RunSources:

@@ -12,6 +12,7 @@ from prime_train.core.run import Attempt
 from prime_train.operations.metrics import Source, of_file, of_run
 from prime_train.operations.run_lookup import find
 from prime_train.ports import RunRecord
+from prime_train.reports.probe import probe_result
 from prime_train.trainers import trainer_for, trainer_of
 from prime_train.trainers.prime_rl.profile import Profile
 from prime_train.trainers.step_times import StepTimes, step_times
@@ -46,6 +47,8 @@ class StepSummary:
     """How long one save holds up training, in seconds."""
     save_every_s: float | None
     save_share: float | None
+    probe: str = ""
+    """What a probe measured, its GPU memory included, in words; empty if the run is none."""
 
     @property
     def is_known(self) -> bool:
@@ -79,18 +82,22 @@ def summarized(record: RunRecord, measured: StepTimes | None) -> StepSummary:
     run, lease = record.run, record.lease
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     saves = heartbeat.saves if heartbeat is not None else None
+    probe = probe_result(run)
     save_s, every_s = (saves.stall_s, saves.interval_s) if saves is not None else (None, None)
     return StepSummary(
         run=run.run_id,
         kind=run.spec.trainer.kind,
-        steps=measured.steps if measured is not None else 0,
+        steps=measured.steps if measured is not None and measured.steps else probe.steps if probe is not None else 0,
         median_s=measured.median_s if measured is not None else None,
         p90_s=measured.p90_s if measured is not None else None,
-        mean_s=_mean_s(run.current_attempt, lease.heartbeat_s, heartbeat.step if heartbeat is not None else None),
+        mean_s=probe.step_s
+        if probe is not None
+        else _mean_s(run.current_attempt, lease.heartbeat_s, heartbeat.step if heartbeat is not None else None),
         slow_s=heartbeat.step_slow_s if heartbeat is not None else run.step_slow_s,
         save_s=save_s,
         save_every_s=every_s,
         save_share=min(1.0, save_s / every_s) if save_s is not None and every_s else None,
+        probe=probe.text if probe is not None else "",
     )
 
 

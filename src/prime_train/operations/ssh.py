@@ -1,6 +1,8 @@
 """The program that opens a shell, or runs a command, on a run's machine."""
 
+import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,9 @@ from prime_train.operations.run_lookup import find
 PROGRAM = "ssh"
 ALIVE_S = 15
 SHELL = "/bin/sh"
+_FORWARD = re.compile(r"(?:(?:[\w.*-]+|\[[0-9a-fA-F:.]+\]):)?[0-9]{1,5}:(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
+"""A port to forward: [bind_address:]port:host:hostport, as in ssh's -L; its sockets of files are not offered."""
+PORT_MAX = 65_535
 
 
 @dataclass(frozen=True)
@@ -26,20 +31,32 @@ class Program:
     folder: Path | None = None
 
 
-def shell_on_machine(home: Home, name: str, line: str | None, *, terminal: bool) -> Program:
+def shell_on_machine(home: Home, name: str, line: str | None, *, terminal: bool, forward: Sequence[str] = ()) -> Program:
     """Return the program that opens a shell on the machine of the run that `name` stands for, in the folder its agent works in. `line`: a
-    command to run there instead; `terminal`: whether the program runs in a terminal.
+    command to run there instead; `terminal`: whether the program runs in a terminal; `forward`: ports to forward, such as
+    6006:localhost:6006.
 
-    Raises UsageError if there is no such run or it has no machine, nobody can log in to it from here now, or ssh is not installed here.
+    Raises UsageError if a port is not one, there is no such run or it has no machine, nobody can log in to it from here now, or ssh is not
+    installed here.
     """
+    for one in forward:
+        _check_forward(one)
     run = find(home.store(), name).run
     disk = disk_here(home, run)
+    if disk is not None and forward:
+        raise UsageError(f"{run.run_id} trains on this machine, where its ports can be reached as they are", fix="leave out -L")
     if disk is not None:
         return _here(home, disk, line)
     if shutil.which(PROGRAM) is None:
         raise UsageError("the program ssh is not installed on this machine", fix="install OpenSSH's client", code=Exit.EXTERNAL_REFUSED)
     to = login(home, run)
-    return Program(PROGRAM, tuple(_ssh_words(to.access, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned)))
+    return Program(PROGRAM, tuple(_ssh_words(to.access, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned, forward=forward)))
+
+
+def _check_forward(text: str) -> None:
+    ports = [int(part) for part in re.findall(r"(?:^|:)([0-9]{1,5})(?=:|$)", text)]
+    if not _FORWARD.fullmatch(text) or not all(0 < port <= PORT_MAX for port in ports):
+        raise UsageError(f"-L {text[:80]!r} is not a port to forward", fix="write it as for ssh, such as -L 6006:localhost:6006")
 
 
 def _here(home: Home, disk: Path, line: str | None) -> Program:
@@ -54,7 +71,9 @@ def _attempt(run: Run) -> str:
     return f"{run.run_id}-e{run.attempt}"
 
 
-def _ssh_words(access: SshAccess, attempt: str, line: str | None, *, terminal: bool, is_pinned: bool) -> list[str]:
+def _ssh_words(
+    access: SshAccess, attempt: str, line: str | None, *, terminal: bool, is_pinned: bool, forward: Sequence[str] = ()
+) -> list[str]:
     """Return the ssh command line that logs in and changes to the agent's folder.
 
     Only prime-train's key is offered, and only to a machine whose host key was pinned when the agent was installed. If that was done
@@ -74,6 +93,9 @@ def _ssh_words(access: SshAccess, attempt: str, line: str | None, *, terminal: b
     }
     words = [PROGRAM, "-F", "none", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
     words += ["-t"] if terminal else []
+    # A port that is taken here ends it, so that nobody looks at another program's page.
+    words += ["-o", "ExitOnForwardFailure=yes"] if forward else []
+    words += [word for one in forward for word in ("-L", one)]
     return [*words, "-l", to.user, "-p", str(to.port), "--", to.host, _in_folder(attempt, line)]
 
 

@@ -1,5 +1,6 @@
 """Report the current state of runs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.home import Home
@@ -67,12 +68,19 @@ def is_settled(store: Store, run_id: str) -> bool:
     return record is not None and record.run.is_settled
 
 
-def statuses(store: Store, wanted: RunFilter | None = None, *, runs_max: int = RUNS_MAX) -> RunList:
-    """Return the current state of the newest `runs_max` runs that match `wanted`; without `wanted`, of all runs. Raises UsageError if a
-    state in `wanted` is unknown."""
-    now_s, wanted = store.now_s(), wanted or RunFilter()
-    every = matching(store.list_runs(), replace(wanted, archived=True), now_s)
-    selected = matching(every, wanted, now_s)
-    record = [store.load(run.run_id) for run in selected[:runs_max]]
-    shown = tuple(status_of(one, now_s) for one in record if one is not None)
+def statuses(
+    store: Store,
+    wanted: RunFilter | None = None,
+    *,
+    runs_max: int = RUNS_MAX,
+    load: Callable[[str], RunRecord | None] | None = None,
+    now_s: int | None = None,
+) -> RunList:
+    """Return the current state of the newest `runs_max` runs that match `wanted`; without `wanted`, of all runs. `load` and `now_s`: the
+    runs and the time as they were read for other pages, by default the store's. Raises UsageError if a state in `wanted` is unknown."""
+    at_s, wanted = store.now_s() if now_s is None else now_s, wanted or RunFilter()
+    every = matching(store.list_runs(), replace(wanted, archived=True), at_s)
+    selected = matching(every, wanted, at_s)
+    record = [(load or store.load)(run.run_id) for run in selected[:runs_max]]
+    shown = tuple(status_of(one, at_s) for one in record if one is not None)
     return RunList(shown, len(selected[runs_max:]), len(every) - len(selected), tuple(store.unreadable()))

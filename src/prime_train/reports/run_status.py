@@ -26,7 +26,7 @@ class Restart:
     at_s: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunStatus:
     """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
     `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
@@ -80,6 +80,10 @@ class RunStatus:
     results: tuple[Number, ...] | None = None
     probe: ProbeResult | None = None
     not_finite_since: int | None = None
+
+    def __repr__(self) -> str:
+        """Return the run in a few words, so that a list of runs can be read. All values are attributes; `row` returns them together."""
+        return f"<RunStatus {self.run}: {self.state}, step {self.progress}, {self.money}>"
 
     @property
     def measures(self) -> tuple[tuple[str, str], ...]:

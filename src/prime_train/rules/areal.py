@@ -48,7 +48,8 @@ def _bad_mode(subject: Subject) -> Iterator[Violation]:
 
 def _no_recovery(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
-    if config is not None and (_mode(config) == "off" or config.at("recover", "mode") is None):
+    unsaid = config is not None and config.at("recover", "mode") is None and not subject.is_by_flags
+    if config is not None and (_mode(config) == "off" or unsaid):
         yield _violation(("recover", "mode"), "recovery is off: a restarted run begins at step 0", "write recover: {mode: auto}")
 
 
@@ -56,7 +57,9 @@ def _never_saved(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or not isinstance(config.at("recover"), Mapping):
         return
-    if all(config.value("recover", name) is None for name in _FREQUENCIES):
+    # What a command does not change, the file that it names may say.
+    said = [config.at("recover", name) is not None or not subject.is_by_flags for name in _FREQUENCIES]
+    if all(config.value("recover", name) is None for name in _FREQUENCIES) and all(said):
         yield _violation(
             ("recover",),
             "recovery is on, but none of freq_epochs, freq_steps and freq_secs is set, so no checkpoint is ever saved",
@@ -64,7 +67,7 @@ def _never_saved(subject: Subject) -> Iterator[Violation]:
         )
     every, steps = config.number("recover", "freq_steps"), subject.spec.trainer.steps if subject.spec is not None else None
     others = (config.value("recover", name) for name in ("freq_epochs", "freq_secs"))
-    if every is not None and steps is not None and every > steps and all(value is None for value in others):
+    if every is not None and steps is not None and every > steps and all(value is None for value in others) and all(said):
         yield _violation(
             ("recover", "freq_steps"), f"a checkpoint every {every:g} steps in a run of {steps} steps: nothing is saved before the end"
         )
@@ -74,7 +77,7 @@ def _epochs_only(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or config.number("recover", "freq_epochs") is None:
         return
-    if config.value("recover", "freq_steps") is None and config.value("recover", "freq_secs") is None:
+    if config.value("recover", "freq_steps") is None and config.value("recover", "freq_secs") is None and not subject.is_by_flags:
         yield _violation(("recover", "freq_epochs"), "recovery checkpoints are saved only once per epoch, which may take hours")
 
 
@@ -201,7 +204,8 @@ def _repeated(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.trainer
     if spec is None or config is None or not any(_LEGACY.match(word) for word in words(spec.trainer.command)):
         return
-    if config.number("recover", "retries") != 0:
+    retries = config.number("recover", "retries")
+    if retries != 0 and not (retries is None and subject.is_by_flags):
         yield _violation(
             ("recover", "retries"), "this launcher restarts even a finished run, up to recover.retries times (3 by default)", "write 0"
         )

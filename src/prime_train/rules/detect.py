@@ -99,6 +99,8 @@ def format_of_command(command: str, kind: str = "") -> ConfigFormat:
     is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
     if is_trm:
         return "trm"
+    if kind == "areal":
+        return "areal"
     known = _HF_FLAGS | _MODEL_FLAGS if kind == "hf" else _HF_FLAGS
     return "hf" if kind in _MAY_BE_HF and any(name in known for name, _ in flags(command)) else ""
 

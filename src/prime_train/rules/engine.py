@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from prime_train.core.config_tree import Scalar, SourcePosition, line_with, place_of
+from prime_train.core.config_tree import Path, Scalar, SourcePosition, line_with, place_of
 from prime_train.core.finding import Finding, in_order
 from prime_train.core.prime_rl import KIND
 from prime_train.core.text.redaction import HIDDEN, redacted
@@ -51,20 +51,31 @@ def _corrected(subject: Subject) -> Subject | None:
     return corrected_subject(subject)
 
 
-def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterable[Violation]:
-    """Return the rule's violations. Those that disappear when misspelt names are corrected are left out, because the misspelt names are
-    reported themselves."""
+def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterator[tuple[Violation, Subject]]:
+    """Yield the rule's violations, each with the subject in which it is found.
+
+    Those that disappear when misspelt and moved names are corrected are left out, because the names are reported themselves. Those that
+    appear then, such as a wrong value in a section that was renamed, are reported with them: otherwise they are found only once the names
+    are right.
+    """
     if corrected is None:
-        return rule.check(subject)
-    still = {(violation.document, tuple(violation.path)) for violation in islice(rule.check(corrected), VIOLATIONS_MAX)}
-    return (violation for violation in rule.check(subject) if (violation.document, tuple(violation.path)) in still)
+        yield from ((violation, subject) for violation in rule.check(subject))
+        return
+    before, after = (tuple(islice(rule.check(one), VIOLATIONS_MAX)) for one in (subject, corrected))
+    places_before, places_after = ({_key(violation) for violation in some} for some in (before, after))
+    yield from ((violation, subject) for violation in before if _key(violation) in places_after)
+    yield from ((violation, corrected) for violation in after if _key(violation) not in places_before)
+
+
+def _key(violation: Violation) -> tuple[str, Path]:
+    return violation.document, tuple(violation.path)
 
 
 def _findings(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterator[Finding]:
-    for violation in islice(_violations(rule, subject, corrected), VIOLATIONS_MAX):
-        document = subject.config if violation.document == "config" else subject.trainer
+    for violation, where in islice(_violations(rule, subject, corrected), VIOLATIONS_MAX):
+        document = where.config if violation.document == "config" else where.trainer
         if document is not None:
-            yield _finding(rule, violation, document, _place(subject, document, violation))
+            yield _finding(rule, violation, document, _place(where, document, violation))
 
 
 def _place(subject: Subject, document: Document, violation: Violation) -> SourcePosition:

@@ -16,12 +16,15 @@ _MODULES = {
     "hardware.gpu_memory": _MACHINES,
     "prime_rl": "prime_rl",
     "areal": "areal",
+    "areal_shared_gpu": "areal",
+    "areal_timeouts": "areal",
     "hf.trainer": _ALWAYS,
     "hf.sizes": "hf",
     "trm": "trm",
     "process_environment": _ALWAYS,
     "resilience.recovery": _ALWAYS,
     "tools": "prime_rl",
+    "known_failures": _ALWAYS,
 }
 """The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, or one format."""
 

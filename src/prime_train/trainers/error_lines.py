@@ -20,6 +20,7 @@ _LABELS = re.compile(
     r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
     r"|\s*\[\d+,\d+\]<std(?:err|out)>:\s?"  # mpirun
     r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
+    r"|\s*(?:\[(?:err|out|stderr|stdout)\b[^\]]{0,60}\]|(?:stderr|stdout):)\s?"  # launchers that relay two streams
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)? (?:std(?:err|out) [FP] )?"  # Kubernetes
     r"|\s*[│┃|]\s?"  # boxes of rich
     r")+"
@@ -29,6 +30,16 @@ _LOGGED = re.compile(
 )
 """What a logger puts before an exception: the time, the level and the place. Taken off only before what is an error for certain."""
 
+_STAMPED = re.compile(
+    r"(?:\W?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?:(?!\b(?:INFO|DEBUG|TRACE|WARN|WARNING)\b)[^\n]){0,160}?[\]|>:)-]|\W?\d\d:\d\d:\d\d\S{0,8})\s+"
+    rf"(?={_EXCEPTION_NAME}(?:: |$))"
+)
+"""What a launcher puts before an exception if it names no level: the time and the task. Taken off only before what is an error for
+certain."""
+
+_RELAYED = re.compile(r"[^\n]{1,200}?[\s:\]](?=\[rank\d{1,5}\]:)")
+"""What a launcher, or a progress bar without a line break, puts before a line that torch has labelled with its rank."""
+
 _LOGGED_CHARS_MAX = 400
 
 _INDENTED = re.compile(r"\s+(?=(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )")
@@ -37,13 +48,20 @@ _INDENTED = re.compile(r"\s+(?=(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )")
 _HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTION_NAME}(?:: |$))")
 """A label of srun or pdsh, which is taken off only before what is an error for certain."""
 
-_RAISED = re.compile(rf"({_EXCEPTION_NAME})(?:: |:$|$)")
+_RAISED = re.compile(rf"({_EXCEPTION_NAME})(?: \(see above for traceback\))?(?:: |:$|$)")
 _WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR|E\d{4} |\[?ERROR\]?)"
 _WRAPPER = re.compile(
     r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"
     r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|torch\.multiprocessing\.spawn\.\w+"
     r"|Exception:\s*$|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
 )
+_OPEN_ENDED = re.compile(r"[^\n]{0,300}(?:\braised|\bError in call to target [^\n]{1,120}|(?:Error|Exception))\s*:\s*$")
+"""An exception whose message goes on in the next line: that of what it wraps."""
+_REPR = re.compile(r"\s*([A-Za-z_][\w.]*(?:Error|Exception|Timeout\w*))\((.*)\)$")
+"""An exception as `repr` prints it, as Hydra does with the one that it wraps."""
+_FRAME = re.compile(r'\s*File "[^"]+", line \d+')
+_CODE = re.compile(r"\s+(?:raise|return) ")
+_IGNORED = re.compile(r"\s*Exception ignored in\b")
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 _NOISE = (
     r"^(?:\W*$"
@@ -118,11 +136,42 @@ def unwrapped(text: str) -> str:
     indented = _INDENTED.match(bare)
     if indented:
         return bare[indented.end() :]
-    logged = None if _RAISED.match(bare) else _LOGGED.match(bare[:_LOGGED_CHARS_MAX])
-    if logged:
-        return bare[logged.end() :]
+    if not _RAISED.match(bare):
+        logged = _LOGGED.match(bare[:_LOGGED_CHARS_MAX]) or _STAMPED.match(bare[:_LOGGED_CHARS_MAX])
+        if logged:
+            return bare[logged.end() :]
     host = _HOST_LABEL.match(bare)
     return bare[host.end() :] if host and not _RAISED.match(f"{host[1]}: ") else bare
+
+
+def own_words(cleaned: str) -> str:
+    """Return a cleaned line without what a launcher, a logger or a progress bar put before the label that torch gave it."""
+    found = _RELAYED.match(cleaned) if "[rank" in cleaned else None
+    return cleaned[found.end() :] if found else cleaned
+
+
+def is_frame(text: str) -> bool:
+    """Return whether the line names a file and a line of a traceback."""
+    return _FRAME.match(text) is not None
+
+
+def is_code(text: str, before: str) -> bool:
+    """Return whether the line is code that a traceback shows. `before`: the line before it."""
+    return _CODE.match(text) is not None or (is_frame(before) and text[:1].isspace() and not is_frame(text))
+
+
+def continued(text: str, after: str) -> str:
+    """Return an exception together with the line `after` it, if its message goes on there; else the exception alone."""
+    if not _OPEN_ENDED.match(text) or is_frame(after) or begins_traceback(after):
+        return text
+    wrapped = _REPR.match(after)
+    message = f"{wrapped[1]}: {_bare(wrapped[2])}" if wrapped else after.strip()
+    return f"{text.rstrip()} {message}".rstrip()
+
+
+def _bare(quoted: str) -> str:
+    """Return the text of a literal without its quotes."""
+    return quoted[1:-1] if len(quoted) > 1 and quoted[0] == quoted[-1] and quoted[0] in "\"'" else quoted
 
 
 def exception_in(text: str) -> str:
@@ -149,6 +198,16 @@ def is_warned(text: str) -> bool:
 
 def begins_traceback(text: str) -> bool:
     return _TRACEBACK.match(text) is not None
+
+
+def is_part_of_traceback(text: str) -> bool:
+    """Return whether the line begins or ends a traceback, or may be inside one."""
+    return begins_traceback(text) or text[:1].isspace() or bool(exception_in(text))
+
+
+def begins_ignored(text: str) -> bool:
+    """Return whether the line announces an exception that Python goes on after, such as one of a `__del__` at the process's end."""
+    return _IGNORED.match(text) is not None
 
 
 def is_noise(text: str) -> bool:

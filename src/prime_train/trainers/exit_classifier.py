@@ -15,19 +15,28 @@ from functools import lru_cache
 from prime_train.core.causes import Action, Cause
 from prime_train.trainers.error_lines import (
     PASSING,
+    begins_ignored,
     begins_traceback,
+    continued,
     ended_by,
     exception_in,
     first_failure,
+    is_code,
     is_error,
+    is_frame,
     is_noise,
+    is_part_of_traceback,
     is_summary,
     is_told,
     is_warned,
+    own_words,
     signal_of,
     unwrapped,
 )
 from prime_train.trainers.gpu_memory import is_held_by_others
+from prime_train.trainers.known_errors.places import LINES_MAX as FRAME_LINES_MAX
+from prime_train.trainers.known_errors.places import placed
+from prime_train.trainers.known_errors.refusals import is_refusal
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import any_of, found_in
@@ -44,6 +53,8 @@ _CONNECTION = (
 """Kinds of exceptions that may themselves follow from a lost connection."""
 _RAISED_WHEN_CUT_OFF = frozenset(("RuntimeError", "OSError"))
 _RAISED_FOR_ANYTHING = frozenset(("RuntimeError", "Exception"))
+_SAID_OF_MUCH = frozenset((Cause.BAD_CONFIG, Cause.TRAINER_ERROR))
+"""Causes of the rules for words that many libraries use."""
 
 _SIGNALS: dict[int, Cause] = {
     signal.SIGKILL: Cause.KILLED,
@@ -73,6 +84,12 @@ class _Line:
     labelled: str
     raised: bool
     """Whether it is an exception, calls itself an error, or belongs to the message of one."""
+    is_code: bool = False
+    """Whether it is code that a traceback shows."""
+    frames: tuple[str, ...] = ()
+    """The last lines of its traceback, if it is an exception that would be raised again."""
+    is_ignored: bool = False
+    """Whether it belongs to an exception that Python went on after."""
 
 
 def fired(line: str, rules: Sequence[LogRule], *, resumed: bool) -> LogRule | None:
@@ -103,7 +120,7 @@ def named(lines: Sequence[str], rules: Sequence[LogRule], *, code: int, disk_ful
 def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk_full: bool, resumed: bool) -> Named:
     if code == 0:
         return _ended_well(tail, rules, resumed=resumed)
-    matches = [_as_spoken(*match) for match in _all_fired(tail, rules, resumed=resumed)]
+    matches = [_as_spoken(*match) for match in (*_all_placed(tail, rules, resumed=resumed), *_all_fired(tail, rules, resumed=resumed))]
     best = min(matches, key=lambda match: match[0].strength, default=None)
     code, ended = _end_of_first(tail, code)
     if best and best[0].strength <= EvidenceStrength.ROOT:
@@ -115,24 +132,37 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
         return Named(by_code, ended)
     unknown = _unknown_exception(tail, [line for _, line in matches])
     if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _outranks_hints(unknown))):
-        return Named(Cause.TRAINER_ERROR, unknown, Action.STOP if _is_deterministic(unknown) else None)
+        return _by_exception(unknown, resumed=resumed)
     if best:
         return _by_rule(*best, ended)
     return Named(Cause.TRAINER_ERROR, _last_words(tail, ended))
 
 
+def _by_exception(unknown: str, *, resumed: bool) -> Named:
+    """Return what an exception says that no rule knows. Where a checkpoint was to be resumed, it may be the one that is refused."""
+    if not _is_deterministic(unknown):
+        return Named(Cause.TRAINER_ERROR, unknown)
+    return Named(Cause.BAD_CONFIG if is_refusal(unknown) and not resumed else Cause.TRAINER_ERROR, unknown, Action.STOP)
+
+
 def _read(lines: Sequence[str]) -> list[_Line]:
     """Return the lines cleaned, with what is the message of an exception marked."""
-    read, left = [], 0
-    for line in lines:
-        labelled = clean(line)
-        text = unwrapped(labelled)
-        if is_error(text):
+    labelled = [own_words(clean(line)) for line in lines]
+    texts = [unwrapped(line) for line in labelled]
+    read, left, frames, ignoring = [], 0, list[str](), False
+    for before, text, after, whole in zip(["", *texts], texts, [*texts[1:], ""], labelled, strict=False):
+        ignoring = begins_ignored(text) or (ignoring and not exception_in(before) and is_part_of_traceback(text))
+        if ignoring:
+            left = 0
+        elif is_error(text):
             left = MESSAGE_LINES_MAX + 1
         elif begins_traceback(text):
-            left = 0
+            left, frames = 0, []
         left = max(0, left - 1)
-        read.append(_Line(text, labelled, raised=left > 0))
+        shown, code = continued(text, after) if left == MESSAGE_LINES_MAX else text, is_code(text, before)
+        led_by = tuple(frames[-FRAME_LINES_MAX:]) if not ignoring and exception_in(text) and _is_deterministic(text) else ()
+        read.append(_Line(shown, whole, raised=left > 0, is_code=code, frames=led_by, is_ignored=ignoring))
+        frames = [*frames, text] if code or is_frame(text) or text[:1].isspace() else []
     return read
 
 
@@ -153,7 +183,7 @@ def _unknown_exception(tail: Sequence[_Line], matched: Sequence[_Line]) -> str |
             is_first = False
             continue
         name = exception_in(line.text)
-        if not name or found_in(_CONNECTION, name) or found_in(_HANDLED, line.text):
+        if not name or line.is_ignored or found_in(_CONNECTION, name) or found_in(_HANDLED, line.text):
             continue
         if is_first or name not in _RAISED_WHEN_CUT_OFF:
             return line.text.strip()
@@ -176,6 +206,17 @@ def _all_fired(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bo
             yield rule, line
 
 
+def _all_placed(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: bool) -> Iterator[tuple[LogRule, _Line]]:
+    """Yield what the places say where exceptions were raised, if they say more than words that many libraries use."""
+    for line in tail:
+        rule = placed(line.text, line.frames) if line.frames else None
+        if rule is None or found_in(_HANDLED, line.text):
+            continue
+        by_words = _fired(line, rules, resumed=resumed)
+        if by_words is None or (by_words.strength is EvidenceStrength.HINT and by_words.cause in _SAID_OF_MUCH):
+            yield rule, line
+
+
 def _as_spoken(rule: LogRule, line: _Line) -> tuple[LogRule, _Line]:
     """Return the match with the strength that the line deserves: what a logger calls a warning is no more than a hint, and what it calls
     information says nothing against an exception. Libraries probe for what is not there, such as a plug-in, and go on without it."""
@@ -191,9 +232,15 @@ def _fired(line: _Line, rules: tuple[LogRule, ...], *, resumed: bool) -> LogRule
     texts = (line.text,) if line.text == line.labelled else (line.text, line.labelled)
     if any_rule is not None and not any(any_rule.search(text) for text in texts):
         return None
-    applying = (rule for rule in rules if (resumed or not rule.resumed_only) and (line.raised or not rule.raised_only))
+    applying = (rule for rule in rules if _applies(rule, line, resumed=resumed))
     matching = (rule for rule in applying if any(rule.fits(text) for text in texts))
     return min(matching, key=lambda rule: rule.strength, default=None)
+
+
+def _applies(rule: LogRule, line: _Line, *, resumed: bool) -> bool:
+    if (rule.resumed_only and not resumed) or (rule.raised_only and not line.raised):
+        return False
+    return rule.in_code or not line.is_code or rule.stop or rule.strength is EvidenceStrength.USER
 
 
 @lru_cache(64)

@@ -40,6 +40,8 @@ class LogRule:
     """What follows, if it is not what follows from the cause."""
     raised_only: bool = False
     """Whether the rule applies only to the message of an exception, because other lines use the same words."""
+    in_code: bool = False
+    """Whether the rule applies to the lines of code that a traceback shows. Others do not: code names what it might raise."""
     source: str = ""
     """The project whose code prints such a line; empty for a rule of the user or of a kind of trainer."""
     example: str = ""

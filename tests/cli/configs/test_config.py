@@ -96,7 +96,7 @@ def test_a_change_in_the_trainers_file_is_explained_by_the_table_of_settings_and
     output = " ".join(shell.ok("config", "diff", "tiny.yaml", "short").split())
     assert "seq_len 2048 to 4096" in output
     assert "It applies to trainer.model.seq_len and orchestrator.seq_len, unless they are set." in output
-    assert "trainer.optim.lr 1e-06 to 1e-05 prime-rl allows a number from 0" in output
+    assert "trainer.optim.lr 1e-06 to 1e-05 Each step changes the weights 10 times as much" in output
     assert re.search(r"trainer.optim.type adamw to muon prime-rl allows ('\w+', )*'adamw', ('\w+', )*'muon'", output)
     assert re.search(r"orchestrator\.batch_size now PR351, error: .*60", output)
 
@@ -142,6 +142,23 @@ def test_a_name_means_its_version_wherever_a_number_does(shell: Shell, file: str
 def test_a_name_that_is_not_possible_or_not_there_is_reported(shell: Shell, file: str, args: tuple[str, ...], words: str) -> None:
     done = shell.run("config", args[0], file, *args[1:])
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
+def test_a_version_keeps_its_name_when_the_same_files_are_saved_under_another(shell: Shell, file: str) -> None:
+    shell.ok("config", "save", file, "--name", "baseline")
+    assert "saved version 3, before-the-sweep" in shell.ok("config", "save", file, "--name", "before-the-sweep")
+    names = [row["name"] for row in json.loads(shell.ok("config", "list", file, "--json"))]
+    assert names == ["before-the-sweep", "baseline", ""]
+    assert "nothing has changed" in shell.ok("config", "save", file, "--name", "before-the-sweep")
+    assert "are the same" in shell.ok("config", "diff", file, "baseline", "before-the-sweep")
+
+
+def test_without_a_config_all_that_have_versions_are_listed(shell: Shell, file: str) -> None:
+    shell.write("other.yaml", Path(file).read_text().replace("usd: 50", "usd: 7"))
+    shell.ok("config", "save", "other.yaml", "--name", "cheap", "-m", "a try")
+    assert re.search(r"^other +1 .*cheap  a try$", shell.ok("config", "list"), re.MULTILINE)
+    rows = json.loads(shell.ok("config", "list", "--json"))
+    assert [(row["config"], row["version"], row["name"]) for row in rows] == [("other", 1, "cheap"), ("small", 2, "")]
 
 
 def test_a_name_belongs_to_one_version(shell: Shell, file: str) -> None:

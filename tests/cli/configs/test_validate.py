@@ -104,3 +104,33 @@ def test_a_secret_is_not_shown_not_even_in_its_own_line(shell: Shell) -> None:
 
 def test_without_a_file_it_is_a_usage_error(shell: Shell) -> None:
     assert shell.run("validate").returncode == 2
+
+
+def test_what_was_checked_and_is_fine_is_listed_on_request(shell: Shell) -> None:
+    rl = ROOT / "configs" / "qwen3-4b-lora"
+    shell.write("configs/qwen3-4b-lora/rl.toml", (rl / "rl.toml").read_text())
+    text = (ROOT / "configs" / "qwen3-4b-lora.yaml").read_text()
+    shell.write("configs/qwen3-4b-lora.yaml", text)
+    found = shell.ok("validate", "-v", "configs/qwen3-4b-lora.yaml")
+    for line in (
+        r"keys +all are known",
+        r"model +Qwen/Qwen3-4B exists",
+        r"kind +text",
+        r"server +Qwen3ForCausalLM",
+        r"lengths +40,960 tokens, of which 8,192 are used",
+        r"memory +L40S_48GB: the trainer needs \d+ to \d+ of 47 GiB",
+        r"prime-rl +\d+ rules",
+    ):
+        assert re.search(rf"^  {line}", found, re.MULTILINE), found
+    assert "checked and fine" not in shell.ok("validate", "configs/qwen3-4b-lora.yaml")
+
+
+def test_what_is_wrong_is_not_also_fine(shell: Shell) -> None:
+    rl = (ROOT / "configs" / "qwen3-4b-lora" / "rl.toml").read_text()
+    shell.write("configs/qwen3-4b-lora/rl.toml", rl.replace("[trainer.model.lora]", "[trainer.model.loar]"))
+    shell.write("configs/qwen3-4b-lora.yaml", (ROOT / "configs" / "qwen3-4b-lora.yaml").read_text())
+    done = shell.run("validate", "-v", "configs/qwen3-4b-lora.yaml")
+    assert done.returncode == 1
+    assert not re.search(r"^  prime-rl ", done.stdout, re.MULTILINE)
+    refused = shell.run("validate", "-v", "--json", "configs/qwen3-4b-lora.yaml")
+    assert (refused.returncode, "cannot be combined" in refused.stderr) == (2, True)

@@ -20,7 +20,7 @@ from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
 
-FIVE = "name: five\ntrainer: {command: python train.py}\nhardware: {open_files_min: 256, disk_gib: 1}\nbudget: {usd: 5}\n"
+FIVE = "name: five\ntrainer: {command: python -m train}\nhardware: {open_files_min: 256, disk_gib: 1}\nbudget: {usd: 5}\n"
 
 
 def home(folder: Path, **environment: str) -> Home:
@@ -103,7 +103,7 @@ def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(shell: S
 def test_a_dry_run_shows_the_variables_that_the_agent_would_set_by_version(shell: Shell, fake: FakePrime) -> None:
     # The home is beside the code, because its keys would refuse the launch.
     (shell.here / "tree").mkdir(exist_ok=True)
-    config = FIVE.replace("train.py}", "train.py, code: {folder: tree}}")
+    config = FIVE.replace("-m train}", "-m train, code: {folder: tree}}")
     config = config.replace("disk_gib: 1", "disk_gib: 50, gpus: [A100], usd_per_hour_max: 1.5")
     (shell.here / "five.yaml").write_text(config)
     shown = shell.run("run", "five.yaml", "--dry-run", **key(fake)).stdout

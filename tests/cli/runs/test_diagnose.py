@@ -310,7 +310,8 @@ def test_a_run_that_failed_says_why_and_what_was_kept(shell: Inside) -> None:
     bucket.put(evidence_key("tiny-1", 1, "trainer.log"), f"ImportError: flash_attn\ntoken hf_{'x' * 30}\n".encode())
     text = output(shell)
     assert text.startswith("tiny-1: failed, attempt 1, step 10, newest checkpoint: none yet\n")
-    assert "because: import error: no module named flash_attn (attempt 1, at step 10)\n  do: Add the package to `setup`. Then " in text
+    advice = "Add the package to `setup`, or pin versions that fit one another."
+    assert f"because: import error: no module named flash_attn (attempt 1, at step 10)\n  do: {advice} Then " in text
     assert "interrupted between two checkpoints: 10 steps" in text
     assert "evidence/tiny-1/e1/trainer.log" in text
     assert "ImportError: flash_attn\ntoken (hidden)" in text

@@ -83,6 +83,26 @@ def test_a_bucket_that_is_away_leaves_a_page_that_says_so(inside: Inside) -> Non
     assert "Not checked: the checkpoints: " in (inside.here / "tiny-1.html").read_text()
 
 
+LONG = "requesting local-spot (spot, $0.60/h) from local; $31 to the end: 48.0 h of training at $0.60/h, " + "x" * 80
+
+
+def test_the_history_is_read_on_a_phone_without_scrolling_sideways(inside: Inside) -> None:
+    ended(inside)
+    inside.ok("page", "tiny")
+    page = inside.here / "tiny-1.html"
+    text = page.read_text()
+    row = text[text.index("<tr>", text.index("id=part-history") + text[text.index("id=part-history") :].index("<tbody>")) :]
+    row = row[: row.index("</tr>") + 5]
+    page.write_text(text.replace(row, row + row[: row.rindex("<td>")] + f"<td>{LONG}</td></tr>", 1))
+    with chromium(inside.here) as browser:
+        browser.open(page.as_uri(), width=390, scheme="light")
+        assert browser.value("document.documentElement.scrollWidth") <= 390
+        wide = "[...document.querySelectorAll('#part-history .wide')].filter(t => t.scrollWidth > t.clientWidth + 1).length"
+        assert browser.value(wide) == 0
+        words = "[...document.querySelectorAll('#part-history td:last-child')].map(t => t.clientWidth)"
+        assert min(browser.value(words)) > 300, "a sentence has the width of the page, and not a column of a few letters"
+
+
 def test_the_page_is_legible_in_a_browser_light_and_dark_narrow_and_wide(inside: Inside) -> None:
     ended(inside)
     inside.ok("page", "tiny")

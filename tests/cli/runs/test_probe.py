@@ -74,6 +74,26 @@ def test_a_probe_ends_by_itself_and_makes_the_cost_of_its_config_known(shell: Sh
     assert {offer["to_the_end"]["training_hours_known"] for offer in planned["offers"]} == {"measured"}
 
 
+def test_a_config_is_profiled_by_a_probe_of_a_few_steps(shell: Shell, config: str) -> None:
+    done = shell.run("profile", config, "--steps", "5", "--usd", "0.5", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "it ends once 10 steps were made, and costs $0.50 at most" in done.stderr
+    found = json.loads(done.stdout)
+    assert found["run"].startswith("pace-probe-")
+    assert found["kind"] == "command"
+    assert found["steps"] >= 10
+    assert found["mean_s"] >= 0.05
+    assert "all 720,000 steps of pace take" in found["probe"]
+    assert json.loads(shell.ok("status", found["run"], "--json"))["state"] == "succeeded"
+
+
+def test_a_config_that_cannot_be_launched_is_not_profiled(shell: Shell, config: str) -> None:
+    (shell.here / config).write_text(CONFIG.replace("usd: 5", "usd: -5"))
+    done = shell.run("profile", config)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "budget.usd" in done.stderr or "usd" in done.stderr
+
+
 def test_a_dry_run_of_a_probe_says_what_the_probe_costs_and_leaves_nothing(shell: Shell, config: str) -> None:
     output = shell.ok("probe", config, "--dry-run")
     assert "launch on local local-spot (spot)" in output

@@ -37,10 +37,28 @@ def launched(shell: Shell, *words: str) -> RunSpec:
 
 
 def test_a_command_is_launched_without_a_config_and_what_is_assumed_is_reported(shell: Inside) -> None:
-    done = shell.run("run", "--usd", "5", "--", "python", "tune_it.py", "--lr", "1e-3", "--set", "a b", "--", "-e")
+    done = shell.run(
+        "run",
+        "--usd",
+        "5",
+        "--",
+        "python",
+        "tune_it.py",
+        "--lr",
+        "1e-3",
+        "--set",
+        "a b",
+        "--help",
+        "--json",
+        "--usd",
+        "9",
+        "-q",
+        "--",
+        "-e",
+    )
     assert done.returncode == 0, done.stderr
     spec = newest(shell).spec
-    assert spec.trainer.command == "python tune_it.py --lr 1e-3 --set 'a b' -- -e"
+    assert spec.trainer.command == "python tune_it.py --lr 1e-3 --set 'a b' --help --json --usd 9 -q -- -e"
     assert (spec.name, spec.budget.usd, spec.checkpoints.folder) == ("tune-it", 5, "checkpoints")
     assert done.stdout.startswith("tune-it-")
     for words in ("assumed because there is no config", "tune-it, from the script", "checkpoints/step_N", "the option --resume-step"):
@@ -180,3 +198,10 @@ def test_the_machines_of_one_launch_are_chosen_on_the_command_line(shell: Inside
     assert hardware("here", "--provider", "local", "--set", "hardware.providers=[prime, runpod]").provider == "local"
     done = shell.run("run", "--provider", "nobody", *command)
     assert (done.returncode, "--provider hardware.provider: error PT013" in done.stdout) == (1, True)
+
+
+def test_a_bucket_for_one_launch_gets_its_code(shell: Inside, tmp_path: Path) -> None:
+    bucket = tmp_path / "other-bucket"
+    assert "is queued" in shell.ok("run", "small.yaml", "--bucket", bucket.as_uri())
+    assert list(bucket.rglob("code.tar.gz"))
+    assert not list(shell.home.rglob("code.tar.gz"))

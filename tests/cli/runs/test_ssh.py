@@ -2,6 +2,7 @@
 
 import os
 import pty
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,6 +46,35 @@ def test_a_line_is_run_in_the_agents_folder_by_the_shell_there(on: Rented) -> No
 def test_words_arrive_as_they_are(on: Rented) -> None:
     done = run(on, "tiny-1", "--", "printf", "%s|", "a b", "$HOME", "it's", "-l")
     assert (done.stdout, done.returncode) == ("a b|$HOME|it's|-l|", 0), done.stderr
+
+
+@needs_sshd
+def test_a_port_of_the_machine_is_forwarded_here(on: Rented) -> None:
+    """A server there that says one word, asked from here while the command runs."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        env = on.shell.env | on.env
+        words = [PROGRAM, "ssh", "tiny-1", "-L", f"{port}:localhost:{there.getsockname()[1]}", "--", "echo ready; cat"]
+        with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout.readline() == "ready\n"
+            with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as here:
+                there.settimeout(HANG_S)
+                answering, _ = there.accept()
+                answering.sendall(b"tensorboard")
+                answering.close()
+                assert here.recv(100) == b"tensorboard"
+            process.stdin.close()
+            assert process.wait(HANG_S) == 0
+
+
+@pytest.mark.parametrize("text", ["6006", "0:localhost:6006", "6006:localhost:70000", "6006:/tmp/socket", "-oProxyCommand=x", "6006:a b:1"])
+def test_what_is_no_port_is_refused_before_anything_is_asked(shell: Shell, text: str) -> None:
+    done = shell.run("ssh", "tiny-1", "-L", text)
+    assert (done.returncode, "is not a port to forward" in done.stderr) == (2, True), done.stderr
 
 
 @needs_sshd
@@ -130,6 +160,7 @@ def test_a_pod_of_this_machine_is_a_shell_in_its_folder(shell: Shell) -> None:
     disk.mkdir(parents=True)
     done = shell.run("ssh", "tiny", "--", "pwd; exit 7")
     assert (Path(done.stdout.strip()), done.returncode) == (disk, 7), done.stderr
+    assert "trains on this machine" in shell.run("ssh", "tiny", "-L", "6006:localhost:6006").stderr
     output = subprocess.run(
         [PROGRAM, "ssh", "tiny"], input="pwd", env=shell.env | {"SHELL": "/bin/sh"}, capture_output=True, text=True, check=True
     )

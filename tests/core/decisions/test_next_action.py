@@ -44,6 +44,14 @@ def test_the_same_error_at_the_same_step_twice_ends_the_run_with_both_quoted() -
     assert "step 37" in again.why
 
 
+def test_a_refusal_after_new_steps_is_tried_once_more_and_ends_the_run_if_it_comes_again() -> None:
+    refused = Ending(Cause.BAD_CONFIG, "ValueError: the sample is too long", Action.STOP, step=37, restored_step=30)
+    assert after(refused) is Action.SAME_MACHINE
+    assert after(refused, ended(cause=Cause.BAD_CONFIG, detail=refused.detail)) is Action.STOP
+    assert after(replace(refused, asked=None)) is Action.STOP
+    assert after(replace(refused, step=30)) is Action.STOP
+
+
 @pytest.mark.parametrize("changes", [{"last_step": 36}, {"detail": "KeyError: 'x'"}, {"cause": Cause.PREEMPTED}])
 def test_another_error_or_another_step_is_not_the_same_end(changes: dict[str, Any]) -> None:
     ending = Ending(Cause.TRAINER_ERROR, INDEX, step=37, restored_step=30)

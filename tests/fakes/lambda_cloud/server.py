@@ -5,6 +5,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fakes.answers import table_of
 from tests.fakes.clock import Clock
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
@@ -77,6 +78,7 @@ class FakeLambdaCloud(DescribedFake):
     then answer SSH, at port 22 of an address of loopback; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
+    table = table_of("lambda")
 
     def __init__(self, *, running: bool = False, home: Path | None = None) -> None:
         super().__init__()

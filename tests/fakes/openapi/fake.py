@@ -1,13 +1,17 @@
 """A server whose every request and response is checked against the published description of its API."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from prime_train.core.answers.known import KnownAnswer
+from tests.fakes.answers import has_answer
 from tests.fakes.http import HttpFake, Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
 from tests.fakes.openapi.description import Description
 
+NOT_IN_TABLE = "this answer is in no table, and so nobody says where it is known from"
 OUTSIDE = 599
 """The status of a request or response outside of the description."""
 
@@ -21,6 +25,8 @@ class DescribedFake(HttpFake):
     """
 
     description: Description
+    table: Sequence[KnownAnswer] = ()
+    """All answers that the fake has, each with its source; if it is empty, they are not compared with it."""
     is_checked = True
     """Whether requests and responses are checked, which takes most of the time; a test of thousands of calls, which others make too, sets
     it to False."""
@@ -50,6 +56,7 @@ class DescribedFake(HttpFake):
             response = refusal.response
         response = self.finished(request, response)
         faults = self.description.answer_faults(described, template, response) if self.is_checked else []
+        faults += [NOT_IN_TABLE] if self.is_checked and self.table and not has_answer(self.table, request, response) else []
         return self._outside([f"{what} was answered {response.status}: {fault}" for fault in faults]) if faults else response
 
     def handled(self, route: Route, request: Request) -> object:

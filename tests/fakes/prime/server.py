@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from tests.fakes.answers import has_answer, table_of
 from tests.fakes.clock import Clock
 from tests.fakes.http import Fault, HttpFake, Request, Response, json_response
 from tests.fakes.prime.accounts import API_KEY, Team, Wallet
@@ -181,7 +182,10 @@ class FakePrime(HttpFake):
 
     def respond(self, request: Request) -> Response:
         self._world.settle()
-        return self._redirect(request) or super().respond(request)
+        response = self._redirect(request) or super().respond(request)
+        if not has_answer(table_of("prime"), request, response, prefix=self.prefix):
+            self._violate(request, f"the answer {response.status} is in no table, and so nobody says where it is known from")
+        return response
 
     def dispatch(self, route: Any, request: Request) -> object:
         key, terms = self._world.api_keys.get(request.token), self._world.terms

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fakes.answers import table_of
 from tests.fakes.clock import Clock, iso
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route
@@ -60,6 +61,7 @@ class FakeRunPod(DescribedFake):
     answer SSH; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
+    table = table_of("runpod")
 
     def __init__(self, *, running: bool = False, home: Path | None = None) -> None:
         super().__init__()

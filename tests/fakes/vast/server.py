@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.answers import table_of
 from tests.fakes.clock import Clock
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.connections import LOOPBACK
@@ -97,6 +98,7 @@ class FakeVast(DescribedFake):
     then answer SSH; without it they have an address that nobody answers."""
 
     description = DESCRIPTION
+    table = table_of("vast")
 
     def __init__(self, *, running: bool = False, home: Path | None = None) -> None:
         super().__init__()

@@ -3,11 +3,15 @@
 import json
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console, RenderableType
 
+from prime_train.cli.profile.page import page
+from prime_train.operations.profile import profile_file
 from prime_train.trainers.prime_rl.profile import STEPS_MIN, Profile, profile
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty
 from prime_train.trainers.prime_rl.profile.metric_keys import Part, thinned
@@ -300,3 +304,21 @@ def test_a_thinned_file_tells_the_same() -> None:
     assert profile(thin) == profile(fat) == profile(full)
     assert sum(map(len, thin)) < sum(map(len, fat)) / 50
     assert thinned('{"step": 3, "loss/other": 1}') == ""
+
+
+def test_the_longest_prompt_is_measured(tmp_path: Path) -> None:
+    lengths = [{"train/agg/all/num_input_tokens/max": tokens} for tokens in (311.0, 874.0, 420.0)]
+    lines = [json.dumps({"step": step, "time": T0_S, **one}) for step, one in enumerate(lengths, 1)]
+    assert profile([*rows(Pace(), range(1, 41)), *lines]).prompt_tokens == 874
+    assert profile(map(thinned, lines)).prompt_tokens == 874
+    assert profile(rows(Pace(), range(1, 41))).prompt_tokens is None
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("\n".join([*rows(Pace(), range(1, 41)), *lines]))
+    assert "prompts take up to 874 tokens: trainer.prime_rl.prompt_tokens: 874" in shown(page(profile_file(file, steps=50)))
+
+
+def shown(of: RenderableType) -> str:
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(of)
+    return captured.get()

@@ -48,7 +48,10 @@ SAMPLES: dict[Cause, list[str]] = {
         '  File "/prime-rl/src/prime_rl/orchestrator/clients.py", line 130, in initialize_nccl',
         "RuntimeError: No consumer acknowledged the offered version in 1200 s",
     ],
-    Cause.EMPTY_BATCHES: ["RuntimeError: Step 7 failed after 10 consecutive empty batches"],
+    Cause.EMPTY_BATCHES: [
+        "RuntimeError: Step 7 failed after 10 consecutive empty batches",
+        "    assert len(training_batch.examples) != 0",
+    ],
     Cause.ACCESS_DENIED: [
         "OSError: You are trying to access a gated repo. Make sure to have access to it at https://huggingface.co/a/b",
         "huggingface_hub.errors.GatedRepoError: 401 Client Error.",

@@ -17,7 +17,7 @@ from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod, Name
 from prime_train.adapters.pods_kubernetes.settings import TITLE
 from prime_train.adapters.rental_api.parsing import Part, parsed
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
-from prime_train.ports import TemporaryError
+from prime_train.ports import TemporaryError, Witness
 
 PAGE = 100
 """Objects in one page: those of large clusters have tens of KiB each."""
@@ -31,7 +31,8 @@ P = TypeVar("P", bound=Part)
 
 class KubernetesClient:
     """Client for one cluster and one namespace. Raises TemporaryError and PermanentError as every adapter does. `read_s`: read timeout in
-    seconds; `pause_s`: first pause before a retry; `clock` returns monotonic seconds, `wall` the time of day. Thread-safe.
+    seconds; `pause_s`: first pause before a retry; `clock` returns monotonic seconds, `wall` the time of day;
+    `witness` is told every exchange. Thread-safe.
 
     While the cluster has asked for a pause, no request is sent, except those that give a machine back.
     """
@@ -44,7 +45,9 @@ class KubernetesClient:
         pause_s: float = PAUSE_S,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        witness: Witness | None = None,
     ) -> None:
+        self._witness = witness
         self._cluster, self._read_s, self._pause_s, self._wall = cluster, read_s, pause_s, wall
         self._quiet = RateLimitPause(TITLE, clock)
         self._lock = threading.Lock()
@@ -218,7 +221,7 @@ class KubernetesClient:
         with self._lock:
             if self._http is None or self._http[0] != login:
                 tls = tls_of(self._cluster.authority, login)
-                self._http = (login, Http(self._cluster.url, key=login.token, pause_s=self._pause_s, tls=tls))
+                self._http = (login, Http(self._cluster.url, key=login.token, pause_s=self._pause_s, tls=tls, witness=self._witness))
             return self._http[1]
 
     def _heed_time(self, answer: Answer) -> None:

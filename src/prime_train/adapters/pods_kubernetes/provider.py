@@ -89,7 +89,8 @@ class KubernetesProvider(Provider):
 
     @cached_property
     def _client(self) -> KubernetesClient:
-        return KubernetesClient(find_cluster(self._settings, self._context.environment))
+        cluster = find_cluster(self._settings, self._context.environment)
+        return KubernetesClient(cluster, witness=self._context.witness)
 
 
 def _bring_up() -> bytes:

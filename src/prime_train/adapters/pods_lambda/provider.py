@@ -44,4 +44,4 @@ class LambdaProvider(RentalProvider[LambdaPods]):
 
     @cached_property
     def _client(self) -> LambdaClient:
-        return LambdaClient(self._settings)
+        return LambdaClient(self._settings, witness=self._context.witness)

@@ -42,4 +42,4 @@ class PrimeProvider(RentalProvider[PrimePods]):
 
     @cached_property
     def _client(self) -> PrimeClient:
-        return PrimeClient(self._settings)
+        return PrimeClient(self._settings, witness=self._context.witness)

@@ -40,4 +40,4 @@ class RunPodProvider(RentalProvider[RunPodPods]):
 
     @cached_property
     def _client(self) -> RunPodClient:
-        return RunPodClient(self._settings)
+        return RunPodClient(self._settings, witness=self._context.witness)

@@ -51,4 +51,4 @@ class VastProvider(RentalProvider[VastPods]):
 
     @cached_property
     def _client(self) -> VastClient:
-        return VastClient(self._settings)
+        return VastClient(self._settings, witness=self._context.witness)

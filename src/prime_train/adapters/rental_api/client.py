@@ -7,7 +7,7 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.ports import PermanentError, TemporaryError, Witness
 
 Rented = TypeVar("Rented")
 CREATE_READ_S = 90.0
@@ -16,12 +16,14 @@ pod whose response is lost is found by its name."""
 
 
 class Timing(TypedDict, total=False):
-    """Limits of time of a client, each of which may be left out. `read_s`: read timeout in seconds; `pause_s`: first pause before a retry,
-    growing with each. `clock` returns monotonic seconds."""
+    """Limits of time of a client, and who looks on, each of which may be left out. `read_s`: read timeout in
+    seconds; `pause_s`: first pause before a retry, growing with each. `clock` returns monotonic seconds. `witness` is told every
+    exchange."""
 
     read_s: float
     pause_s: float
     clock: Callable[[], float]
+    witness: Witness | None
 
 
 class RentalClient(ABC, Generic[Rented]):
@@ -35,7 +37,7 @@ class RentalClient(ABC, Generic[Rented]):
     def __init__(self, title: str, base_url: str, key: str, **timing: Unpack[Timing]) -> None:
         self._read_s = timing.get("read_s", READ_S)
         self._quiet = RateLimitPause(title, timing.get("clock", time.monotonic))
-        self._http = Http(base_url, key=key, pause_s=timing.get("pause_s", PAUSE_S))
+        self._http = Http(base_url, key=key, pause_s=timing.get("pause_s", PAUSE_S), witness=timing.get("witness"))
 
     @abstractmethod
     def pods(self) -> list[Rented]:

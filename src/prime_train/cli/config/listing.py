@@ -1,4 +1,4 @@
-"""`prime-train config list CONFIG`: list the versions of a config, and the runs that used each."""
+"""`prime-train config list [CONFIG]`: list the versions of a config and the runs that used each, or all configs that have versions."""
 
 import os
 from datetime import UTC, datetime
@@ -14,19 +14,26 @@ from prime_train.console import console as open_console
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import Run
-from prime_train.operations.configs.list_versions import list_versions
+from prime_train.operations.configs.list_versions import VersionList, list_versions, saved_configs
 from prime_train.operations.configs.version_users import used_by
 from prime_train.operations.configs.versions import Version
 
 
 def list_(
-    config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
+    config: Annotated[
+        Path | None, typer.Argument(help="The config, such as configs/demo.yaml; by default all that have versions.", show_default=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> Exit:
-    """List the versions and the runs that used each."""
+    """List the versions and the runs that used each.
+
+    Without a config, all configs that have versions are listed, with the newest version of each.
+    """
+    if config is None:
+        return _all(as_json=as_json)
     found = list_versions(Home.of(os.environ), config)
     if as_json:
-        print_json([_record(version, found.runs[version.number]) for version in reversed(found.versions)])
+        print_json([_record(found, version) for version in reversed(found.versions)])
         return Exit.OK
     if not found.versions:
         typer.echo(f"{config.stem} has no versions yet. Save one: prime-train config save {config}")
@@ -40,14 +47,36 @@ def list_(
     return Exit.OK
 
 
-def _record(version: Version, runs: tuple[Run, ...]) -> dict[str, object]:
-    runs_of_it = [run.run_id for run in runs]
-    return {"version": version.number, "name": version.name, "saved_s": version.saved_s, "note": version.note, "runs": runs_of_it}
+def _all(*, as_json: bool) -> Exit:
+    found = saved_configs(Home.of(os.environ))
+    if as_json:
+        print_json([_record(one, one.versions[-1]) for one in found])
+    elif not found:
+        typer.echo("no config has versions yet. Save one: prime-train config save CONFIG")
+    else:
+        width = max(len(one.of.path.stem) for one in found)
+        rows = (Text.assemble((f"{one.of.path.stem:<{width}}", "bold"), _head(one.versions[-1])) for one in found)
+        open_console().print(Group(*rows))
+    return Exit.OK
+
+
+def _record(found: VersionList, version: Version) -> dict[str, object]:
+    return {
+        "config": found.of.path.stem,
+        "version": version.number,
+        "name": version.name,
+        "saved_s": version.saved_s,
+        "note": version.note,
+        "runs": [run.run_id for run in found.runs[version.number]],
+    }
+
+
+def _head(version: Version) -> Text:
+    saved = datetime.fromtimestamp(version.saved_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Text.assemble(
+        (f"{version.number:>4}", "bold"), f"  {saved}  ", (f"{version.name}  " if version.name else "", "bold"), version.note
+    )
 
 
 def _row(version: Version, runs: tuple[Run, ...]) -> list[Text]:
-    saved = datetime.fromtimestamp(version.saved_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    head = Text.assemble(
-        (f"{version.number:>4}", "bold"), f"  {saved}  ", (f"{version.name}  " if version.name else "", "bold"), version.note
-    )
-    return [head, *(Text(f"      {used_by(run)}", style="cyan") for run in runs)]
+    return [_head(version), *(Text(f"      {used_by(run)}", style="cyan") for run in runs)]

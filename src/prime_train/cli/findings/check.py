@@ -10,16 +10,28 @@ from prime_train.cli.findings import terminal as findings
 from prime_train.cli.findings.formats import Format
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding
-from prime_train.operations.configs.validate import Extend, validate
+from prime_train.operations.configs.validate import Extend, Validation, validate
 from prime_train.output import print_command
 
 
-def check(paths: Sequence[Path], form: Format, *, fast: bool = False, extend: Extend | None = None) -> Exit:
-    """Check the configs in `paths`, print the findings and return the exit code. With `fast`, no source lines are printed. See
-    `validate` for `fast` and `extend`."""
+def check(paths: Sequence[Path], form: Format, *, fast: bool = False, extend: Extend | None = None, verbose: bool = False) -> Exit:
+    """Check the configs in `paths`, print the findings and return the exit code. With `fast`, no source lines are printed; with `verbose`,
+    what is fine is listed as well. See `validate` for `fast` and `extend`."""
     done = validate(paths, os.environ, fast=fast, extend=extend)
     _print(done.findings, done.files, {} if fast else done.sources, form)
+    if verbose:
+        _print_fine(done)
     return done.exit
+
+
+def _print_fine(done: Validation) -> None:
+    from prime_train.operations.configs.fine import fine_points
+
+    for loaded in done.read:
+        files = {loaded.file, *loaded.sources}
+        print(f"{loaded.file}: checked and fine")
+        for point in fine_points(loaded, [finding for finding in done.findings if finding.file in files]):
+            print(f"  {point.name:<18} {point.text}")
 
 
 def _print(found: Sequence[Finding], files: Sequence[str], sources: dict[str, str], form: Format) -> None:

@@ -22,13 +22,17 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("follow the log as it is written", "prime-train logs demo -f"),
         ("errors of the second attempt", "prime-train logs demo --attempt 2 --grep Error --lines 100"),
         ("the last ten minutes, by a pattern", "prime-train logs demo --since 10m -E --grep 'loss=(nan|inf)'"),
+        ("the log of its inference server", "prime-train logs demo --component inference"),
     ),
     "diagnose": (
         ("explain what happened, and why", "prime-train diagnose demo"),
         ("ask what the end of any trainer's log means", "prime-train diagnose --log train.log --exit-code 1"),
     ),
     "page": (("write a run's page as one HTML file", "prime-train page demo"),),
-    "profile": (("show what the time of a step is spent on", "prime-train profile demo"),),
+    "profile": (
+        ("show what the time of a step is spent on", "prime-train profile demo"),
+        ("the same of a config, by a probe of a few steps", "prime-train profile configs/demo.yaml --steps 5"),
+    ),
     "compare": (
         ("with the newest run on the base branch", "prime-train compare demo"),
         ("with another run", "prime-train compare demo qwen-sft-x4k2p"),
@@ -60,7 +64,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("on a machine whose agent has ended", "prime-train agent --ticket ~/.prime-train/demo-x4k2p-e1/ticket.json"),
         ("with a ticket from elsewhere", "prime-train agent --ticket ticket.json --disk /data"),
     ),
-    "ssh": (("open a shell on its machine", "prime-train ssh demo"),),
+    "ssh": (
+        ("open a shell on its machine", "prime-train ssh demo"),
+        ("see its TensorBoard at http://localhost:6006", "prime-train ssh demo -L 6006:localhost:6006"),
+    ),
     "stop": (
         ("save, upload and give back the machine", "prime-train stop demo"),
         ("several", "prime-train stop demo qwen-sft-x4k2p"),
@@ -86,6 +93,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "validate": (
         ("all configs in a folder", "prime-train validate configs"),
         ("for a script", "prime-train validate configs/demo.yaml --json"),
+        ("what is fine, too", "prime-train validate -v configs/qwen3-4b-lora.yaml"),
     ),
     "lint": (("a fast check, for editors and hooks", "prime-train lint configs/demo.yaml"),),
     "rules": (
@@ -102,7 +110,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("keep a version", "prime-train config save configs/demo.yaml --note 'before the sweep'"),
         ("keep a version under a name", "prime-train config save configs/demo.yaml --name baseline"),
     ),
-    "config list": (("list the versions and the runs that used them", "prime-train config list configs/demo.yaml"),),
+    "config list": (
+        ("list the versions and the runs that used them", "prime-train config list configs/demo.yaml"),
+        ("list all configs that have versions", "prime-train config list"),
+    ),
     "config diff": (
         ("show what changed since version 1", "prime-train config diff configs/demo.yaml 1"),
         ("compare two versions by their names", "prime-train config diff configs/demo.yaml baseline sweep"),
@@ -136,6 +147,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("how many machines of one fit a config", "prime-train provider check runpod --config configs/demo.yaml"),
     ),
     "provider remove": (("delete its stored key", "prime-train provider remove runpod"),),
+    "drill": (
+        ("rent one machine, and see whether all works", "prime-train drill runpod"),
+        ("a spot machine, for two dollars at most", "prime-train drill prime --spot --usd-max 2"),
+    ),
     "serve": (("run the control plane on this machine", "prime-train serve"),),
     "watch": (("check all runs once", "prime-train watch --once"),),
     "dashboard link": (("print a link to the pages of all runs", "prime-train dashboard"),),

@@ -64,6 +64,8 @@ def _head(found: Profile, name: str, source: str) -> RenderableType:
     if times is not None:
         lines.append(Text(f"steps {times.first_step:,} to {times.last_step:,}: {times.steps} steps"))
         lines.append(Text(f"a step takes {seconds(times.step.median_s)} (median), {seconds(times.step.p90_s)} at the slow end (p90)"))
+    if found.prompt_tokens:
+        lines.append(Text(f"prompts take up to {found.prompt_tokens:,} tokens: trainer.prime_rl.prompt_tokens: {found.prompt_tokens}"))
     if found.unread >= UNREAD_MIN:
         lines.append(Text(f"{found.unread} lines could not be read", style="yellow"))
     return Group(*lines)

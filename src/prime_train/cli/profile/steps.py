@@ -21,6 +21,8 @@ def page(found: StepSummary) -> RenderableType:
         lines.append(Text(f"a step takes {seconds(found.mean_s)} (mean of the newest attempt){slow}"))
     else:
         lines.append(Text("the time of a step is unknown: too few steps were completed, or they have no timestamps"))
+    if found.probe:
+        lines.append(Text(f"measured: {found.probe}"))
     if found.save_share is not None and found.save_s is not None and found.save_every_s is not None:
         once = f"{seconds(found.save_s)} every {seconds(found.save_every_s)}"
         lines.append(Text(f"saves take {percent(found.save_share)} of the time: {once}"))

@@ -23,7 +23,7 @@ from prime_train.cli.run.launching import (
     settings_in,
 )
 from prime_train.configs.parsing.settings import Setting, setting_of
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.home import BUCKET, Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.spec_choices import Spot
@@ -62,6 +62,12 @@ def run(
         bool | None,
         typer.Option("--spot/--on-demand", help="Rent only spot, or only on-demand machines.", show_default=False),
     ] = None,
+    bucket: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Bucket of this launch, instead of PRIME_TRAIN_BUCKET; its control plane uses the same.", show_default=False
+        ),
+    ] = None,
     settings: Settings = None,
     environment: Environment = None,
     allow_folder: AllowsFolder = None,
@@ -87,7 +93,8 @@ def run(
 
     With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
-    home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json, save)
+    home = Home.of(os.environ if bucket is None else {**os.environ, BUCKET: bucket})
+    options = LaunchOptions(dry_run, follow, quiet, as_json, save)
     given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
     allowed = allowed_in(allow_folder, allow_secret_file)
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)

@@ -35,6 +35,7 @@ def validate(
     deep_trust: Annotated[
         bool, typer.Option(DEEP_TRUST, help="Same as --deep=trust: run them without isolation, with access to all your files.", hidden=True)
     ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what was checked and is fine.")] = False,
     prime_rl_ref: Annotated[str, typer.Option("--prime-rl-ref", help="With --deep: the commit for configs that do not name one.")] = "",
 ) -> Exit:
     """Check configs and list all their errors.
@@ -43,12 +44,14 @@ def validate(
     (bubblewrap). Where no sandbox is available, --deep is refused; --deep=trust runs that code without one, with access to all your files.
     """
     shape = Format.JSON if as_json else form
+    if verbose and shape is not Format.TEXT:
+        raise UsageError("--verbose and another format than text cannot be combined", fix="leave out one of them")
     if not (deep or deep_trust):
         if prime_rl_ref:
             raise UsageError("--prime-rl-ref needs --deep", fix="add --deep")
-        return check(paths, shape)
+        return check(paths, shape, verbose=verbose)
     validators = DeepValidation(os.environ, _print, prime_rl_ref, trusted=deep_trust)
-    done = check(paths, shape, extend=validators.extend)
+    done = check(paths, shape, extend=validators.extend, verbose=verbose)
     return validators.code if done is Exit.OK else done
 
 

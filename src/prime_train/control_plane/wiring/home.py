@@ -41,7 +41,7 @@ from prime_train.core.keys import RUNS
 from prime_train.core.registry.providers import LOCAL, PROVIDERS, notice_secrets
 from prime_train.core.run import Run
 from prime_train.core.text.safe import neutralized
-from prime_train.ports import Bucket, ExternalError, NoTracker, PermanentError, Store, Tracker, Watched
+from prime_train.ports import Bucket, ExternalError, NoTracker, PermanentError, Store, Tracker, Watched, Witness
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
@@ -80,10 +80,11 @@ class Serving:
 
 @dataclass(frozen=True)
 class Home:
-    """The folder with the store, the master key, the bucket (unless it is elsewhere) and the pods."""
+    """The folder with the store, the master key, the bucket (unless it is elsewhere) and the pods. `witness`: see `ProviderContext`."""
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
+    witness: Witness | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
@@ -212,7 +213,7 @@ class Home:
     def providers(self, webhook_url: str = "", *, waits: bool = False) -> Providers:
         """Return the providers; without a `webhook_url`, for reading only."""
         store = self.store if self.environment.get(STORE) else None
-        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store)
+        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store, self.witness)
 
     def pods(self) -> PodsByProvider:
         """Return the pods for reading only: an agent would have no URL to call."""

@@ -1,6 +1,9 @@
 """The format and level of the control plane's own log."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from prime_train.core.text.safe import neutralized
 
@@ -21,3 +24,22 @@ def log_to_stderr() -> None:
     handler.setFormatter(OneLine(FORMAT))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("urllib3").setLevel(logging.ERROR)
+
+
+@contextmanager
+def logged_in(path: Path) -> Iterator[None]:
+    """Log to a file during the block, because the terminal shows the same events in another form."""
+    logger, quiet = logging.getLogger("prime_train"), logging.getLogger("urllib3")
+    handler = logging.FileHandler(path, mode="w")
+    handler.setFormatter(OneLine(FORMAT))
+    before = logger.level, logger.propagate, quiet.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    quiet.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.level, logger.propagate, quiet.level = before
+        logger.removeHandler(handler)
+        handler.close()

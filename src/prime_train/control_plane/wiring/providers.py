@@ -16,7 +16,7 @@ from prime_train.core.registry.providers import LOCAL, PROVIDERS, allowed_provid
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
 from prime_train.core.wire import Ticket
-from prime_train.ports import Account, PermanentError, Provider, ProviderContext, SshAddress, Store
+from prime_train.ports import Account, PermanentError, Provider, ProviderContext, SshAddress, Store, Witness
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
@@ -44,7 +44,7 @@ class SshAccess:
 class Providers:
     """The providers of a home. `root`: the home's folder. `webhook_url`: the URL that agents call; empty if nothing will be rented.
     `master`: the home's key. `waits`: wait until an agent is on its machine, for a process that ends soon and does not wait for `pushes`.
-    `store`: set if the store outlives the folder."""
+    `store`: set if the store outlives the folder. `witness`: see `ProviderContext`."""
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -53,6 +53,7 @@ class Providers:
     webhook_url: str = ""
     waits: bool = False
     store: Callable[[], Store] | None = None
+    witness: Witness | None = field(default=None, repr=False)
 
     def of(self, name: str) -> Provider:
         """Return the provider with this name in the registry; the same object at each call."""
@@ -142,6 +143,7 @@ class Providers:
             unreachable_reason=self.unreachable_reason,
             store=self.store,
             may_rent=bool(self.webhook_url),
+            witness=self.witness,
         )
 
 

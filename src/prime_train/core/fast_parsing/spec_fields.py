@@ -49,6 +49,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "overrides": (("list", ("text", "", 0)), ()),
         "output": (("inside",), "outputs"),
         "run_name": (("text", "^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$", 0), ""),
+        "prompt_tokens": (("null", ("integer", 1, None, None)), None),
     },
     "CodeSpec": {
         "repo": (("null", ("text", "", 0)), None),

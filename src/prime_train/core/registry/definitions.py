@@ -109,6 +109,8 @@ class ProviderKind:
     """Advice for the user if the provider is not set up."""
     documentation: str = ""
     """The address of its documentation."""
+    machines_page: str = ""
+    """The address of the page on which a person sees and ends machines; empty: it has none."""
     image_forms: tuple[ImageForm, ...] = ()
     """The forms of `hardware.image` that it takes."""
     notice_secret: str = ""

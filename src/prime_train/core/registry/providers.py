@@ -23,6 +23,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         credentials=("PRIME_API_KEY",),
         advice="set PRIME_API_KEY, or log in with `prime login` and set PRIME_TRAIN_PROVIDER=prime",
         documentation="https://docs.primeintellect.ai",
+        machines_page="https://app.primeintellect.ai/dashboard",
         image_forms=(ImageForm.NAME, ImageForm.TEMPLATE),
         image_advice=(
             "Prime Intellect starts machines from its own images and from templates, but not from an image in a registry; "
@@ -35,6 +36,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         credentials=("RUNPOD_API_KEY",),
         advice="set RUNPOD_API_KEY",
         documentation="https://docs.runpod.io",
+        machines_page="https://console.runpod.io/pods",
         image_forms=(ImageForm.REFERENCE, ImageForm.TEMPLATE),
         image_advice=(
             "RunPod has no names for images of its own; write an image in a registry, registry/name@sha256:DIGEST, or template:ID with the "
@@ -47,6 +49,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         credentials=("LAMBDA_API_KEY",),
         advice="set LAMBDA_API_KEY",
         documentation="https://docs.lambda.ai",
+        machines_page="https://cloud.lambda.ai/instances",
         image_advice="machines of Lambda Cloud start from its own image, Lambda Stack; delete this key",
     ),
     "kubernetes": ProviderKind(
@@ -75,6 +78,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         credentials=("VAST_API_KEY",),
         advice="set VAST_API_KEY",
         documentation="https://docs.vast.ai",
+        machines_page="https://cloud.vast.ai/instances",
         notice_secret="PRIME_TRAIN_VAST_WEBHOOK_SECRET",
         image_forms=(ImageForm.REFERENCE,),
         image_advice="machines of Vast.ai start only from an image in a registry; write registry/name@sha256:DIGEST",

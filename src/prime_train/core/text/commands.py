@@ -91,6 +91,7 @@ _FLAGS = {
     Setting.UNCHECKED: "--unchecked",
     Setting.USD: "--usd ",
     Setting.USD_PER_HOUR: "--usd-per-hour ",
+    Setting.USD_MAX: "--usd-max ",
     Setting.USD_PER_HOUR_MAX: "--budget ",
     Setting.WANDB: "--wandb ",
     Setting.WEIGHTS_IN_BUCKET: "--weights-in-bucket",

@@ -8,6 +8,7 @@ from prime_train.estimate.memory.phases import GIB, Logits, Method, Need, Servin
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import Preset
+from prime_train.estimate.models.known_failures import failures_of
 from prime_train.estimate.models.registry import Entry, ModelKind, Vllm
 from prime_train.estimate.placement import Fit, fit
 
@@ -51,17 +52,20 @@ class Known:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The intended use. `seq_len` 0 means any length the model supports; `tools`: the model must support tool calls."""
+    """The intended use. `seq_len` 0 means any length the model supports; `tools`: the model must support tool calls; `vision`: it is to be
+    trained as a vision-language model."""
 
     preset: Preset | None = None
     gpus: int = 1
     seq_len: int = 0
     tools: bool = False
+    vision: bool = False
 
 
 def checks(known: Known, wanted: Wanted, vllm: Vllm) -> tuple[Check, ...]:
-    found = [_access(known), _kind(known, vllm), _served(known, vllm), _tools(known, wanted), _context(known, wanted)]
-    return (*found, *_memory(known, wanted))
+    found = [_access(known), _kind(known, wanted, vllm), _served(known, vllm), _tools(known, wanted), _context(known, wanted)]
+    failing = [Check("known failure", CheckResult.NO, one.message) for one in failures_of(known.id)]
+    return (*found, *failing, *_memory(known, wanted))
 
 
 def _access(known: Known) -> Check:
@@ -75,13 +79,15 @@ def _access(known: Known) -> Check:
     return Check("access", CheckResult.NOTE, f"gated ({known.gated}): HF_TOKEN must belong to an account with access")
 
 
-def _kind(known: Known, vllm: Vllm) -> Check:
+def _kind(known: Known, wanted: Wanted, vllm: Vllm) -> Check:
     kind = known.kind or vllm.kind_of(known.architecture)
     if kind is ModelKind.PUZZLE:
         return Check("kind", CheckResult.NOTE, "solves puzzles, and generates no text: trained by its own code, such as kind trm")
+    if kind is ModelKind.VISION_LANGUAGE and wanted.vision:
+        return Check("kind", CheckResult.YES, "vision-language")
     if kind is ModelKind.VISION_LANGUAGE:
         message = "vision-language: text trainers reject it or need extra settings; use a text model unless you need images"
-        return Check("kind", CheckResult.NOTE, message)
+        return Check("kind", CheckResult.NO, message)
     return Check("kind", CheckResult.YES, "text") if kind else Check("kind", CheckResult.NOTE, "unknown")
 
 

@@ -1,4 +1,4 @@
-"""List the versions of a config, with the runs that used each."""
+"""List the versions of a config, with the runs that used each, and all configs that have versions."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,3 +29,10 @@ def list_versions(home: Home, config: Path) -> VersionList:
     versions = versions_of(home, config)
     saved = versions.all()
     return VersionList(versions, saved, users(saved, runs_of(home)) if saved else {})
+
+
+def saved_configs(home: Home) -> tuple[VersionList, ...]:
+    """Return the versions of all configs of the home that have any, in the order of their names. Raises UsageError if one is damaged."""
+    folders = sorted(folder for folder in (home.root / "configs").glob("*") if folder.is_dir())
+    every = (list_versions(home, Path(f"{folder.name}.yaml")) for folder in folders)
+    return tuple(one for one in every if one.versions)

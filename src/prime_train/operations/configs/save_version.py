@@ -26,13 +26,14 @@ class SavedVersion:
 
 def save_version(home: Home, config: Path, note: str = "", name: str = "") -> SavedVersion:
     """Save the config together with the trainer's file, unless nothing has changed since the newest version, which then gets the name.
+    If that has a name already, it keeps it, and a version with the same files gets the new one.
     `note`: of at most `NOTE_CHARS_MAX` printable characters, others are left out. Raises UsageError if the config cannot be read or
     contains a secret, or if the name is not possible or taken."""
     versions = versions_of(home, config)
     texts = versions.now()
     _refuse_secrets(config, texts)
     saved = versions.all()
-    is_new = not saved or saved[-1].texts != texts
+    is_new = not saved or saved[-1].texts != texts or bool(name and saved[-1].name and saved[-1].name != name)
     if name:
         versions.check_name(name, of=None if is_new else saved[-1].number)
     version = versions.add(texts, "".join(char for char in note if char.isprintable())[:NOTE_CHARS_MAX], name) if is_new else saved[-1]

@@ -29,11 +29,13 @@ Extend = Callable[[Sequence[LoadedConfig]], list[LoadedConfig]]
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of checking configs. `files`: the paths of the configs, in order. `sources`: the text of each file that was read."""
+    """The result of checking configs. `files`: the paths of the configs, in order. `sources`: the text of each file that was read.
+    `read`: the configs as they were read."""
 
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
     sources: dict[str, str]
+    read: tuple[LoadedConfig, ...] = ()
 
     @property
     def has_bug(self) -> bool:
@@ -72,7 +74,7 @@ def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: boo
         read = [_with_unset_secrets(loaded, environment) for loaded in read]
     found, sources = check_configs(read, fast=fast, debug=is_debugging(environment))
     shown = tuple(finding for finding in found if not (fast and finding.severity is Severity.NOTE))
-    return Validation(shown, tuple(loaded.file for loaded in read), sources)
+    return Validation(shown, tuple(loaded.file for loaded in read), sources, tuple(read))
 
 
 def _within_policy(read: list[LoadedConfig], environment: Mapping[str, str]) -> list[LoadedConfig]:

@@ -1,10 +1,8 @@
 """The environment of the demo: a temporary home, a control plane and one queued run, all removed at the end."""
 
-import logging
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from prime_train.adapters.code_archive import survey
 from prime_train.configs.parsing import read_config
 from prime_train.control_plane.wiring.embedded import control_plane
 from prime_train.control_plane.wiring.home import BUCKET, HOME, Home
+from prime_train.control_plane.wiring.interruption import sigterm_leaves, uninterrupted
+from prime_train.control_plane.wiring.logs import logged_in
 from prime_train.control_plane.wiring.providers import PROVIDER
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
@@ -32,7 +31,6 @@ from prime_train.trainers import trainer_for
 INTERVAL_S = 1.0
 CLEAR_S_MAX = 30.0
 REFERENCE_S_MAX = 120.0
-TERMINATED = 128 + signal.SIGTERM
 
 _PACE = re.compile(r"--step-seconds \S+")
 
@@ -71,7 +69,7 @@ def stage(spec: RunSpec, environment: Mapping[str, str], *, keep: bool, warn: Ca
     home = Home(folder / "home", {k: v for k, v in environment.items() if k not in {BUCKET, *credentials()}} | own)
     reference = None
     try:
-        with _sigterm_leaves(), _logged(folder / "demo.log"):
+        with sigterm_leaves(), logged_in(folder / "demo.log"):
             reference = _train_in_one_piece(spec, folder / "reference", environment)
             (folder / "tree").mkdir()
             run = launch(home, spec, Plan(survey(folder / "tree"), ""))
@@ -100,49 +98,13 @@ def _train_in_one_piece(spec: RunSpec, folder: Path, environment: Mapping[str, s
     )
 
 
-@contextmanager
-def _logged(path: Path) -> Iterator[None]:
-    """Write log messages to a file, because the terminal shows the same events as history."""
-    logger = logging.getLogger("prime_train")
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    before = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.level, logger.propagate = before
-        logger.removeHandler(handler)
-        handler.close()
-
-
-@contextmanager
-def _sigterm_leaves() -> Iterator[None]:
-    """Let SIGTERM unwind the stack as Ctrl-C does."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _clear(home: Home, reference: subprocess.Popen[bytes] | None, warn: Callable[[str], None]) -> None:
-    """End every process of the demo. SIGINT and SIGTERM are ignored meanwhile, so that a second Ctrl-C cannot interrupt this."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    """End every process of the demo."""
+    with uninterrupted():
         if reference is not None:
             reference.kill()
             reference.wait()
         _clear_pods(home, warn)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _clear_pods(home: Home, warn: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from prime_train.configs.parsing import Config
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import PROVIDER, default_providers, rents
 from prime_train.core.access.policy import InForce, Policy, placed
-from prime_train.core.errors import UsageError
+from prime_train.core.errors import PrimeTrainError, UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, has_errors
 from prime_train.core.keys import code_key, run_of
@@ -32,7 +32,7 @@ TRIES_MAX = 5
 NOTHING_USED = Totals()
 
 
-class Unfit(Exception):
+class Unfit(PrimeTrainError):
     """The run cannot be launched; `findings` give the reasons."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:

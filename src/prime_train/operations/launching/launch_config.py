@@ -20,6 +20,7 @@ from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
 from prime_train.operations.launching.market import config_forecast
+from prime_train.operations.launching.missing_script import missing_script
 from prime_train.operations.launching.probe import ProbeLimits, probe_spec
 from prime_train.operations.launching.start import Start, check_start, start_of
 
@@ -29,7 +30,7 @@ class Checked:
     """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file; `text`: the config itself,
     with the values that replaced its own; `start`: the checkpoint of another run that the run starts from, None for step 0;
     `forecast`: what is estimated of the config, by which machines are compared; `probe`: what the run measures before it ends, None for an
-    ordinary run."""
+    ordinary run; `file`: the config's, as findings name it."""
 
     spec: RunSpec
     plan: Plan
@@ -39,6 +40,7 @@ class Checked:
     start: Start | None = None
     forecast: Forecast = NO_FORECAST
     probe: Probe | None = None
+    file: str = ""
 
 
 class InvalidConfig(Unfit):
@@ -91,7 +93,7 @@ def checked(
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     forecast = config_forecast(read, spec)
     measures = probe.probe(spec, done=start.manifest.step if start is not None else 0) if probe is not None else None
-    return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures)
+    return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures, read.file)
 
 
 def save_config(what: Checked, path: Path) -> None:
@@ -107,9 +109,12 @@ def save_config(what: Checked, path: Path) -> None:
 def launch_checked(home: Home, what: Checked) -> Run:
     """Queue a checked run and return it.
 
-    Raises InvalidConfig if the working tree cannot be packed, UsageError if the process that serves this home uses another bucket or the
-    checkpoint to start from has been deleted, and ExternalError if the store or the bucket fails.
+    Raises InvalidConfig if the working tree cannot be packed or lacks the command's script, UsageError if the process that serves this
+    home uses another bucket or the checkpoint to start from has been deleted, and ExternalError if the store or the bucket fails.
     """
+    missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
+    if missing is not None:
+        raise InvalidConfig((missing,), what.sources)
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
         message = (

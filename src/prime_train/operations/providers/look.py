@@ -56,7 +56,7 @@ def look(name: str, environment: Mapping[str, str], hardware: HardwareSpec) -> L
 
     def ask() -> None:
         try:
-            done.append(_look(name, load(name, reading_context(environment)), hardware))
+            done.append(look_with(name, load(name, reading_context(environment)), hardware))
         except Exception as error:  # raised again by the caller, whose thread this is not
             done.append(error)
 
@@ -97,7 +97,8 @@ def look_at_all(names: Sequence[str], environment: Mapping[str, str], hardware: 
                 raise error
 
 
-def _look(name: str, provider: Provider, hardware: HardwareSpec) -> Look:
+def look_with(name: str, provider: Provider, hardware: HardwareSpec) -> Look:
+    """Return what the provider shows, however long its own client waits for that. Raises ExternalError."""
     missing = provider.missing_rights()
     if missing:
         raise PermanentError(f"the credentials lack the right to {', '.join(missing)}")

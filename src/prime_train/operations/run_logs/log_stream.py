@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
+from prime_train.core.text.overwritten import Overwritten
 from prime_train.operations.machine_access import Machine, is_elsewhere, reached, why_unknown
 from prime_train.operations.run_logs.log_tail import MATCH_CHARS, Tail, log_on_disk, stored_logs
 from prime_train.operations.run_logs.logs import LogEnd, LogFilter, log_end
@@ -24,13 +25,16 @@ SEARCHED_LINES = 10_000
 
 
 class _Lines:
-    """Filters the lines of a log that arrives in pieces. Without a text to search for, pieces pass unchanged."""
+    """Filters the lines of a log that arrives in pieces, in their last states. Without a text to search for, all lines pass."""
 
     def __init__(self, log_filter: LogFilter) -> None:
         self._keeps = log_filter.line_filter() if log_filter.text else None
-        self._rest = ""
+        self._rest, self._states = "", Overwritten()
 
     def of(self, piece: str) -> str:
+        return self._kept(self._states.of(piece))
+
+    def _kept(self, piece: str) -> str:
         if self._keeps is None:
             return piece
         *lines, self._rest = (self._rest + piece).split("\n")
@@ -41,7 +45,8 @@ class _Lines:
 
     def end(self) -> str:
         """Return the last line if it has no line break."""
-        return self.of("\n") if self._rest else ""
+        left = self._kept(self._states.end())
+        return left + (self._kept("\n") if self._rest else "")
 
 
 class LogStream:

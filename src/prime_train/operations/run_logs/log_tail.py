@@ -9,6 +9,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import AFTER_STREAM, STREAMS, evidence_key, stream_prefix
 from prime_train.core.run import Attempt, Run
 from prime_train.core.text import log_times
+from prime_train.core.text.overwritten import lines_in_the_end
 from prime_train.operations.outputs.stored_content import end_of
 from prime_train.ports import Bucket
 
@@ -67,7 +68,7 @@ def lines_since(path: Path, since_s: int, now_s: float) -> int | None:
             return 0
         with path.open("rb") as file:
             file.seek(max(offset, file.seek(0, os.SEEK_END) - TAIL_BYTES_MAX))
-            return len(file.read(TAIL_BYTES_MAX).splitlines())
+            return len(lines_in_the_end(file.read(TAIL_BYTES_MAX).decode(errors="replace")))
     except OSError:
         return None  # older agents write no index, and the machine may be gone by now
 
@@ -130,4 +131,5 @@ def stored_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
 
 
 def last_lines(text: str, lines: int) -> str:
-    return "\n".join(text.splitlines()[-lines:]) if lines else ""
+    """Return the last lines of the text; of a progress bar, its last state."""
+    return "\n".join(lines_in_the_end(text)[-lines:]) if lines else ""

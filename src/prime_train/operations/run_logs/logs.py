@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Attempt, HistoryEvent, Run
+from prime_train.core.text.overwritten import lines_in_the_end
 from prime_train.operations.machine_access import Machine, reached, why_unknown
 from prime_train.operations.run_logs.log_tail import StoredLog, Tail, last_lines, lines_since, log_on_disk, stored_logs
 from prime_train.operations.run_logs.remote_log import remote_lines, remote_lines_since
@@ -90,7 +91,7 @@ def log_end(home: Home, record: RunRecord, log_filter: LogFilter, warn: Callable
         name, text = "", ""
     if not name:
         name, text = _stored(home, record.run, log_filter, most, warn)
-    return LogEnd(name, last_lines("\n".join(filter(keeps, text.splitlines())), log_filter.lines_max), tail)
+    return LogEnd(name, last_lines("\n".join(filter(keeps, lines_in_the_end(text))), log_filter.lines_max), tail)
 
 
 def _check_attempt(run: Run, number: int | None) -> None:

@@ -56,7 +56,7 @@ def memory_report(title: str, plan: Plan, kinds: Sequence[str], variant: str = "
 def _on(plan: Plan, need: Need, kind: str) -> OnKind:
     usable = usable_bytes(gpus.named_gb(kind))
     served = share(plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=usable) if plan.serve_gpus else None
-    left = usable * (1 - plan.utilization) if plan.together else usable
+    left = plan.trainer_bytes(usable)
     serves = served.sequences(plan.serving.seq_len) if served is not None else 0.0
     return OnKind(kind, usable, left, fit_into(need, left), served, serves, _speed(plan, kind, usable) if serves >= 1 else None)
 

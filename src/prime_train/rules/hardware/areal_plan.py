@@ -22,6 +22,8 @@ CONTEXT = 32_768
 PASS_TOKENS = 32_768
 """The tokens of one pass that are assumed where the config sets no limit."""
 UTILIZATION = 0.9
+EXAMPLE_TOKENS, EXAMPLE_UTILIZATION = 10_240, 0.8
+"""Of AReaL's own examples (examples/math/gsm8k_grpo.yaml at cbff54d645d), for commands whose file is not on this machine."""
 LORA_RANK = 32
 REFERENCES_MAX = 5
 _REFERENCE = re.compile(r"\$\{([\w.]+)\}")
@@ -58,7 +60,10 @@ def plan_of_areal(subject: Subject, model: Model) -> Plan | None:
     if config is None or train is None or max(train.gpus, serve.gpus if serve is not None else 0) > GPUS_MAX:
         return None
     assumed: list[str] = []
-    training = _training(config, train, assumed)
+    is_example = subject.is_by_flags
+    if is_example:
+        assumed.append("what the command does not set is as in AReaL's own examples, because its file is not on this machine")
+    training = _training(config, train, assumed, is_example=is_example)
     if training is None:
         return None
     served = _integer(config, "sglang", "context_length") or _integer(config, "vllm", "max_model_len") or CONTEXT
@@ -71,7 +76,7 @@ def plan_of_areal(subject: Subject, model: Model) -> Plan | None:
         train.gpus,
         Serving(seq_len=max(1, min(served, NUMBER_MAX)), sequences=1),
         serve_gpus=serve.tensor * serve.pipeline if serve is not None else 0,
-        utilization=share if share is not None and 0 < share <= 1 else UTILIZATION,
+        utilization=share if share is not None and 0 < share <= 1 else EXAMPLE_UTILIZATION if is_example else UTILIZATION,
         together=serve is not None and _value(config, "rollout", "scheduling_strategy", "type") == "colocation",
         batch_tokens=_batch_tokens(config),
         shortest=SHORTEST,
@@ -98,8 +103,8 @@ def _layout(text: str) -> _Layout | None:
     return _Layout(found[1] or "fsdp", sizes.get("d", 1), sizes.get("t", 1), sizes.get("p", 1), sizes.get("c", 1), experts)
 
 
-def _training(config: Document, on: _Layout, assumed: list[str]) -> Training | None:
-    tokens = _integer(config, "actor", "mb_spec", "max_tokens_per_mb")
+def _training(config: Document, on: _Layout, assumed: list[str], *, is_example: bool) -> Training | None:
+    tokens = _integer(config, "actor", "mb_spec", "max_tokens_per_mb") or (EXAMPLE_TOKENS if is_example else None)
     if tokens is None:
         tokens = _longest(config) or PASS_TOKENS
         assumed.append(f"{tokens:,} tokens in one pass: actor.mb_spec.max_tokens_per_mb is not set")
@@ -117,7 +122,7 @@ def _training(config: Document, on: _Layout, assumed: list[str]) -> Training | N
         weight_bytes=weights,
         gradient_bytes=gradients,
         state_bytes=states,
-        recompute=_recompute(config, on),
+        recompute=_recompute(config, on, is_example=is_example),
         logits=Logits.FUSED if (_integer(config, "actor", "megatron", "lm_head_loss_chunk_size") or 0) > 0 else Logits.CHUNKED,
         lora_rank=max(1, min(_integer(config, "actor", "lora_rank") or LORA_RANK, NUMBER_MAX)),
         sharding=Sharding.ZERO1 if is_megatron else Sharding.FSDP2,
@@ -131,8 +136,9 @@ def _training(config: Document, on: _Layout, assumed: list[str]) -> Training | N
     )
 
 
-def _recompute(config: Document, on: _Layout) -> Recompute:
-    if _value(config, "actor", "gradient_checkpointing") is not True:
+def _recompute(config: Document, on: _Layout, *, is_example: bool) -> Recompute:
+    chosen = _value(config, "actor", "gradient_checkpointing")
+    if chosen is not True and not (chosen is None and is_example):
         return Recompute.NONE
     if on.engine == "archon" and _text(config, "actor", "archon", "ac_mode") in ("", "selective"):
         return Recompute.SELECTIVE

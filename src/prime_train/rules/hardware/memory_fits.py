@@ -35,11 +35,12 @@ class Fitting:
         return self.share.budget - parts.weights * SERVER_LOW[0] - (parts.fixed - parts.weights) * SERVER_LOW[1]
 
 
-def fittings(subject: Subject) -> Iterator[Fitting]:
-    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory."""
+def fittings(subject: Subject, *, together: bool = False) -> Iterator[Fitting]:
+    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory. `together`: the plans of configs whose
+    trainer and server share their GPUs, instead of those where each has its own."""
     plan, spec = plan_of(subject), subject.spec
-    # If more GPUs are assigned than exist, another rule reports it, and the placement is not known.
-    if plan is None or spec is None or plan.together:
+    # If more GPUs of prime-rl are assigned than exist, another rule reports it, and the placement is not known.
+    if plan is None or spec is None or plan.together is not together:
         return
     need = training_need(plan.model, plan.training, plan.train_gpus)
     for place, kind in enumerate(spec.hardware.gpus):

@@ -33,3 +33,7 @@ class Plan:
     """Minimum share of `batch_tokens` that a step trains on, as answers end earlier."""
     assumed: tuple[str, ...] = ()
     """What was assumed where the config does not say it, in words."""
+
+    def trainer_bytes(self, usable: float) -> float:
+        """Return what of the `usable` bytes of a GPU the trainer may use: all, or what a server on the same GPU leaves."""
+        return usable * (1 - self.utilization) if self.together else usable

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, find
+from prime_train.rules.prime_rl.rule import settings_of
 from prime_train.rules.prime_rl.schema import find_schema_errors
 from prime_train.rules.prime_rl.schema_errors import Where
 from prime_train.rules.rule import Subject
@@ -15,8 +16,9 @@ MENDED_MAX = 100
 
 
 def corrected_subject(subject: Subject) -> Subject | None:
-    """Return the subject with corrected settings; None if every setting is in its place."""
-    root = corrected_root(subject.trainer.root) if subject.trainer is not None else None
+    """Return the subject with corrected settings; None if every setting is in its place, or the config is for another of prime-rl's
+    commands, whose settings are not known."""
+    root = corrected_root(subject.trainer.root) if subject.trainer is not None and settings_of(subject) is not None else None
     return replace(subject, trainer=replace(subject.trainer, root=root)) if subject.trainer is not None and root is not None else None
 
 

@@ -1,29 +1,65 @@
-"""Rules about lengths in a prime-rl config: a completion with its prompt must fit into the served and the trained sequence length."""
+"""Rules about lengths in a prime-rl config: a completion with its prompt must fit into the served and the trained sequence length.
+
+How long prompts are, the config may say (`trainer.prime_rl.prompt_tokens`); otherwise it is what is known of the environment.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from prime_train.core.finding import Severity
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.schema_errors import Where, dotted
 from prime_train.rules.prime_rl.settings import Settings
+from prime_train.rules.reference_data.prompt_lengths import UNKNOWN_TOKENS, known_prompt_tokens
 from prime_train.rules.rule import Violation
-
-PROMPT_TOKENS_MIN = 500
-"""The tokens to leave for a prompt; their real length depends on the environment and is not known."""
 
 _SEQ = "orchestrator.seq_len"
 _SERVED = "inference.vllm.max_model_len"
 _LIMIT = "max_completion_tokens"
 
 
-def _completion_limits(settings: Settings, side: str) -> Iterator[tuple[Where, int]]:
-    """Yield the path and the number of tokens of every completion limit of `side` ("train" or "eval")."""
-    places: list[Where] = [("orchestrator", side, "sampling")]
-    places += [(*where, "sampling") for where, _ in settings.items(f"orchestrator.{side}.source")]
-    for place in places:
-        tokens = settings.number_at((*place, _LIMIT))
+@dataclass(frozen=True)
+class _Completion:
+    """A limit of completions, where it is written, and the tokens of the prompts before them. `whose`: in words, whose prompts they are;
+    empty if they are not known."""
+
+    where: Where
+    tokens: int
+    prompt: int
+    whose: str
+
+    @property
+    def total(self) -> int:
+        return self.tokens + self.prompt
+
+
+def _completions(settings: Settings, side: str) -> Iterator[_Completion]:
+    """Yield every completion limit of `side` ("train" or "eval"): that of all its sources without one, and those of single sources."""
+    sources = list(settings.items(f"orchestrator.{side}.source"))
+    own = [where for where, _ in sources if settings.number_at((*where, "sampling", _LIMIT)) is not None]
+    places: list[tuple[Where, list[Where]]] = [(("orchestrator", side), [where for where, _ in sources if where not in own])]
+    places += [(where, [where]) for where in own]
+    for place, served in places:
+        tokens = settings.number_at((*place, "sampling", _LIMIT))
         if tokens is not None:
-            yield (*place, _LIMIT), int(tokens)
+            yield _Completion((*place, "sampling", _LIMIT), int(tokens), *_prompts(settings, served))
+
+
+def _prompts(settings: Settings, sources: list[Where]) -> tuple[int, str]:
+    """Return the tokens of the longest prompts of these sources, and in words, whose they are."""
+    section = settings.spec.trainer.prime_rl if settings.spec is not None else None
+    if section is not None and section.prompt_tokens is not None:
+        return section.prompt_tokens, "as trainer.prime_rl.prompt_tokens says"
+    names = [_environment(settings, where) for where in sources]
+    known = [(tokens, name) for name in names if (tokens := known_prompt_tokens(name)) is not None]
+    longest, name = max(known, default=(0, ""))
+    if longest < UNKNOWN_TOKENS and (len(known) < len(sources) or not sources):
+        return UNKNOWN_TOKENS, ""
+    return longest, f"in {name[:60]!r}"
+
+
+def _environment(settings: Settings, source: Where) -> str:
+    return settings.text_at((*source, "env", "taskset", "id")) or settings.text_at((*source, "env", "id")) or ""
 
 
 def _served_is_wrong(settings: Settings) -> bool:
@@ -32,8 +68,8 @@ def _served_is_wrong(settings: Settings) -> bool:
     seq, served = settings.integer(_SEQ), settings.integer(_SERVED)
     if seq is None or served is None or served >= seq:
         return False
-    tokens = [limit + PROMPT_TOKENS_MIN for _, limit in _completion_limits(settings, "train")]
-    return all(total <= served for total in tokens) or (served < 2 * PROMPT_TOKENS_MIN and all(total <= seq for total in tokens))
+    totals = [completion.total for completion in _completions(settings, "train")]
+    return all(total <= served for total in totals) or (served < 2 * UNKNOWN_TOKENS and all(total <= seq for total in totals))
 
 
 def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
@@ -46,43 +82,51 @@ def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
     return min(found, key=lambda limit: limit[0], default=None)
 
 
-def _too_long_for(settings: Settings, whose: str) -> Iterator[tuple[Where, int, int]]:
-    """Yield path, tokens and limit of every completion that exceeds the limit set by `whose`, prompt included."""
+def _too_long_for(settings: Settings, whose: str) -> Iterator[tuple[_Completion, int]]:
+    """Yield every completion that exceeds the limit set by `whose`, prompt included, and that limit."""
     for side in ("train", "eval"):
         limit, name = _limit(settings, side) or (0, "")
-        for where, tokens in _completion_limits(settings, side) if name == whose else ():
-            if tokens + PROMPT_TOKENS_MIN > limit:
-                yield where, tokens, limit
+        for completion in _completions(settings, side) if name == whose else ():
+            if completion.total > limit:
+                yield completion, limit
 
 
 def _refused(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _too_long_for(settings, _SERVED):
-        if tokens >= limit:
-            yield _too_long(settings, where, tokens, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
+    for completion, limit in _too_long_for(settings, _SERVED):
+        if completion.tokens >= limit:
+            yield _too_long(settings, completion, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
 
 
 def _short_prompts(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _too_long_for(settings, _SERVED):
-        if tokens < limit:
-            yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of {_SERVED} {limit:,}", limit)
+    for completion, limit in _too_long_for(settings, _SERVED):
+        if completion.tokens < limit:
+            yield _too_long(settings, completion, _left(completion, limit, f"{_SERVED} {limit:,}"), limit)
 
 
 def _cut(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _too_long_for(settings, _SEQ):
-        if tokens > limit:
-            yield _too_long(settings, where, tokens, f"is more than the trainer uses: seq_len is {limit:,}", limit)
+    for completion, limit in _too_long_for(settings, _SEQ):
+        if completion.tokens > limit:
+            yield _too_long(settings, completion, f"is more than the trainer uses: seq_len is {limit:,}", limit)
 
 
 def _nearly_cut(settings: Settings) -> Iterator[Violation]:
-    for where, tokens, limit in _too_long_for(settings, _SEQ):
-        if tokens <= limit:
-            yield _too_long(settings, where, tokens, f"leaves {limit - tokens:,} tokens for the prompt, of seq_len {limit:,}", limit)
+    for completion, limit in _too_long_for(settings, _SEQ):
+        if completion.tokens <= limit:
+            yield _too_long(settings, completion, _left(completion, limit, f"seq_len {limit:,}"), limit)
 
 
-def _too_long(settings: Settings, where: Where, tokens: int, what: str, limit: int) -> Violation:
+def _left(completion: _Completion, limit: int, whole: str) -> str:
+    needed = f", where prompts take up to {completion.prompt:,} ({completion.whose})" if completion.whose else ""
+    return f"leaves {limit - completion.tokens:,} tokens for the prompt, of {whole}{needed}"
+
+
+def _too_long(settings: Settings, completion: _Completion, what: str, limit: int) -> Violation:
     raised = "max_model_len" if settings.integer(_SERVED) == limit else "seq_len"
-    fix = f"request at most {max(limit - PROMPT_TOKENS_MIN, 1):,}, or raise {raised}"
-    return violation(where, f"{dotted(where)} of {tokens:,} {what}", fix)
+    room = limit - completion.prompt
+    fix = f"request at most {room:,}, or raise {raised}" if room > 0 else f"raise {raised} above {completion.prompt:,}"
+    if not completion.whose and settings.spec is not None:
+        fix += "; if you know how long prompts are, write trainer.prime_rl.prompt_tokens"
+    return violation(completion.where, f"{dotted(completion.where)} of {completion.tokens:,} {what}", fix)
 
 
 def _served_short(settings: Settings) -> Iterator[Violation]:
@@ -120,7 +164,8 @@ RULES = (
         Severity.WARNING,
         "little room for a prompt",
         _short_prompts,
-        why=f"With fewer than {PROMPT_TOKENS_MIN} tokens left, the server rejects longer prompts.",
+        why="The server rejects prompts that are longer than what is left. How long they are is known of some environments; otherwise "
+        f"{UNKNOWN_TOKENS} tokens are to be left.",
         fix="request fewer tokens",
     ),
     row(

@@ -89,7 +89,7 @@ def _unfit(settings: Settings, fit: frozenset[str]) -> list[str]:
 RULES = (
     row(
         "PR370",
-        Severity.WARNING,
+        Severity.ERROR,
         "a vision-language model that is configured as a text model",
         _sees,
         why="Without [model.vlm] the vision encoder is not found: the model does not load, or its weights reach the server under wrong "

@@ -47,7 +47,9 @@ RULES = (
         Cause.IMPORT_ERROR,
         "NumPy, PyTorch and torchvision: libraries that were built against other versions",
         (
-            r"numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run|numpy\.core\.multiarray failed to import",
+            r"Numpy is not available|Descriptors cannot (not )?be created directly"
+            r"|numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run"
+            r"|numpy\.core\.multiarray failed to import",
             "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
         ),
         (
@@ -141,6 +143,41 @@ RULES = (
     ),
     *known(
         Cause.IMPORT_ERROR,
+        "transformers, TRL, PEFT, accelerate, Lightning, vLLM and unsloth: one was written for another version of the other",
+        (
+            r"AttributeError: (type object )?'(\w*(Trainer|TrainerState|Accelerator(State)?|Tokenizer(Fast)?|LLMEngine|AsyncLLM\w*|LLM"
+            r"|GradScaler"
+            r"|For(CausalLM|ConditionalGeneration|MaskedLM|\w*Classification|QuestionAnswering)|\w*Cache|\w*Attention\w*|RotaryEmbedding)"
+            r"|Adam|AdamW|SGD|Lion|AcceleratedOptimizer|DeepSpeedEngine|FullyShardedDataParallel)' (object )?has no attribute",
+            "AttributeError: 'Trainer' object has no attribute '_pad_across_processes'",
+        ),
+        (
+            r"TypeError: (\w*(Trainer|Tokenizer(Fast)?|LLMEngine|For(CausalLM|ConditionalGeneration)|Attention|RotaryEmbedding|DecoderLayer"
+            r"|Cache|Accelerator))\._?[a-z]\w*\(\) (takes|missing|got)\b",
+            "TypeError: XPOTrainer.training_step() takes 3 positional arguments but 4 were given",
+        ),
+        (
+            r"AttributeError: 'NoneType' object has no attribute '\w*(_fwd|_bwd|_forward|_backward|_cuda|grad_fp\d+|_grad)\w*'",
+            "AttributeError: 'NoneType' object has no attribute 'causal_conv1d_fwd'",
+        ),
+        (
+            r"Unsloth: (Please file a bug report|Error patching|Failed to (create|patch|compile)|.*not supported in your current Unsloth)",
+            "RuntimeError: Unsloth: Please file a bug report! Error patching SFTTrainer",
+        ),
+        (
+            r"Tokenizer class \S+ does not exist or is not currently imported|Loading a dataset cached in a LocalFileSystem is not"
+            r"|Invalid pattern: '\*\*' can only be an entire path component",
+            "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
+        ),
+        (
+            r"Internal Triton PTX codegen error|PTX \.version \S+ does not support|Triton Error \[CUDA\]: device kernel image",
+            "RuntimeError: Internal Triton PTX codegen error: ",
+        ),
+        raised_only=True,
+        strength=HINT,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
         "PyTorch cpp_extension, DeepSpeed op_builder, Triton, Inductor, Ninja and NVCC: no compiler, or one that does not fit",
         (
             r"CUDA_HOME (does not exist|environment variable is not set)|MissingCUDAException",
@@ -182,7 +219,10 @@ RULES = (
         "Words with which libraries say that another version is needed",
         (
             r"(?i)\b(requires?|needs?|expects?|at least|minimum|supported) (a |the |is )?(newer |older |higher |later |minimum "
-            r"|different )?version\b|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
+            r"|different )?version\b|module compiled against A[BP]I version|Can't instantiate abstract class"
+            r"|\b(newer|older) than and incompatible\b"
+            r"|\bplease update your (version|install\w*|packages?|drivers?|\w+ (version|package|library|driver|install\w*|and/or))\b"
+            r"|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
             r"|incompatible versions?|\b(was|were) (compiled|built) (with|for|against) |not compatible with (your|this|the) "
             r"(version|installed|current)",
             "ValueError: this model requires a newer version of the library, please upgrade it",

@@ -41,7 +41,7 @@ RULES = (
         Cause.SHARED_MEMORY,
         "PyTorch, aten/src/ATen/MapAllocator.cpp and torch/utils/data; Python's multiprocessing",
         (
-            r"unable to (open|allocate|mmap|write to|resize) (a )?(shared memory|file </torch_)",
+            r"unable to (open|allocate|mmap|write to|resize) (a )?(shared memory|(\d+ bytes from )?file </torch_)",
             "RuntimeError: unable to open shared memory object </torch_1_2_3> in read-write mode: No such file or directory (2)",
         ),
         (
@@ -69,8 +69,12 @@ RULES = (
             "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534",
         ),
         (r"PytorchStreamWriter failed writing file", "RuntimeError: PytorchStreamWriter failed writing file data/12: file write failed"),
+        (
+            r"kind: StorageFull|\bcode: 28, kind|\berrno = 28\b",
+            'safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: "No space" })',
+        ),
         (r"Disk quota exceeded", "OSError: [Errno 122] Disk quota exceeded"),
-        (r": No space left on device$", "cp: error writing '/disk/a': No space left on device"),
+        (r"[:;] No space left on device$", "cp: error writing '/disk/a': No space left on device"),
         (r"ray\.exceptions\.OutOfDiskError", "ray.exceptions.OutOfDiskError: Local disk is full"),
         (r"Not enough (free )?disk space", "OSError: Not enough disk space. Needed: 1.20 TiB (download: 400 GiB, generated: 800 GiB)"),
         (r"database or disk is full|ENOSPC", "sqlite3.OperationalError: database or disk is full"),
@@ -171,6 +175,16 @@ RULES = (
             r"Failed to infer device type|No accelerator is available|Device string must not be empty",
             "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG`",
         ),
+    ),
+    # A script that goes on without one says so, too.
+    *known(
+        Cause.GPU_HARDWARE,
+        "Levanter, JAX and scripts: the machine shows no accelerator",
+        (
+            r"(?i:\bno (accelerators?|gpus?|tpus?|cuda devices?) (was |were |is |are )?(found|detected)\b)|TPU initialization failed",
+            "RuntimeError: No accelerator found. Please run on a TPU or GPU.",
+        ),
+        raised_only=True,
     ),
     *known(
         Cause.CUDA_ERROR,

@@ -112,7 +112,8 @@ RULES = (
             "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.",
         ),
         (
-            r"ResourceExhaustedError: .*OOM when allocating",
+            r"ResourceExhaustedError\b.{0,40}: .*([Ff]ailed to allocate memory|OOM when allocating)"
+            r"|ResourceExhaustedError: (Graph execution error|\d+ root error)",
             "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8,4096]",
         ),
     ),

@@ -236,9 +236,41 @@ RULES = (
     ),
     *known(
         Cause.NETWORK_ERROR,
+        "W&B of the years before 2021: its process did not start in time",
+        (
+            r"W&B process (failed to launch|\(PID \d+\) did not respond)|wandb\S*\.LaunchError",
+            "wandb.run_manager.LaunchError: W&B process failed to launch, see: wandb/debug.log",
+        ),
+        strength=HINT,
+    ),
+    *known(
+        Cause.NETWORK_ERROR,
+        "TensorFlow and PyTorch/XLA: the status with which a remote worker is lost",
+        (
+            r"\((Aborted|Unavailable|Deadline Exceeded|Cancelled): |errors_impl\.(Aborted|Unavailable|DeadlineExceeded|Cancelled)Error",
+            "RuntimeError: Check failed: session->Run(feed) == OK() (Aborted: Session ab7644a8c1cef902 is not found. vs. OK)",
+        ),
+        action=Action.ANOTHER_MACHINE,
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "requests, httpx and OpenAI's client: the service refuses the request itself, and would refuse it again",
+        (
+            r"\b4(00|04|05|10|13|15|22) Client Error\b|Client error '4(00|04|05|10|13|15|22) |\bError code: 4(00|04|05|13|22)\b"
+            r"|\bHTTP Error 4(00|04|05|10)\b|\b(BadRequest|UnprocessableEntity)Error: ",
+            "requests.exceptions.HTTPError: 400 Client Error: Bad Request for url: https://huggingface.co/api/models/a/b/commit/main",
+        ),
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.NETWORK_ERROR,
         "boto3, google-cloud-storage, azure, git, curl, wget, apt and pip: an outage, or throttled",
         (
-            r"EndpointConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionClosedError|\((SlowDown|InternalError"
+            r"ResponseStreamingError|ProxyConnectionError|botocore\.exceptions\.HTTPClientError|botocore\.exceptions\.SSLError|ObjectStoreTransientError"
+            r"|EndpointConnectionError|ConnectTimeoutError|ReadTimeoutError|ConnectionClosedError|\((SlowDown|InternalError"
             r"|ServiceUnavailable|RequestTimeout|Throttling\w*|503|500)\)|Reduce your request rate",
             "botocore.exceptions.ClientError: An error occurred (SlowDown) when calling the PutObject operation (reached max retries: 4)",
         ),
@@ -347,6 +379,17 @@ RULES = (
         strength=CONSEQUENCE,
     ),
     *known(
+        Cause.KILLED,
+        "Ray, src/ray/core_worker: a worker's process is gone without a word, mostly because the machine's memory ran out",
+        (
+            r"ray\.exceptions\.WorkerCrashedError|Worker exit type: SYSTEM_ERROR|its worker process has died"
+            r"|ray\.exceptions\.(ActorDiedError|RayActorError): The actor died unexpectedly"
+            r"|A worker died or was killed while executing a task by an unexpected system error",
+            "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+        ),
+        strength=CONSEQUENCE,
+    ),
+    *known(
         Cause.TRAINER_ERROR,
         "Ray, SGLang and AReaL: a process of the training ended, for a reason that is above",
         (
@@ -356,9 +399,8 @@ RULES = (
         (r"Worker '[^']+' failed with exit code -?\d+|Failed to create worker", "Worker 'rollout/0' failed with exit code -9"),
         (r"Timeout waiting for worker '", "TimeoutError: Timeout waiting for worker 'rollout/0'"),
         (
-            r"ray\.exceptions\.(\w*Actor\w*Error|ObjectStoreFullError|ObjectLostError|WorkerCrashedError|NodeDiedError"
-            r"|OwnerDiedError)|Worker exit type: SYSTEM_ERROR",
-            "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+            r"ray\.exceptions\.(\w*Actor\w*Error|ObjectStoreFullError|ObjectLostError|NodeDiedError|OwnerDiedError)",
+            "ray.exceptions.ObjectLostError: Failed to retrieve object 00ffff",
         ),
         strength=CONSEQUENCE,
     ),

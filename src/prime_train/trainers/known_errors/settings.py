@@ -47,8 +47,7 @@ RULES = (
             "Could not override 'actor.lrr'.",
         ),
         (
-            r"Could not find '[^']*'$|Cannot find primary config|Error merging override|Error locating target|Error in call to "
-            r"target|is ambiguous",
+            r"Could not find '[^']*'$|Cannot find primary config|Error merging override|Error locating target|is ambiguous",
             "hydra.errors.InstantiationException: Error locating target 'model.Lama', set env var to see chained exception.",
         ),
         (
@@ -56,7 +55,17 @@ RULES = (
             r"|UnsupportedInterpolationType|omegaconf\.errors\.\w+",
             "omegaconf.errors.ConfigAttributeError: Key 'lrr' is not in struct",
         ),
-        (r"Key '[^']*' is not in struct|is not in struct$|InstantiationException", "Key 'n_gpu_per_node' is not in struct"),
+        (r"Key '[^']*' (is not in struct|not in '\w+')|is not in struct$", "Key 'n_gpu_per_node' is not in struct"),
+    ),
+    # What the call raised is a part of the message, and may say more.
+    *known(
+        Cause.BAD_CONFIG,
+        "Hydra, hydra/_internal/instantiate: a call that the config asks for failed",
+        (
+            r"InstantiationException: Error in call to target|Error instantiating '",
+            "hydra.errors.InstantiationException: Error in call to target 'data.Coords': TypeError: abstract class",
+        ),
+        strength=HINT,
     ),
     *known(
         Cause.BAD_CONFIG,
@@ -230,6 +239,32 @@ RULES = (
     ),
     *known(
         Cause.BAD_CONFIG,
+        "PyTorch, torch/distributed, torch/optim and torch/nn/parallel; transformers' Trainer; vLLM: how they are set up or called",
+        (
+            r"environment variable \w+ expected, but not set|[Dd]efault process group has (not been|already been) initialized"
+            r"|initialize the default process group twice|optimizer got an empty parameter list"
+            r"|module doesn't have any parameters that require a gradient|did not return a loss from the inputs"
+            r"|longer than the maximum model length",
+            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
+        ),
+        (r"could not parse ModelProto from", "RuntimeError: Internal: could not parse ModelProto from tokenizer.model"),
+        raised_only=True,
+        strength=HINT,
+    ),
+    # An error of the network comes before it where that is the reason.
+    *known(
+        Cause.BAD_CONFIG,
+        "transformers, utils/hub.py and PEFT: the files of a model are not where it looks, or not those of a model",
+        (
+            r"Can't (load|find) (the |a )?'?(tokenizer|config\w*|model|feature extractor|image processor|processor|adapter\w*)\b"
+            r"|It looks like the config file at",
+            "OSError: Can't load tokenizer for 'x/y'. If you were trying to load it from 'https://huggingface.co/models', make sure",
+        ),
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
         "Shells and CPython: a command or script that is not there",
         (r"can't open file '[^']*': \[Errno 2\]", "python3: can't open file '/disk/tree/trian.py': [Errno 2] No such file or directory"),
         (
@@ -237,7 +272,7 @@ RULES = (
             "/bin/sh: 1: pyhton: not found",
         ),
         (
-            r": command not found$|exec: \"[^\"]+\": executable file not found|OCI runtime .*executable file not found",
+            r"exec format error$|: command not found$|exec: \"[^\"]+\": executable file not found|OCI runtime .*executable file not found",
             "bash: line 1: accelerate: command not found",
         ),
     ),
@@ -245,7 +280,7 @@ RULES = (
         Cause.BAD_CONFIG,
         "W&B, wandb/errors",
         (
-            r"wandb\.errors\.(errors\.)?UsageError|api_key not configured|No API key configured",
+            r"wandb\.errors\.(errors\.)?UsageError|api_key not configured|No API key configured|You must call wandb\.init",
             "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
         ),
     ),
@@ -254,6 +289,7 @@ RULES = (
         "boto3, google-cloud-storage and azure: a bucket or object of that name does not exist",
         (
             r"(?i:\b(object|bucket|blob|key) \S+ (was )?(not found|does(n't| not) exist))|NoSuchBucket|NoSuchKey|PermanentRedirect"
+            r"|InvalidBucketName|\(404\) when calling|exceptions\.(ProfileNotFound|NoRegionError|InvalidRegionError)|\(EntityTooLarge\)"
             r"|specified (bucket|container|key) does not exist|google\.\S*NotFound: 404"
             r"|ContainerNotFound",
             "botocore.errorfactory.NoSuchBucket: An error occurred (NoSuchBucket) when calling the ListObjectsV2 operation",
@@ -282,7 +318,9 @@ RULES = (
         "Kinds of exceptions with which libraries refuse a setting, by their names",
         (
             r"^(\S+\.)?\w*(Misconfiguration|Config|Configuration|Validation|Argument|Usage|Instantiation|Option|Settings"
-            r"|Schema)(Error|Exception)(: |$)",
+            r"|Schema|Scanner|YAMLParser|TOMLDecode|TemplateSyntax|Template)(Error|Exception)(: |$)"
+            r"|^(yaml\.\w+\.\w+Error|jinja2\.exceptions\.\w+|gin\.config\.\w+)"
+            r"|\b(INVALID_PARAMETER_VALUE|RESOURCE_DOES_NOT_EXIST)\b",
             "lightning.fabric.utilities.exceptions.MisconfigurationException: No `train_dataloader()` method defined to run `Trainer.fit`.",
         ),
         (r"XlaRuntimeError: INVALID_ARGUMENT", "jaxlib.xla_extension.XlaRuntimeError: INVALID_ARGUMENT: Mesh shape does not fit"),
@@ -313,7 +351,7 @@ RULES = (
         ),
         (
             r"(?i)^(\S+\.)?(Value|Key|Runtime|Lookup|Assertion|OS|Environment)Error: "
-            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?not find"
+            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?(not|n.t) find"
             r"\b|\bno such\b|\bunable to find\b)|^(\S+\.)?Exception: .*(\bnot found\b|\bdo(es)?(n't| not) exist\b)",
             "ValueError: the reward function 'gsm9k' was not found",
         ),
@@ -321,6 +359,23 @@ RULES = (
             r"^(FileNotFoundError|IsADirectoryError|NotADirectoryError): .*[\w-]\.(json|jsonl|ya?ml|toml|csv|tsv|parquet|txt|arrow|np[yz]"
             r"|h5|hdf5|idx|model|py|sh|cfg|ini|lmdb|jinja|md|wav|flac|jpe?g|png|zip|tar|gz|zst|bin|pkl|pickle|gguf)(['\"]|$)",
             "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.parquet'",
+        ),
+        (
+            r"expected str, bytes or os\.PathLike object, not NoneType|path should be string, bytes, os\.PathLike or integer, not NoneType"
+            r"|^TypeError: not a string$",
+            "TypeError: expected str, bytes or os.PathLike object, not NoneType",
+        ),
+        (
+            r"AttributeError: '(\w*(Args|Arguments|Config|ConfigDict|EasyDict|AttrDict|Params|Options)|Namespace|DotMap|Munch)' object has",
+            "AttributeError: 'Namespace' object has no attribute 'vllm_enable_sleep'",
+        ),
+        (
+            r"^(pyarrow\.lib\.)?Arrow(Invalid|TypeError|NotImplementedError|KeyError|CapacityError): |^lmdb\.\w*Error: ",
+            "pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to array in row 0",
+        ),
+        (
+            r"KeyError: '(text|input_ids|attention_mask|pixel_values|images?)'$",
+            "KeyError: 'input_ids'",
         ),
         (
             r"KeyError: '(prompt|chosen|rejected|messages|conversations|instruction|completion)(_\w+)?'$"
@@ -339,6 +394,7 @@ RULES = (
             r"^\s*assert (not )?(self\.)?(config|cfg|args|hparams|opts?)\.\w",
             "    assert config.data.train_batch_size >= config.actor.ppo_mini_batch_size",
         ),
+        in_code=True,
     ),
     *known(
         Cause.TRAINER_ERROR,

@@ -61,11 +61,22 @@ RULES = (
         Cause.BAD_CHECKPOINT,
         "PyTorch, torch/distributed/checkpoint/default_planner.py: of another model",
         (
-            r"Missing key in checkpoint state_dict|not found in checkpoint|state_dict_metadata\[|Size mismatch between saved|Failed to "
-            r"validate global plan",
+            r"Global shape mismatch for loaded|Missing key in checkpoint state_dict|not found in checkpoint|Size mismatch between saved"
+            r"|Failed to validate global plan",
             "RuntimeError: Missing key in checkpoint state_dict: layers.0.weight.",
         ),
+        (
+            r"_OptimStateKey\(.* is empty",
+            "RuntimeError: The state of _OptimStateKey(unflat_param_names=('a',), is_fsdp_managed=True) is empty.",
+        ),
         action=Action.STOP,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "PyTorch, torch/distributed/checkpoint/default_planner.py: the look-up of a parameter that the checkpoint does not have",
+        (r"state_dict_metadata\[", "    md = metadata.state_dict_metadata[fqn]"),
+        action=Action.STOP,
+        in_code=True,
     ),
     *known(
         Cause.BAD_CHECKPOINT,
@@ -119,6 +130,29 @@ RULES = (
     ),
     *known(
         Cause.BAD_CHECKPOINT,
+        "PyTorch's optimizers, and scripts that save several states in one file: a state that the checkpoint does not have",
+        (
+            r"KeyError: '(exp_avg(_sq)?|momentum_buffer|param_groups|(model_|optimizer_)?state_dict|(optimizer|model)_states?)'$",
+            "KeyError: 'param_groups'",
+        ),
+        (r"(?i)optimizer state .*(is missing|not found)", "RuntimeError: the optimizer state of step 300 is missing"),
+        action=Action.STOP,
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
+        "NeMo, utils/exp_manager.py: there is no checkpoint to resume from",
+        (
+            r"(?i)\bno checkpoints? (folder|file|directory|(was |were )?found)\b|\bcannot resume\b",
+            "nemo.utils.exp_manager.NotFoundError: There was no checkpoint folder at checkpoint_dir :exp/checkpoints. Cannot resume.",
+        ),
+        action=Action.STOP,
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CHECKPOINT,
         "PyTorch's serialization, pickle, zipfile, safetensors, DCP, DeepSpeed, Megatron and transformers: torn or incomplete",
         (
             r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected \d+ more bytes|The file "
@@ -140,9 +174,9 @@ RULES = (
             "ValueError: Can't find a valid checkpoint at out/checkpoint-500",
         ),
         (
-            r"No such file or directory: '[^']*(trainer_state\.json|optimizer\.pt|scheduler\.pt|rng_state\w*\.pth"
+            r"No such file or directory: ['\"][^'\"]*(trainer_state\.json|optimizer\.pt|scheduler\.pt|rng_state\w*\.pth"
             r"|optim_states\.pt|model_states\.pt|pytorch_model\S*\.bin|latest_checkpointed_iteration\.txt|\.safetensors|\.ckpt"
-            r"|checkpoint-\d+[^']*)'",
+            r"|checkpoint-\d+[^'\"]*)['\"]",
             "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-500/trainer_state.json'",
         ),
         (
@@ -195,7 +229,8 @@ RULES = (
         ),
         (
             r"probability tensor contains either|Expected parameter .* to satisfy the constraint.*nan|all_groups_norm > 0|Loss "
-            r"(has )?(exploded|diverged)|is probably exploding|jax_debug_nans|invalid value \(nan\)",
+            r"(has )?(exploded|diverged)|is probably exploding|jax_debug_nans|invalid value \(nan\)"
+            r"|Input( \w)? contains (NaN|infinity)",
             "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
         ),
         raised_only=True,

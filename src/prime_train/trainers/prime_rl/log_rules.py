@@ -78,6 +78,7 @@ RULES: tuple[LogRule, ...] = (
         strength=EvidenceStrength.HINT,
     ),
     *_rows(Cause.EMPTY_BATCHES, r"\b\d+ consecutive empty batches"),
+    LogRule(r"^\s*assert len\(training_batch\.examples\) != 0", Cause.EMPTY_BATCHES, in_code=True),
     *_rows(
         Cause.ACCESS_DENIED,
         r"(Cannot access|trying to access a) gated repo",

@@ -20,12 +20,14 @@ STEPS_MIN = 5
 
 @dataclass(frozen=True)
 class Profile:
-    """Result of profiling a run. `times` is None if no step could be measured. `unread` counts lines that are not JSON objects."""
+    """Result of profiling a run. `times` is None if no step could be measured. `unread` counts lines that are not JSON objects.
+    `prompt_tokens`: the tokens of the longest prompt in the file; None if it is not reported."""
 
     times: Times | None
     diagnosis: ProfileSummary
     advice: tuple[Recommendation, ...]
     unread: int
+    prompt_tokens: int | None = None
 
 
 def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
@@ -34,10 +36,10 @@ def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
     window = settled(rows)[-steps:]
     measured = times(rows, window) if window else None
     if measured is None or measured.mean_s <= 0 or measured.steps < STEPS_MIN:
-        return Profile(measured, _unknown(rows, measured), (), rows.unread)
+        return Profile(measured, _unknown(rows, measured), (), rows.unread, rows.prompt_tokens)
     half = len(window) // 2
     diagnosis = diagnose(measured, times(rows, window[:half]), times(rows, window[half:]))
-    return Profile(measured, diagnosis, recommend(measured, diagnosis.bottleneck), rows.unread)
+    return Profile(measured, diagnosis, recommend(measured, diagnosis.bottleneck), rows.unread, rows.prompt_tokens)
 
 
 def _unknown(rows: LoggedRows, measured: Times | None) -> ProfileSummary:

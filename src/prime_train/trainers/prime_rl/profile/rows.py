@@ -7,7 +7,7 @@ would confuse their seconds. So each row is first assigned to its writer by the 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from prime_train.trainers.prime_rl.profile.metric_keys import NEEDED, amount, figures_of, key_of, number, step_of
+from prime_train.trainers.prime_rl.profile.metric_keys import NEEDED, PROMPTS, amount, figures_of, key_of, number, step_of
 from prime_train.trainers.prime_rl.profile.orchestrator import Load, Shipped, batch_of, is_orchestrators, load_of
 from prime_train.trainers.prime_rl.profile.trainer_steps import Row, Trained, in_turn
 
@@ -21,6 +21,8 @@ class LoggedRows:
     loads: tuple[Load, ...] = ()
     lacking: tuple[str, ...] = ()
     """Required keys that are missing or not numeric in rows of the trainer."""
+    prompt_tokens: int | None = None
+    """Tokens of the longest prompt; None if it is not reported."""
     unread: int = 0
     """Lines that are not JSON objects."""
 
@@ -36,7 +38,9 @@ def read(lines: Iterable[str]) -> LoggedRows:
             unread += 1
     loads = tuple(load for row in rows if (load := load_of(row)) is not None)
     trained, lacking = _trained(rows)
-    return LoggedRows(trained, _shipped(rows), loads, lacking, unread)
+    prompts = [tokens for row in rows if (tokens := amount(row, PROMPTS)) is not None]
+    longest = round(max(prompts)) if prompts else None
+    return LoggedRows(trained, _shipped(rows), loads, lacking, longest, unread)
 
 
 def _trained(rows: Iterable[Mapping[str, object]]) -> tuple[tuple[Trained, ...], tuple[str, ...]]:

@@ -1,0 +1,96 @@
+"""What an exception of few words means by the place where it was raised: the calls that its traceback shows.
+
+`KeyError: 'optimizer'` says nothing alone. Raised while a checkpoint is loaded, it says that the checkpoint is of another model or
+version; raised while a sample is read, that the data have no such column. Only exceptions that would be raised again count, and only the
+calls nearest to them: a training loop that was entered by a function called `resume` is not the loading of a checkpoint.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prime_train.core.causes import Action, Cause
+from prime_train.trainers.log_rules import EvidenceStrength, LogRule
+from prime_train.trainers.patterns import found_in
+
+LINES_MAX = 8
+"""Lines of a traceback, nearest to the exception, that are looked at: files and code."""
+SAID_BY_ANYTHING = r"^(\w+\.)*(KeyError|IndexError|AttributeError|TypeError|AssertionError|ValueError|RuntimeError|UnboundLocalError)(:|$)"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The exceptions of a kind, by the place where they were raised. `frames` is searched in the lines of the traceback, each by itself;
+    `unless` speaks against it. `example`: the end of a traceback."""
+
+    exceptions: str
+    frames: str
+    cause: Cause
+    action: Action
+    source: str
+    example: tuple[str, ...]
+    unless: str = ""
+
+    def fits(self, exception: str, frames: Sequence[str]) -> bool:
+        """Return whether the exception was raised here. `frames`: the lines of its traceback, the nearest to it last."""
+        near = frames[-LINES_MAX:]
+        if not found_in(self.exceptions, exception) or not any(found_in(self.frames, line) for line in near):
+            return False
+        return not self.unless or not any(found_in(self.unless, line) for line in near)
+
+    @property
+    def rule(self) -> LogRule:
+        """What follows, as a rule of the table."""
+        return LogRule(self.exceptions, self.cause, strength=EvidenceStrength.HINT, action=self.action, source=self.source)
+
+
+PLACES = (
+    Place(
+        r"^KeyError: ",
+        r"/torch/optim/\w+\.py",
+        Cause.BAD_CHECKPOINT,
+        Action.STOP,
+        "PyTorch, torch/optim: the state that was loaded is of another optimizer or of other parameters",
+        ('  File "/usr/lib/python3.11/site-packages/torch/optim/adam.py", line 82, in step', "KeyError: 'exp_avg'"),
+    ),
+    Place(
+        SAID_BY_ANYTHING,
+        r", in (_?load_(checkpoint|ckpt|state|state_dict|optimizer\w*|scheduler\w*|model_checkpoint|rng_state|training_state)\w*"
+        r"|_load_(from_checkpoint|optimizer_and_scheduler|rng_state|zero_checkpoint|checkpoint\w*)|restore_checkpoint|set_state_dict)$"
+        r"|(optim\w*|sched\w*|scaler|model|net|ema)\w*\.load_state_dict\(|/torch/distributed/checkpoint/|/torch/distributed/_shard/checkpoint/",
+        Cause.BAD_CHECKPOINT,
+        Action.STOP,
+        "PyTorch, DeepSpeed, Megatron-LM, Lightning, transformers and scripts: the loading of a checkpoint",
+        (
+            '  File "/usr/lib/python3.11/site-packages/deepspeed/runtime/engine.py", line 2974, in _load_checkpoint',
+            "    assert len(self.ckpt_list) > 0",
+            "AssertionError",
+        ),
+        unless=r"from_pretrained|, in (_?save\w*|async_save\w*|save_state_dict|train|fit|training_step|forward|backward)$",
+    ),
+    Place(
+        r"^KeyError: '[\w .-]+'$",
+        r"/(transformers/data/data_collator|datasets/(arrow_dataset|iterable_dataset|formatting/\w+))\.py"
+        r"|, in (__getitem__|\w*collate\w*|\w*collator\w*|torch_call|tokenize\w*|preprocess\w*|\w*formatting\w*|apply_function\w*)$"
+        r"|\b(feature|example|sample|batch|row|item|ex)\[[\"']|\bfor \w+ in (features|examples|batch|samples)\b",
+        Cause.BAD_CONFIG,
+        Action.STOP,
+        "transformers, TRL, datasets and scripts: a sample of the data, which have no such column",
+        ('    "input_ids": [example["input_ids"] for example in examples],', "KeyError: 'input_ids'"),
+    ),
+    Place(
+        SAID_BY_ANYTHING,
+        r", in (_?from_pretrained|get_tokenizer|load_tokenizer\w*)$|\.from_pretrained\(|/tokenization_\w+\.py",
+        Cause.BAD_CONFIG,
+        Action.STOP,
+        "transformers: the loading of a model or tokenizer, whose files lack something or are of another kind",
+        (
+            '  File "/usr/lib/python3.11/site-packages/transformers/models/gpt2/tokenization_gpt2.py", line 179, in __init__',
+            "TypeError: expected str, bytes or os.PathLike object, not NoneType",
+        ),
+    ),
+)
+
+
+def placed(exception: str, frames: Sequence[str]) -> LogRule | None:
+    """Return what an exception means by the place where it was raised, None if the place says nothing."""
+    return next((place.rule for place in PLACES if place.fits(exception, frames)), None)
