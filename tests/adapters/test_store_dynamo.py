@@ -31,7 +31,7 @@ from prime_train.core.wire import Gpus, JobExit, Outcome, Phase, Saves
 from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
 from tests import builders as b
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, run
-from tests.core.test_record_size import WIDE, eventful, of_size
+from tests.core.stored.test_record_size import WIDE, eventful, of_size
 from tests.fakes import dynamo
 from tests.fakes.dynamo import RecordedCalls, SmallPages
 from tests.fakes.faulty_proxy import FaultyProxy
