@@ -26,9 +26,12 @@ from prime_train.adapters.store_dynamo.table import Table
 from prime_train.adapters.stored_json import dump
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, Lease, RunState
+from prime_train.core.stored.record_size import CONFIG_BYTES_MAX
 from prime_train.core.wire import Gpus, JobExit, Outcome, Phase, Saves
 from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
+from tests import builders as b
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, run
+from tests.core.stored.test_record_size import WIDE, eventful, of_size
 from tests.fakes import dynamo
 from tests.fakes.dynamo import RecordedCalls, SmallPages
 from tests.fakes.faulty_proxy import FaultyProxy
@@ -534,9 +537,33 @@ def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
 
 def test_a_run_that_is_too_large_is_refused_and_nothing_is_changed(store: DynamoStore) -> None:
     before = train(store)
-    with pytest.raises(PermanentError, match="400 KB"):
+    with pytest.raises(
+        PermanentError, match=r"the record of run tiny-1 takes 50\d,\d{3} bytes, and an item of DynamoDB leaves 339,968 for it"
+    ):
         store.save(next_of(before, why="x" * 500_000))
     assert loaded(store) == before
+
+
+def test_a_run_of_before_configs_had_a_limit_goes_on_with_its_older_attempts_in_its_totals(store: DynamoStore) -> None:
+    spec = b.spec(environment={"LONG": "x" * 300_000})
+    before = run(RunState.TRAINING, attempt=40, spec=spec)
+    assert store.create(replace(before, attempts=before.attempts[-1:], version=1))
+    there = loaded(store)
+    long = tuple(replace(one, detail="y" * 2000) for one in before.attempts)
+    assert store.save(next_of(there, attempts=long))
+    after = loaded(store).run
+    assert (after.attempts, after.folded.attempts) == (long[-1:], 39)
+
+
+def test_a_run_with_the_longest_record_fits_into_an_item_also_at_rest_with_its_last_heartbeat(store: DynamoStore) -> None:
+    longest = eventful(of_size(CONFIG_BYTES_MAX))
+    over = replace(longest, state=RunState.FAILED, next_check_s=None, cleanup_s=None, version=1)
+    assert store.create(over)
+    there = loaded(store)
+    last = heartbeat(9, exit=JobExit(cause=Cause.TRAINER_ERROR, log_tail=WIDE * 8000, detail=WIDE * 2000))
+    at_rest = replace(there.lease, heartbeat=last, heartbeat_s=T0_S, version=there.lease.version + 1)
+    assert store.save(replace(next_of(there, next_check_s=None), lease=at_rest, lease_version=there.lease.version))
+    assert loaded(store).lease.heartbeat == last
 
 
 def test_more_alerts_than_a_transaction_takes_are_refused_and_nothing_is_changed(store: DynamoStore) -> None:

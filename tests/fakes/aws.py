@@ -2,9 +2,8 @@
 
 Its measured behaviour: it supports change sets with SAM's transform; functions called by their address, by an invocation and by the
 scheduler; secrets, DynamoDB and S3. It runs functions in the Python of the tests, whatever their runtime: each in one process, one call at
-a time; if the process is killed, its call fails, and the next call gets a new one. It checks no permission, reserves no concurrency,
-deletes what a template says to retain, and answers a function's address only at `address_of`. Of a deleted change set it reports too little
-for boto3 to parse, which is corrected here.
+a time; if the process is killed, its call fails, and the next call gets a new one. It reserves no concurrency, deletes what a template says
+to retain, and answers a function's address only at `address_of`. It checks no permission: `tests.fakes.iam` in front of it does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,15 +16,8 @@ from urllib.parse import urlsplit
 import boto3
 
 from tests.fakes.certificates import Certificate
+from tests.fakes.iam.ledger import refused_to_functions
 from tests.fakes.s3_servers import LOOPBACK, REGION, Program, _ministack, _running
-
-MENDED = """\
-import runpy
-from ministack.services.cloudformation import changesets
-said = changesets._xml
-changesets._xml = lambda status, name, body: said(status, name, body or f"<{name.removesuffix('Response')}Result/>")
-runpy.run_module("ministack", run_name="__main__")
-"""
 
 
 @dataclass(frozen=True)
@@ -53,11 +45,13 @@ class Aws:
 
 @contextmanager
 def aws(home: Path) -> Iterator[Aws]:
+    """Run it. Fails at the end if a function was refused something: whatever a function does, its role has to allow."""
     with _running(_all, home, None, LOOPBACK) as server:
         yield Aws(server.url, home / "server.log", server.pid)
+        assert not refused_to_functions(server), "the template does not allow what the functions do"
 
 
 def _all(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
     some = _ministack(home, host, port, certificate)
     env = {name: value for name, value in some.env.items() if name != "SERVICES"}
-    return replace(some, command=[some.command[0], "-c", MENDED], env=env)
+    return replace(some, env=env)

@@ -44,6 +44,7 @@ from botocore.config import Config
 from tests.fakes.certificates import Certificate
 from tests.tools import GO_BIN, program
 
+ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 REGION = "us-east-1"
 READY_S_MAX = 60.0
@@ -160,7 +161,7 @@ def _ministack(home: Path, host: str, port: int, certificate: Certificate | None
     env = {
         "BIND_HOST": host,
         "GATEWAY_PORT": str(port),
-        "SERVICES": "s3,dynamodb,sts,secretsmanager",
+        "SERVICES": "s3,dynamodb,sts,secretsmanager,iam,lambda",
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
         "LOG_LEVEL": "WARNING",
@@ -170,7 +171,8 @@ def _ministack(home: Path, host: str, port: int, certificate: Certificate | None
     }
     if certificate is not None:
         env |= {"USE_SSL": "1", "MINISTACK_SSL_CERT": str(certificate.chain), "MINISTACK_SSL_KEY": str(certificate.key)}
-    return Program("ministack", [sys.executable, "-m", "ministack"], env, "/_ministack/health", "test", "test")
+    env["PYTHONPATH"] = str(ROOT)
+    return Program("ministack", [sys.executable, "-m", "tests.fakes.iam"], env, "/_ministack/health", "test", "test")
 
 
 def _minio(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:

@@ -7,10 +7,14 @@ from typing import Any
 
 import yaml
 
+import prime_train
+
 ROOT = Path(__file__).parents[2]
 ACTIONS = ROOT / "actions"
 CONSUMER = ROOT / "examples" / "consumer-repo"
 SHIMS = Path(__file__).parent / "shims"
+MAJOR = f"v{prime_train.__version__.partition('.')[0]}"
+"""The tag by which others use the actions and workflows: that of the major version, which each release moves."""
 VERBS = ("validate", "launch", "watch", "stop", "status")
 USES = re.compile(r"^\s*-?\s*uses:\s*(\S+)(.*)$", re.MULTILINE)
 

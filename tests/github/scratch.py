@@ -1,7 +1,7 @@
 """The files that act runs: the project as other repositories refer to it, a repository that uses it, and a prime-train that needs no
 installation.
 
-act does not support `$/actions/x`, so copies of workflows use `owner/prime-train/actions/x@v1`; a folder replaces that, and shims replace
+act does not support `$/actions/x`, so copies of workflows use `owner/prime-train/actions/x@REF`; a folder replaces that, and shims replace
 third-party actions. Everything else that act refuses is left out of the copies.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from tests.github.files import ROOT, SHIMS, uses_of, workflows
+from tests.github.files import MAJOR, ROOT, SHIMS, uses_of, workflows
 
 OWN = "owner/prime-train"
-REF = "v1"
+REF = MAJOR
 PARTS = (
     "actions",
     "requirements",

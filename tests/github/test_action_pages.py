@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.github.files import ACTIONS, action, actions, steps
+from tests.github.files import ACTIONS, MAJOR, action, actions, steps
 
 OWN = "owner/prime-train/actions/"
 
@@ -54,7 +54,7 @@ def test_the_tables_are_those_of_the_action(page: Path) -> None:
 def test_the_example_gives_the_action_what_it_takes(page: Path) -> None:
     example = yaml.safe_load(page.read_text().partition("```yaml\n")[2].partition("```")[0])
     used = [step for step in [*steps(example), *example.get("steps", [])] if str(step.get("uses")).startswith(OWN)]
-    assert [step["uses"] for step in used] == [f"{OWN}{page.parent.name}@v1"]
+    assert [step["uses"] for step in used] == [f"{OWN}{page.parent.name}@{MAJOR}"]
     (given,) = (set(step.get("with", {})) for step in used)
     inputs = action(page.parent.name)["inputs"]
     assert given <= set(inputs)

@@ -12,7 +12,7 @@ import pytest
 import prime_train
 from tests.github import scratch
 from tests.github.act import PATH, Act, needs_act
-from tests.github.files import ROOT
+from tests.github.files import MAJOR, ROOT
 
 FETCHING = ("PIP_CERT", "PIP_FIND_LINKS", "PIP_INDEX_URL", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_INDEX_URL")
 """Variables with which this machine fetches packages, if the environment sets them."""
@@ -36,16 +36,16 @@ jobs:
       - id: before
         run: env -u GITHUB_ACTION -u _ | grep -v '^GITHUB_' | grep -v '^PATH=' | sort; command -v python3
       - id: first
-        uses: owner/prime-train/actions/setup@v1
+        uses: owner/prime-train/actions/setup@MAJOR
       - id: after
         run: env -u GITHUB_ACTION -u _ | grep -v '^GITHUB_' | grep -v '^PATH=' | sort; command -v python3
       - id: second
-        uses: owner/prime-train/actions/setup@v1
+        uses: owner/prime-train/actions/setup@MAJOR
       - id: used
         env:
           PYTHONPATH: ""
         run: prime-train --version
-"""
+""".replace("setup@MAJOR", f"setup@{MAJOR}")
 
 HOSTILE = {
     "hostile/yaml.py": "raise SystemExit('the caller's yaml was imported')\n",

@@ -17,6 +17,7 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from tests.fakes.aws import Aws
 from tests.fakes.s3_servers import REGION
 from tests.lambdas.deployed import code_in
+from tests.lambdas.roles import Stack, environment, make_roles
 from tests.webhook.attacked import Answer
 from tests.webhook.attacks import Sent
 from tests.webhook.calls import commit, manifest_of
@@ -33,21 +34,25 @@ SECRETS = {
 
 @dataclass(frozen=True)
 class Alone:
-    """The function. `url`: its address. `env`: its environment."""
+    """The function. `url`: its address."""
 
     cloud: Aws
     name: str
     url: str
-    env: Mapping[str, str]
+    stack: Stack
     dynamodb: Any
 
     @property
     def store(self) -> DynamoStore:
-        return open_dynamo(self.env["PRIME_TRAIN_STORE"], self.cloud.env)
+        return open_dynamo(f"dynamodb://{self.name}?region={REGION}", self.cloud.env)
+
+    def env(self, function: str) -> Mapping[str, str]:
+        """Return the environment in which code of this process acts as the function."""
+        return environment(self.cloud.url, self.stack, function)
 
     def webhook(self, clock: float, **env: str) -> Webhook:
         """Return the same function in this process, with a clock that stands still."""
-        return Webhook(Settings.of({**self.env, **env}), clock=lambda: clock)
+        return Webhook(Settings.of({**self.env("Webhook"), **env}), clock=lambda: clock)
 
     def items(self) -> list[Any]:
         """Return all items of the table."""
@@ -67,18 +72,20 @@ def alone(cloud: Aws, folder: Path) -> Alone:
     bucket.create_bucket(Bucket=name)
     bucket.put_object(Bucket=name, Key=commit(5).key, Body=manifest_of(commit(5)).model_dump_json().encode())
     secret = cloud.client("secretsmanager").create_secret(Name=name, SecretString=json.dumps(SECRETS))["ARN"]
+    stack = Stack(name, name, name, secret)
+    make_roles(cloud.url, stack)
     own = {"PRIME_TRAIN_STORE": f"dynamodb://{name}?region={REGION}", "PRIME_TRAIN_BUCKET": f"s3://{name}", "PRIME_TRAIN_SECRET": secret}
     functions.create_function(
         FunctionName=name,
         Runtime="python3.12",
-        Role="arn:aws:iam::000000000000:role/webhook",
+        Role=stack.values["WebhookRole.Arn"],
         Handler="prime_lambdas.webhook.handler",
         Timeout=20,
         Code={"ZipFile": code_in(folder).read_bytes()},
         Environment={"Variables": {**own, "AWS_ENDPOINT_URL": cloud.url, "PYTHONDONTWRITEBYTECODE": "1"}},
     )
     address = functions.create_function_url_config(FunctionName=name, AuthType="NONE")["FunctionUrl"]
-    return Alone(cloud, name, cloud.address_of(address), {**cloud.env, **own}, dynamodb)
+    return Alone(cloud, name, cloud.address_of(address), stack, dynamodb)
 
 
 def event(sent: Sent, *, decoded: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from prime_train.core.keys import evidence_key
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.s3_servers import S3Server
+from tests.lambdas.roles import Stack, acting
 from tests.webhook.calls import stored
 
 KEY = "5e" * 32
@@ -43,16 +44,8 @@ def store(ministack: S3Server) -> Iterator[DynamoStore]:
 
 @pytest.fixture
 def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
-    environment = {
-        "PRIME_TRAIN_STORE": f"dynamodb://{store.table_name}",
-        "PRIME_TRAIN_BUCKET": f"s3://{BUCKET}",
-        "PRIME_TRAIN_SECRET": secret,
-        "AWS_REGION": ministack.region,
-        "AWS_ACCESS_KEY_ID": ministack.access_key,
-        "AWS_SECRET_ACCESS_KEY": ministack.secret_key,
-        "AWS_ENDPOINT_URL": ministack.url,
-    }
-    with closing(Webhook(Settings.of(environment))) as it:
+    stack = Stack(store.table_name, store.table_name, BUCKET, secret)
+    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment))) as it:
         yield it
 
 

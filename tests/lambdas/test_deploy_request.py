@@ -11,7 +11,7 @@ from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
 from prime_train.operations.aws import code as aws_code
-from prime_train.operations.aws import settings
+from prime_train.operations.aws import deploy, settings
 from prime_train.ports import PermanentError
 from prime_train.reports.errors import explained
 from tests.lambdas.deployed import BIN
@@ -43,6 +43,19 @@ def test_other_parameters_are_those_of_the_template_that_have_no_option() -> Non
     for pair in ("UsdPerHourMax", "Dollars=4", "PublicUrl=https://train.example.com", "Runtime=python3.13"):
         with pytest.raises(UsageError, match="is not of the form NAME=VALUE"):
             settings.others([pair])
+
+
+def test_parameters_that_do_not_fit_into_a_functions_environment_are_refused_before_anything_is_built() -> None:
+    settings.check_environment({"RunSecrets": "A" * 1500, "Policy": "B" * 1000, "AlarmEmail": "C" * 5000})
+    with pytest.raises(UsageError, match="RunSecrets has 1,501 bytes and Policy has 1,000 bytes; at most 2,500 fit") as refused:
+        settings.check_environment({"RunSecrets": "A" * 1501, "Policy": "B" * 1000})
+    assert "JUDGE_*" in worded(refused.value.fix)
+
+
+def test_long_parameters_are_refused_also_where_the_code_is_only_saved(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="at most 2,500 fit"):
+        deploy.save(settings.Request({"Policy": "B" * 3000}, {}), tmp_path / "saved", print)
+    assert not (tmp_path / "saved").exists()
 
 
 @pytest.mark.parametrize(("output", "shown"), [("HF_TOKEN=hf_very_secret", "HF_TOKEN"), ("hf very secret", ""), ("=hf_very_secret", "")])

@@ -28,6 +28,7 @@ from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server
+from tests.lambdas.roles import Stack, acting
 from tests.webhook.calls import NOTICE_SECRET, NOW_S, ask, commit, heartbeat, held, last_heartbeat, manifest_of, market, notice, stored
 from tests.webhook.calls import webhook as webhook_context
 
@@ -69,8 +70,8 @@ def store(ministack: S3Server) -> Iterator[DynamoStore]:
 
 @pytest.fixture
 def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
-    place = {"PRIME_TRAIN_STORE": f"dynamodb://{store.table_name}", "AWS_ENDPOINT_URL": ministack.url}
-    with closing(Webhook(Settings.of({**GIVEN, **place, "PRIME_TRAIN_SECRET": secret}), clock=lambda: NOW_S + 0.5)) as it:
+    stack = Stack(store.table_name, store.table_name, "training", secret)
+    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment), clock=lambda: NOW_S + 0.5)) as it:
         yield it
 
 

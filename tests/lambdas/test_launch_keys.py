@@ -21,6 +21,7 @@ from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.s3_servers import S3Server
+from tests.lambdas.roles import Stack, acting
 
 KEY = "5e" * 32
 BUCKET = "of-launches"
@@ -42,16 +43,8 @@ def webhook(ministack: S3Server, store: DynamoStore) -> Iterator[Webhook]:
     secret = boto3.client("secretsmanager", **place).create_secret(
         Name=store.table_name, SecretString=json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY})
     )
-    environment = {
-        "PRIME_TRAIN_STORE": f"dynamodb://{store.table_name}",
-        "PRIME_TRAIN_BUCKET": f"s3://{BUCKET}",
-        "PRIME_TRAIN_SECRET": str(secret["ARN"]),
-        "AWS_REGION": ministack.region,
-        "AWS_ACCESS_KEY_ID": ministack.access_key,
-        "AWS_SECRET_ACCESS_KEY": ministack.secret_key,
-        "AWS_ENDPOINT_URL": ministack.url,
-    }
-    with closing(Webhook(Settings.of(environment))) as it:
+    stack = Stack(store.table_name, store.table_name, BUCKET, str(secret["ARN"]))
+    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment))) as it:
         yield it
 
 

@@ -101,7 +101,6 @@ def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> Non
         "Bucket.Arn",
         "${Bucket.Arn}/runs/*",
         "${Bucket.Arn}/evidence/*",
-        "${Bucket.Arn}/attempts/*",
     }
     lent = json.loads(session_policy(Part("training"), "tiny-1", 2))["Statement"]
     for one in (each for each in lent if each["Effect"] == "Allow"):

@@ -4,6 +4,7 @@ gateway would make of all requests."""
 import logging
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from prime_train.core.wire import Refusal
 from tests.fakes.faulty_proxy import FaultyProxy
 from tests.lambdas.alone import KEY, SECRETS, Alone, alone, by_event, event
 from tests.lambdas.deployed import Deployed
+from tests.lambdas.roles import make_roles
 from tests.webhook.attacked import all_kept, judge, requested, two_runs
 from tests.webhook.attacks import KINDS, Door, Keys, Sent, attacks
 from tests.webhook.leaks import keys_of, leaks
@@ -136,6 +138,8 @@ def test_a_page_for_people_is_made_once(lone: Alone, webhook: Webhook) -> None:
 
 def test_what_is_unusual_and_allowed_can_be_read_again(lone: Alone) -> None:
     create_table(lone.dynamodb, f"{lone.name}-odd")
-    webhook = lone.webhook(NOW_S, PRIME_TRAIN_STORE=lone.env["PRIME_TRAIN_STORE"].replace(lone.name, f"{lone.name}-odd"))
+    stack = replace(lone.stack, name=f"{lone.name}-odd", table=f"{lone.name}-odd")
+    make_roles(lone.cloud.url, stack)
+    webhook = replace(lone, stack=stack).webhook(NOW_S)
     two_runs(DynamoStore(BotoCalls(lone.dynamodb), f"{lone.name}-odd"))
     all_kept(lambda sent: by_event(webhook, event(sent, decoded=True)), Keys(MASTER, NOW_S))

@@ -79,7 +79,7 @@ def test_what_a_failing_provider_and_bucket_repeat_is_neither_logged_nor_kept(
             provider.fail(of_provider[what], times=ALWAYS)
             bucket.fail(of_bucket[what], times=ALWAYS)
             places = {"PRIME_API_BASE_URL": provider.url, "AWS_ENDPOINT_URL_S3": bucket.url, "PRIME_TRAIN_PROVIDER": "prime"}
-            env = {**lone.env, **OWN, **places, "PRIME_TRAIN_URL": "http://127.0.0.1:9"}
+            env = {**lone.env("Watcher"), **OWN, **places, "PRIME_TRAIN_URL": "http://127.0.0.1:9"}
             tally = WatcherOfStack(Settings.of(env), tmp_path / "home").look(0, lambda: 900.0)
             assert provider.exchanges()
         assert tally.errors, what

@@ -45,9 +45,7 @@ class RunRecord:
 
 @pytest.fixture(name="lone")
 def _lone(here: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Alone:
-    made = alone(here.cloud, tmp_path_factory.mktemp("watched"))
-    here.cloud.client("s3").create_bucket(Bucket=made.name)
-    return made
+    return alone(here.cloud, tmp_path_factory.mktemp("watched"))
 
 
 @pytest.fixture(name="fake")
@@ -60,7 +58,7 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
 def watcher(lone: Alone, fake: FakePrime, folder: Path) -> WatcherOfStack:
     """Return a process of the function."""
     places = {"PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_PROVIDER": "prime", "PRIME_TRAIN_URL": "http://127.0.0.1:9"}
-    env = {**lone.env, **places, "PRIME_TRAIN_POD_PYTHON": sys.executable}
+    env = {**lone.env("Watcher"), **places, "PRIME_TRAIN_POD_PYTHON": sys.executable}
     return WatcherOfStack(Settings.of(env), folder, interval_s=INTERVAL_S)
 
 

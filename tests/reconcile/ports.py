@@ -1,6 +1,7 @@
 """A small environment for tests of reconcile: the memory store and pods that ship, a bucket in a dict, and ways for each to fail.
 
-w = Outside()                  an environment with one queued run; nothing has failed yet
+w = Outside()                  an environment with one queued run; nothing has failed yet; of its bucket reconcile may use what the
+                               template allows the watcher on AWS
 w.settle()                     reconcile until nothing is left to do, at w.now_s
 w.fail["create"] = Lost()      the call is made, its response is lost
 w.after(60)                    time passes
@@ -25,6 +26,7 @@ from prime_train.core.verdict import Pod, TrackerObserved
 from prime_train.core.wire import JobExit, Ticket
 from prime_train.ports import Answer, Content, Data, ExternalError, Stat, TemporaryError
 from tests import builders as b
+from tests.lambdas.judged_bucket import JudgedBucket
 
 MASTER = b"master"
 
@@ -207,9 +209,10 @@ class Outside:
         self.received: list[str] = []
         self.identities: Iterator[str] = itertools.repeat("")
         """Identities of later attempts. Without them names and keys are as short as tests expect; see `with_identities`."""
+        self.judged = JudgedBucket(self.bucket, "Watcher")
         self.world = Context(
             self.store,
-            self.bucket,
+            self.judged,
             self.pods,
             master=MASTER,
             webhook_url="http://127.0.0.1:1",

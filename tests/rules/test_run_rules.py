@@ -176,6 +176,7 @@ MISTAKES = (
     Case("run.yaml", "PT033", "folder: TREE", "repo: https://github.com/a/b\n    ref: main", "ref: main"),
     Case("run.yaml", "PT034", "python train.py --out", "python train.py --config c.json --out", "c.json"),
     Case("run.yaml", "PT046", "budget:", "budget:\n  deadline: 2026-01-01", "2026-01-01"),
+    Case("run.yaml", "PT048", "budget:", f"environment:\n  LONG: {'x' * 140_000}\nbudget:", "LONG:"),
     Case("run.yaml", "PT041", "python train.py", "python trian.py", "trian.py"),
     Case("run.yaml", "PT041", "python train.py --out", "python train.py --config c.yaml --out", "c.yaml"),
     Case("run.yaml", "PT042", "budget:", "health:\n  log_rules: [{pattern: '(a)(?=b)'}]\nbudget:", "(?=b)"),

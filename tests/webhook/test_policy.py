@@ -79,6 +79,16 @@ def test_a_run_of_the_person_at_the_home_is_not_resumed_from_elsewhere_but_can_b
     assert call(at_door(runs=(active,)), "save", saved(active, next_check_s=NOW_S))[0] == 200
 
 
+@pytest.mark.parametrize("name", ["create", "save"])
+def test_a_config_that_is_too_large_to_be_stored_is_neither_launched_nor_resumed_with(name: str) -> None:
+    run = launched(PRIME)
+    door = at_door(runs=(run,) if name == "save" else ())
+    large = replace(run, spec=b.spec(hardware=PRIME, environment={"LONG": "x" * 140_000}))
+    status, body = call(door, name, large if name == "create" else saved(run, spec=large.spec))
+    assert (status, "at most 131,072 fit; the most take environment.LONG (140,000)" in body) == (422, True)
+    assert door.store.list_runs() == ([run] if name == "save" else [])
+
+
 def test_nothing_is_launched_while_the_policy_cannot_be_read() -> None:
     def broken() -> InForce:
         raise UsageError("the policy of this control plane cannot be used")

@@ -18,6 +18,7 @@ from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.breaker import Watch
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
+from prime_train.core.stored.record_size import SHORTEN, too_large
 from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store, Unreadable
 
@@ -130,6 +131,7 @@ def carry_out(store: Store, name: str, body: bytes, policy: Callable[[], InForce
         _check_integers(body)
     arguments = call.takes.validate_json(body)
     if name == "create":
+        _check_size(arguments[0])
         arguments = (_from_elsewhere(arguments[0], policy),)
     elif name == "save":
         arguments = (_changed(store, arguments[0], policy),)
@@ -141,6 +143,13 @@ def check_allowed(policy: InForce, run: Run, caller: Caller) -> None:
     found = beyond(policy, run.spec, caller)
     if found:
         raise NotAllowed(in_words(found))
+
+
+def _check_size(run: Run) -> None:
+    """Raise NotAllowed if the run's config is too large to be stored."""
+    large = too_large(run.spec)
+    if large is not None:
+        raise NotAllowed(f"{large[1]}; {SHORTEN}")
 
 
 def _from_elsewhere(run: Run, policy: Callable[[], InForce] | None) -> Run:
@@ -161,6 +170,8 @@ def _changed(store: Store, change: Change, policy: Callable[[], InForce] | None)
     are about a run that was allowed when it was launched; they change nothing of where it came from."""
     run, stored = change.run, store.load(change.run.run_id)
     before = stored.run if stored is not None else None
+    if before is None or before.spec != run.spec:
+        _check_size(run)
     if before is None or (before.spec, before.origin) != (run.spec, run.origin) or (before.is_over and not run.is_over):
         return replace(change, run=_from_elsewhere(run, policy))
     return replace(change, run=replace(run, from_elsewhere=before.from_elsewhere))

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from prime_train.core.offers import Offer
 from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Orphan, Run, Totals
+from prime_train.core.stored.record_size import ATTEMPTS_BYTES_MAX, attempt_bytes
 from prime_train.core.wire import Traffic
 
 GIB = 2**30
@@ -152,10 +153,16 @@ def attempt_usd_per_s(run: Run, attempt: Attempt) -> float:
     return price if measured is None else price + _usd_of(measured, offer) / max(measured.seconds, RATE_S_MIN)
 
 
-def fold(run: Run) -> Run:
-    """Return the run with its oldest ended attempts merged into `folded`, so that it stays small after a thousand preemptions."""
-    surplus = len(run.attempts) - ATTEMPTS_KEPT_MAX
-    old = [a for a in run.attempts[: max(0, surplus)] if a.ended_s is not None]
+def fold(run: Run, bytes_max: int = ATTEMPTS_BYTES_MAX) -> Run:
+    """Return the run with its oldest ended attempts merged into `folded`, so that it stays small after a thousand preemptions, and however
+    long the words of each. `bytes_max`: what the attempts before the newest may take of the run's record."""
+    kept_max, left = 1, bytes_max
+    for attempt in reversed(run.attempts[-ATTEMPTS_KEPT_MAX:-1]):
+        left -= attempt_bytes(attempt)
+        if left < 0:
+            break
+        kept_max += 1
+    old = [a for a in run.attempts[: max(0, len(run.attempts) - kept_max)] if a.ended_s is not None]
     if not old:
         return run
     kept = tuple(a for a in run.attempts if a not in old)

@@ -11,6 +11,7 @@ from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.stored.record_size import SHORTEN, too_large
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
 from prime_train.rules.command_line import words
@@ -159,6 +160,12 @@ def _past_deadline(subject: Subject) -> Iterator[Violation]:
     if left_s <= flush_s:
         problem = "has passed" if left_s <= 0 else f"leaves no time to train: the run is saved and stopped {flush_s} s before it"
         yield Violation(("budget", "deadline"), f"the deadline {spec.budget.deadline} {problem}")
+
+
+def _too_large(subject: Subject) -> Iterator[Violation]:
+    large = too_large(subject.spec) if subject.spec is not None else None
+    if large is not None:
+        yield Violation(*large)
 
 
 def _misspelt_file(subject: Subject) -> Iterator[Violation]:
@@ -414,6 +421,17 @@ RULES = (
         "write a later date, or a date-time with its UTC offset",
         TOPIC,
         _past_deadline,
+        "spec",
+    ),
+    Rule(
+        "PT048",
+        Severity.ERROR,
+        "a config that is too large to be stored",
+        "The record of a run, with its config, must fit into one item of a table that holds at most 400 KB, together with what the run "
+        "gains while it lives.",
+        SHORTEN,
+        TOPIC,
+        _too_large,
         "spec",
     ),
 )

@@ -12,8 +12,10 @@ from prime_train.core.keys import latest_key
 from prime_train.ports import PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.s3_servers import REGION, S3Server
+from tests.lambdas.roles import Stack, make_roles
 
-ROLE = "arn:aws:iam::000000000000:role/pods"
+STACK = Stack("of-credentials", "no-table", BUCKET, "no-secret")
+ROLE = STACK.values["PodRole.Arn"]
 URL = f"s3://{BUCKET}"
 
 
@@ -22,6 +24,7 @@ def environment(server: S3Server, **more: str) -> dict[str, str]:
 
 
 def test_an_attempt_gets_keys_that_open_the_bucket_for_an_hour(ministack: S3Server) -> None:
+    make_roles(ministack.url, STACK)
     place, issue_credentials = keys_for_pods(URL, environment(ministack))
     assert issue_credentials is not None
     assert place == {"AWS_REGION": REGION, "AWS_ENDPOINT_URL": ministack.url}
@@ -31,6 +34,8 @@ def test_an_attempt_gets_keys_that_open_the_bucket_for_an_hour(ministack: S3Serv
     bucket = open_bucket(URL, place, lambda: keys)
     bucket.put(latest_key("tiny-1"), b"{}")
     assert bucket.read(latest_key("tiny-1")) == b"{}"
+    with pytest.raises(PermanentError, match="AccessDenied"):
+        bucket.put(latest_key("another-1"), b"{}")
 
 
 def test_keys_for_pods_alone_win_over_the_role_and_the_role_over_our_own(ministack: S3Server) -> None:

@@ -28,7 +28,9 @@ from prime_train.adapters.stored_json import (
     unreadable_events,
 )
 from prime_train.core.breaker import Watch
+from prime_train.core.ledger import fold
 from prime_train.core.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
+from prime_train.core.stored.record_size import RUN_BYTES_MAX, SHORTEN, config_bytes
 from prime_train.core.wire import Commit, Heartbeat, Order, Outcome
 from prime_train.ports import Answer, LeaseStatus, PermanentError, RunRecord, TemporaryError, Unreadable
 
@@ -57,7 +59,7 @@ class DynamoStore:
         return self._table.clock()
 
     def create(self, run: Run) -> bool:
-        actions = created(_head(run, Lease(run.run_id)), dump(run))
+        actions = created(_head(run, Lease(run.run_id)), self._fitting(run))
         for turn in range(TRIES_MAX):
             try:
                 self._transact(actions)
@@ -83,7 +85,7 @@ class DynamoStore:
         return [*unreadable, *unreadable_events(events), *unreadable_alerts(alerts)]
 
     def save(self, change: Change) -> bool:
-        run, text, alerts = change.run, dump(change.run), outbox_items(change.alerts)
+        run, text, alerts = change.run, self._fitting(change.run), outbox_items(change.alerts)
         for turn in range(TRIES_MAX):
             item = self._find(run.run_id)
             if item is None or not _is_as_read(item, change):
@@ -209,6 +211,18 @@ class DynamoStore:
             return False
         return True
 
+    def _fitting(self, run: Run) -> str:
+        """Return the run's JSON as it fits into an item: with all but its newest attempt merged into its totals if it is too large else, as
+        that of a run from before configs had a limit. Raises PermanentError if it is too large even then."""
+        text = dump(run)
+        if _size(text) > RUN_BYTES_MAX:
+            text = dump(fold(run, bytes_max=0))
+        size = _size(text)
+        if size > RUN_BYTES_MAX:
+            reason = f"the record of run {run.run_id} takes {size:,} bytes, and an item of DynamoDB leaves {RUN_BYTES_MAX:,} for it"
+            raise PermanentError(f"{self._table.url}: {reason}; its config takes {config_bytes(run.spec):,}: {SHORTEN}")
+        return text
+
     def _marked(self, place: Key, notifier: str | None) -> dict[str, Any] | None:
         """Record that the notifier is done with the alert at this place, and return the alert; None if it no longer waits."""
         if notifier is None:
@@ -270,6 +284,10 @@ class DynamoStore:
             yield
         except (ValueError, KeyError) as error:
             raise PermanentError(f"{self._table.url}: {what} cannot be read: {first_problem(error)}") from error
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
 
 
 def _head(run: Run, lease: Lease) -> Head:

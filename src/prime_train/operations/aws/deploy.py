@@ -9,7 +9,7 @@ from prime_train.adapters.aws_deploy import Account, Plan, Target
 from prime_train.core.advice import Advice, Operation, Option, Setting
 from prime_train.operations.aws import code as aws_code
 from prime_train.operations.aws.deployment import Deployment
-from prime_train.operations.aws.settings import PYTHON, Request, for_nobody, run_secrets_with, target
+from prime_train.operations.aws.settings import PYTHON, Request, check_environment, for_nobody, run_secrets_with, target
 from prime_train.ports import TemporaryError
 
 FREE_FUNCTIONS_MIN = 125
@@ -77,6 +77,7 @@ def deploy(to: Deployment, request: Request, *, approve: Approve, progress: Prog
 
 def save(request: Request, folder: Path, progress: Progress) -> Saved:
     """Write the template and the code beside it into `folder`. Raises UsageError for a request that cannot be deployed."""
+    check_environment(request.parameters)
     runs_on = target(request.machine, request.python, {})
     code = aws_code.code(runs_on, request.code, progress)
     if code.lacks:
@@ -92,6 +93,7 @@ def _planned(to: Deployment, request: Request, progress: Progress) -> tuple[Plan
     """Return the plan, or None if nothing changes, and a function that uploads the code it refers to."""
     to.stack.changeable()  # fails early, before minutes are spent on building the code
     now = to.stack.parameters()
+    check_environment({**now, **request.parameters})
     runs_on = target(request.machine, request.python, now)
     key, upload = _code(to.account, runs_on, request.code, progress)
     reserved = {} if now else _reserved(to.account, progress)

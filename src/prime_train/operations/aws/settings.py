@@ -20,6 +20,11 @@ from prime_train.ports import PermanentError
 
 SECRET_BYTES_MAX = 60 * 1024
 """Size limit in bytes of the values in the secret; AWS limits a secret to 64 KiB in total."""
+IN_ENVIRONMENT = ("RunSecrets", "Policy")
+"""Parameters of any length that are passed to the functions as environment variables."""
+ENVIRONMENT_BYTES_MAX = 2500
+"""The most bytes that these may have in total. AWS allows 4 KiB for all variables of a function with their names; the rest is left for
+names and addresses of the stack's parts."""
 NO_HOME = Path("/nonexistent")
 """A policy of a stack is a parameter, never a file."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -74,6 +79,18 @@ def others(pairs: list[str]) -> dict[str, str]:
     listed({VARIABLE: found.get("RunSecrets", "")})
     _check_policy(found.get("Policy", ""))
     return found
+
+
+def check_environment(parameters: Mapping[str, str]) -> None:
+    """Raise UsageError if a stack's parameters would not fit into the functions' environment, which AWS would tell only in the middle of
+    the deployment."""
+    sizes = {name: len(parameters[name].encode()) for name in IN_ENVIRONMENT if name in parameters}
+    if sum(sizes.values()) > ENVIRONMENT_BYTES_MAX:
+        named = " and ".join(f"{name} has {size:,} bytes" for name, size in sizes.items())
+        raise UsageError(
+            f"{named}; at most {ENVIRONMENT_BYTES_MAX:,} fit into a function's environment variables, for all of which AWS allows 4 KiB",
+            fix="shorten them, for example by globs such as JUDGE_* instead of names",
+        )
 
 
 def _check_policy(text: str) -> None:
