@@ -51,17 +51,33 @@ class _Unsure(Exception):
 
 
 class Part:
-    """A part of a spec, with the fields of that class in `prime_train.core.spec`. `_given`: the names of fields set in the file."""
+    """A part of a spec, with the fields of that class in `prime_train.core.spec`. `_given`: the names of fields set in the file;
+    `_fields`: of all fields, without what is derived from them."""
 
     def __init__(self, values: Mapping[str, Any], given: frozenset[str] = frozenset()) -> None:
-        self.__dict__.update(values, _given=given)
+        self.__dict__.update(values, _given=given, _fields=tuple(values))
 
     def __getattr__(self, name: str) -> Any:
         # Called only for missing attributes; it also tells type checkers that attributes may have any type.
         raise AttributeError(f"a spec has no field {name}")
 
     def model_copy(self, *, update: Mapping[str, Any]) -> "Part":
-        return Part({**vars(self), **update}, self._given)
+        made = Part({**vars(self), **update}, self._given)
+        made.__dict__["_fields"] = self._fields
+        return made
+
+    def model_dump(self, *, mode: str = "json") -> dict[str, Any]:
+        """Return the part as it is stored."""
+        assert mode == "json", mode
+        return {name: _plain(vars(self)[name]) for name in self._fields}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Part):
+        return value.model_dump()
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def read(values: "Plain") -> "RunSpec | None":
