@@ -30,6 +30,8 @@ OTHER_PROGRAMS = {
     "src/prime_train/adapters/github/gh.py": {"--env"},  # gh
     "src/prime_train/configs/parsing/suggestions.py": {"--steps"},  # an example of a trainer
     "src/prime_train/configs/templates/own_script.py": {"--config", "--out", "--output"},  # trainers
+    "src/prime_train/operations/drill/stage.py": {"--out"},  # the drill's trainer
+    "src/prime_train/operations/drill/train.py": {"--out"},  # its own
     "src/prime_train/adapters/pods_local/__init__.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/adapters/pods_kubernetes/manifests.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/adapters/provisioning/bring_up.sh": {

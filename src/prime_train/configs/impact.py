@@ -33,7 +33,7 @@ EFFECTS = (
     _effect(
         "seq_len max_length cutoff_len sequence_len max_seq_length max_seq_len context_length max_model_len",
         "Sequences may be {by} times as long: activations and the cache of each take up to {by} times the memory, and attention more than "
-        "{by} times the time; less is cut off. `prime-train memory` says whether it still fits.",
+        "{by} times the time; less is cut off. The estimate of memory says whether it still fits.",
         "Sequences are cut {by} times shorter: less memory and time, and what is beyond is not trained on or not generated.",
     ),
     _effect(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from prime_train.control_plane.wiring.home import Home
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.prime_rl import KIND
 from prime_train.core.run import Run
@@ -41,7 +42,7 @@ def component_log(home: Home, record: RunRecord, component: str, lines: int, war
                 f"{path.removeprefix('work/')} of attempt {run.attempt}", last_lines(data.decode(errors="replace"), lines), Tail(None)
             )
     message = f"no machine of {run.run_id} has a log of {component} now"
-    raise UsageError(message, fix=f"look at the trainer's own output: prime-train logs {run.run_id}")
+    raise UsageError(message, fix=Advice("look at the trainer's own output: ", Call(Operation.LOGS, run.run_id)))
 
 
 def _path(run: Run, component: str) -> str:
