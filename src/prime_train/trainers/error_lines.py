@@ -18,7 +18,7 @@ _LABELS = re.compile(
     # Ray, vLLM, SkyPilot
     r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"
     r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
-    r"|\s*\[\d+,\d+\]<std(?:err|out)>:\s?"  # mpirun
+    r"|\s*\[\d+,(?:mpirank:)?\d+(?:,[\w.-]{1,60})?\]<std(?:err|out)>:\s?"  # mpirun, SageMaker
     r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
     r"|\s*(?:\[(?:err|out|stderr|stdout)\b[^\]]{0,60}\]|(?:stderr|stdout):)\s?"  # launchers that relay two streams
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)? (?:std(?:err|out) [FP] )?"  # Kubernetes

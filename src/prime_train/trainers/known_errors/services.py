@@ -30,8 +30,10 @@ RULES = (
         Cause.ACCESS_DENIED,
         "W&B, wandb/errors and its back end's answers",
         (
-            r"do not have permission to access the requested resource|wandb\S*: .*(API key|[Pp]ermission denied"
-            r"|PERMISSION_ERROR|not logged in|[Uu]nauthorized)|API key (verification failed|must be|is either invalid)",
+            r"do not have permission to access the requested resource|wandb\S*: .*(API key [^\n]{0,40}"
+            r"(fail|invalid|rejected|expired|missing|revoked|not (valid|recognized|found|accepted)|must)|([Ii]nvalid|[Pp]aste an) API key"
+            r"|[Pp]ermission denied|PERMISSION_ERROR|not logged in|[Uu]nauthorized)"
+            r"|API key (verification failed|must be|is either invalid)",
             "wandb: ERROR API key verification failed for host https://api.wandb.ai.",
         ),
         (r"wandb\.errors\.(errors\.)?AuthenticationError", "wandb.errors.errors.AuthenticationError: API key verification failed"),
@@ -233,6 +235,12 @@ RULES = (
             "wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.",
         ),
         strength=HINT,
+    ),
+    # Its own name says that W&B is used wrongly, which it is not.
+    *known(
+        Cause.NETWORK_ERROR,
+        "W&B, wandb/sdk/wandb_init.py: its process does not answer",
+        (r"UsageError: Error communicating with wandb process", "wandb.errors.UsageError: Error communicating with wandb process"),
     ),
     *known(
         Cause.NETWORK_ERROR,
