@@ -98,7 +98,7 @@ RULES = (
             r"(?i)\b(invalid|bad|expired|missing|wrong|incorrect) (credentials?\b|api[ _-]?keys?\b|access[ _-]?(key|token)s?\b|auth\w* "
             r"tokens?\b|passwords?\b)|\b(credentials?|api[ _-]?key|(access|auth\w*|session|security) token) (has |have |is |are |was )?"
             r"(expired|revoked|invalid\b|not valid)|\btoken (has |is |was )?(expired|revoked)\b|authentication (is "
-            r")?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
+            r")?(required|failed)|\b(is|are|was|request|user|caller) (un|not )authenticated\b|you (must|need to) (be "
             r"logged|log) ?in|please log ?in\b",
             "gcsfs.retry.HttpError: Invalid Credentials, 401",
         ),
@@ -231,7 +231,7 @@ RULES = (
         (
             r"wandb\.errors\.(errors\.)?CommError: .*(timed? ?out|timeout|Error communicating|retry|50\d)|Run initialization "
             r"has timed out|ServiceStart(Timeout|Process|Port)Error|wandb service to start|Error communicating with wandb "
-            r"process|wandb.*(Network error|50[0234])",
+            r"process|wandb\.\S*Error: .*(Network error|50[0234])",
             "wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.",
         ),
         strength=HINT,

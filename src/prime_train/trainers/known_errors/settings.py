@@ -57,13 +57,6 @@ RULES = (
         ),
         (r"Key '[^']*' (is not in struct|not in '\w+')|is not in struct$", "Key 'n_gpu_per_node' is not in struct"),
     ),
-    # Hydra says so after every exception, so that any other line says more.
-    *known(
-        Cause.BAD_CONFIG,
-        "Hydra, hydra/_internal/utils.py",
-        (r"HYDRA_FULL_ERROR", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."),
-        strength=CONSEQUENCE,
-    ),
     # What the call raised is a part of the message, and may say more.
     *known(
         Cause.BAD_CONFIG,
