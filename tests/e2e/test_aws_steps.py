@@ -66,7 +66,7 @@ def a_pull_request_is_checked_and_priced(here: Place, done: aws_steps.Done, text
     here.github.add_pull("acme/models", "sums", author="ann")
     ran = here.run("validate.yml", "pull_request")
     assert ran.jobs == {"validate": "success"}, ran.reported
-    for words in ("2x A100_80GB spot", "full run", "Budget: ", "because no machine of this account was seen yet"):
+    for words in ("2x A100_80GB PCIe spot", "full run", "Budget: ", "because no machine of this account was seen yet"):
         assert words in here.comment("validate"), here.comment("validate")
 
 

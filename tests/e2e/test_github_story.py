@@ -135,7 +135,7 @@ def mended_it_is_priced_in_the_same_comment(here: Place, good: str) -> None:
     assert json.loads(step.outputs["configs"]) == [CONFIG]
     assert [each["id"] for each in here.github.comments(REPO, 1)] == before
     reported = here.comment("validate")
-    for words in ("GPU memory", "2x A100_80GB spot", "full run", "Budget: ", "base branch does not have this config"):
+    for words in ("GPU memory", "2x A100_80GB PCIe spot", "full run", "Budget: ", "base branch does not have this config"):
         assert words in reported, reported
     assert "group_sise" not in reported
 

@@ -70,9 +70,9 @@ def test_what_a_wheel_deploys_is_what_a_checkout_deploys(installed: Path, tmp_pa
     assert Path(at).is_relative_to(installed)
     of_checkout = digests(own())
     assert {name: one for name, one in names.items() if name in of_checkout} == of_checkout
-    # The demo's configs are in another folder of a checkout.
+    # The demo's configs and the example's workflows are in other folders of a checkout.
     more = [name for name in names.keys() - of_checkout.keys() if ".dist-info/" not in name]
-    assert [name for name in more if not name.startswith("prime_train/demo/")] == []
+    assert [name for name in more if not name.startswith(("prime_train/demo/", "prime_train/examples/"))] == []
     assert (its_template, its_pins.encode()) == (template(), pins())
 
 

@@ -47,7 +47,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         ),
         Verb("lint", "prime_train.cli.validation.lint:lint", "Check configs quickly, for hooks and editors."),
         Verb("rules", "prime_train.cli.validation.rules:rules", "List the rules that configs are checked by, and why."),
-        Verb("import", "prime_train.cli.imports:import_", "Make a config of a SkyPilot, Kubernetes or dstack task, or of a Slurm script."),
+        Verb("import", "prime_train.cli.imports:import_", "Make a config of another tool's task or a Slurm script."),
         Verb("export", "prime_train.cli.export:export", "Write a config as a task of SkyPilot, Kubernetes or dstack."),
         Verb("schema", "prime_train.cli.validation.schema:schema", "Print the JSON schema of configs, for editors."),
         Verb(
@@ -152,7 +152,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb(
             "drill",
             "prime_train.cli.provider.drill:drill",
-            "Rent one machine for cents, to see whether a provider works as it should.",
+            "See for cents whether a provider works as it should.",
         ),
     ),
     "Control plane": (
@@ -185,7 +185,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
             verbs=(Verb("github init", "prime_train.cli.github.init:init", "Set a repository on GitHub up for training."),),
         ),
         Verb("deploy", "prime_train.cli.aws.deploy:deploy", "Deploy the control plane to AWS, or update it."),
-        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check the providers, the bucket, and the control plane on AWS."),
+        Verb("doctor", "prime_train.cli.aws.doctor:doctor", "Check providers, bucket, and the control plane on AWS."),
         Verb("destroy", "prime_train.cli.aws.destroy:destroy", "Remove the control plane from AWS."),
         Verb("agent", "prime_train.cli.provider.agent:agent", "Run the agent of one attempt on this machine."),
     ),

@@ -9,7 +9,9 @@ from importlib import import_module
 
 from prime_train.rules.rule import ConfigFormat, Rule, Subject
 
-_ALWAYS, _MACHINES = "", "machines"
+_ALWAYS, _MACHINES, _SERVERS = "", "machines", "servers"
+_WITH_SERVERS = ("prime_rl", "areal", "hf")
+"""The formats of trainers that may send their weights to an inference server."""
 _MODULES = {
     "spec_rules": _ALWAYS,
     "hardware.machine": _MACHINES,
@@ -24,9 +26,10 @@ _MODULES = {
     "process_environment": _ALWAYS,
     "resilience.recovery": _ALWAYS,
     "tools": "prime_rl",
-    "known_failures": _ALWAYS,
+    "known_failures": _SERVERS,
 }
-"""The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, or one format."""
+"""The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, those of trainers
+that may have an inference server, or one format."""
 
 
 def rules_for(subject: Subject) -> Iterator[Rule]:
@@ -46,7 +49,9 @@ def by_code() -> dict[str, Rule]:
 
 
 def _modules(config_format: ConfigFormat, *, has_gpus: bool) -> Iterator[str]:
-    wanted = {_ALWAYS, config_format, *([_MACHINES] if has_gpus or config_format == "prime_rl" else [])}
+    wanted = {_ALWAYS, config_format, *([_SERVERS] if config_format in _WITH_SERVERS else [])}
+    if has_gpus or config_format == "prime_rl":
+        wanted.add(_MACHINES)
     return (module for module, configs in _MODULES.items() if configs in wanted)
 
 

@@ -31,7 +31,7 @@ def doctor(
     show_key: Annotated[bool, typer.Option("--show-key", help="Print only the master key.")] = False,
     as_json: AsJson = False,
 ) -> Exit:
-    """Check the providers, the bucket, and the control plane on AWS.
+    """Check providers, bucket, and the control plane on AWS.
 
     Asks each provider that is set up here for its offers, and whether the bucket keeps what machines delete. Looks at the stack, its
     secret and the providers in it, the webhook, the table, the bucket, the watcher, W&B and the alarms. With GH_TOKEN and GH_REPO

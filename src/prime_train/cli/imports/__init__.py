@@ -24,7 +24,7 @@ def import_(
     name: Annotated[str, typer.Option(help="Name of the run; by default that of the file.", show_default=False)] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Exit:
-    """Make a config of a SkyPilot, Kubernetes or dstack task, or of a Slurm script.
+    """Make a config of another tool's task or a Slurm script.
 
     Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look secret become secrets, without
     their values. Whatever a config does not have is listed with its line and the reason. Exits with code 1 if the config cannot be launched

@@ -34,7 +34,7 @@ def drill(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> Exit:
-    """Rent one machine for cents, to see whether a provider works as it should.
+    """See for cents whether a provider works as it should.
 
     Looks at account and offers, asks, and rents; installs the agent, and waits for its first heartbeat and the first checkpoint in the
     bucket. Then it ends the machine, and looks how the provider tells that. Whatever fails, the machine is given back. What the provider

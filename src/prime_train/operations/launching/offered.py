@@ -84,12 +84,14 @@ def _at(usd_per_hour: float, loaded: LoadedConfig, market: Market, spot: bool | 
     """Return the costs on a machine of the first kind that the config allows, in each of its variants, at this price. A config that names
     no kind of GPU runs on any machine, so any on which it was measured will do."""
     assert loaded.spec is not None
-    measured = [gpu for (gpu, _), time in market.work.step_times.items() if time.source is Source.MEASURED]
+    measured = [kind for kind, time in market.work.step_times.items() if time.source is Source.MEASURED]
     offers = []
     for _, subject in loaded.judged:
         assert subject.spec is not None
         hardware = subject.spec.hardware
-        is_spot, gpu = hardware.spot is not Spot.NEVER if spot is None else spot, next(iter(hardware.gpus or measured), "")
-        offers.append(Offer("", f"{gpu}-{hardware.count}", usd_per_hour, is_spot, gpu, hardware.count, DISK_GIB))
+        is_spot = hardware.spot is not Spot.NEVER if spot is None else spot
+        name, count = (hardware.gpus[0], hardware.count) if hardware.gpus else next(iter(measured), ("", hardware.count))
+        gpu, _, socket = name.partition(" ")
+        offers.append(Offer("", f"{gpu}-{count}", usd_per_hour, is_spot, gpu, count, DISK_GIB, socket=socket))
     changes = {"usd_per_hour_max": None, "spot": Spot.PREFER}
     return run_costs(offers, loaded.spec.hardware.model_copy(update=changes), market)

@@ -68,7 +68,8 @@ footer { color: var(--soft); font-size: 13px; margin-top: 34px; }
   th, td { padding-right: 14px; }
   #part-ledger th:nth-child(2), #part-ledger td:nth-child(2) { display: none; }
   #part-history thead { display: none; } #part-history tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); }
-  #part-history td { border: 0; padding: 2px 12px 2px 0; } #part-history td:last-child { flex-basis: 100%; min-width: 0; }
+  #part-history td { border: 0; padding: 2px 12px 2px 0; }
+  #part-history td:last-child { flex-basis: 100%; min-width: 0; overflow-wrap: anywhere; }
 }
 """
     + _COLOURS
