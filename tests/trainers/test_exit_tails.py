@@ -49,6 +49,99 @@ def test_an_exception_that_python_ignored_at_the_end_is_not_why_the_trainer_ende
         assert (found.cause, found.line) == (Cause.BAD_CONFIG, real[-1])
 
 
+TORCHRUN_ENDS = (
+    "W0526 16:36:23.858000 1404176 torch/distributed/elastic/multiprocessing/api.py:851] Sending process 78971 closing signal SIGTERM"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("RuntimeError: tensor does not have a device", Cause.TRAINER_ERROR),
+        ("NameError: name 'rewards' is not defined", Cause.TRAINER_ERROR),
+        ("[rank1]:[E424 01:11:21.1 c.cpp:629] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL()", Cause.COLLECTIVE_TIMEOUT),
+    ],
+)
+def test_the_signal_with_which_a_launcher_ends_the_other_workers_is_not_why_the_trainer_ended(line: str, cause: Cause) -> None:
+    alone = ending_in([line], code=1, kind="torchrun").found
+    assert ending_in([line, TORCHRUN_ENDS], code=1, kind="torchrun").found == alone
+    assert alone.cause is cause
+
+
+AROUND = {
+    "torchrun": (
+        [],
+        [
+            TORCHRUN_ENDS,
+            "E0526 16:36:24.8 1404176 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 7)",
+            "Traceback (most recent call last):",
+            '  File "/opt/conda/bin/torchrun", line 8, in <module>',
+            "    sys.exit(main())",
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+            "train.py FAILED",
+            "Root Cause (first observed failure):",
+            "  rank      : 0 (local_rank: 0)",
+            "  exitcode  : 1 (pid: 78970)",
+            "  error_file: <N/A>",
+            "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html",
+        ],
+    ),
+    "DeepSpeed": (
+        [],
+        [
+            "[2024-03-22 09:14:43,120] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 41231",
+            "[2024-03-22 09:14:45,554] [ERROR] [launch.py:322:sigkill_handler] ['python3', 'train.py'] exits with return code = 1",
+        ],
+    ),
+    "accelerate": ([], ["subprocess.CalledProcessError: Command '['python3', 'train.py']' returned non-zero exit status 1."]),
+    "Hydra": (
+        ["Error executing job with overrides: []"],
+        ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."],
+    ),
+    "the hub": (
+        ["Warning: You are sending unauthenticated requests to the HF Hub. Please set a HF_TOKEN to enable higher rate limits"],
+        [],
+    ),
+    "W&B again": (["wandb: Network error (ConnectionError), entering retry loop."], []),
+    "W&B": (["wandb: W&B API key is configured. Use `wandb login --relogin` to force relogin", "wandb: Syncing run plain-sky-7"], []),
+}
+_BY_A_LAUNCHER = ("ChildFailed", "CalledProcess", "return code", "HYDRA", "is dead", "RayTaskError(Comp")
+RAISED = [row for row in TAILS if row["exit_code"] == 1 and "Traceback" in "".join(row["tail"]) and "Killed" not in row["tail"]]
+
+
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+def test_what_launchers_and_loggers_print_around_an_error_does_not_change_what_follows(around: tuple[list[str], list[str]]) -> None:
+    before, after = around
+    for row in RAISED:
+        if any(words in line for words in _BY_A_LAUNCHER for line in row["tail"]):
+            continue
+        alone = ending_in(row["tail"], code=1, kind=row["kind"])
+        within = ending_in([*before, *row["tail"], *after], code=1, kind=row["kind"])
+        assert (within.found.cause, within.next.action) == (alone.found.cause, alone.next.action), row["source"]
+
+
+def test_a_signal_that_the_trainer_itself_got_is_why_it_ended() -> None:
+    for line in ("Received SIGTERM, saving a checkpoint", "got signal SIGTERM", "the job was terminated by SIGTERM", "SIGTERM received"):
+        assert ending_in([line], code=1, kind="command").found.cause is Cause.KILLED
+
+
+def test_what_hydra_says_after_every_exception_is_not_why_the_trainer_ended() -> None:
+    hint = "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."
+    for line, cause in (
+        ("torch.distributed.DistNetworkError: port: 38393, name: EADDRINUSE, message: address already in use", Cause.PORT_IN_USE),
+        ("requests.exceptions.ConnectionError: Couldn't reach 'a/b' on the Hub (ConnectTimeout)", Cause.NETWORK_ERROR),
+        ("RuntimeError: The size of tensor a (4) must match the size of tensor b (8)", Cause.TRAINER_ERROR),
+    ):
+        assert ending_in([line, "", hint], code=1, kind="verl").found.cause is cause
+    assert ending_in([hint], code=1, kind="verl").found.cause is Cause.TRAINER_ERROR
+
+
+def test_a_key_of_wandb_that_is_configured_is_not_one_that_is_refused() -> None:
+    told = "wandb: W&B API key is configured. Use `wandb login --relogin` to force relogin"
+    lost = "wandb.errors.CommError: Run initialization has timed out after 600 sec."
+    assert ending_in([told, lost], code=1, kind="command").found.cause is Cause.NETWORK_ERROR
+
+
 @pytest.mark.parametrize(
     ("message", "cause"),
     [
@@ -104,6 +197,7 @@ def test_the_detail_says_the_thing_itself(lines: list[str], code: int, line: str
     "line",
     [
         "[1,3]<stderr>:ModuleNotFoundError: No module named 'trl'",
+        "[1,mpirank:7,algo-1]<stderr>:ModuleNotFoundError: No module named 'trl'",
         "(WorkerDict pid=90122) ModuleNotFoundError: No module named 'trl'",
         "(TaskRunner pid=77, ip=10.0.0.1) ModuleNotFoundError: No module named 'trl'",
         "(train, pid=4242) ModuleNotFoundError: No module named 'trl'",

@@ -85,3 +85,10 @@ def test_what_was_survived_at_a_place_does_not_count_after_exit_code_0() -> None
 def test_ranks_in_front_do_not_hide_the_place() -> None:
     lines = [f"[rank3]: {line}" for line in (TRACEBACK, *PLACES[1].example)]
     assert ending_in(lines, code=1, kind="torchrun").found.cause is Cause.BAD_CHECKPOINT
+
+
+def test_a_name_that_an_installed_package_lacks_is_told_from_a_slip_of_a_script_that_the_package_calls() -> None:
+    library = [f'  File "{LIBRARY}/transformers/trainer.py", line 9, in train', "    self.callback_handler.on_step_end(args)"]
+    script = ['  File "/w/train.py", line 4, in on_step_end', "    print(rewards)", "          ^^^^^^^"]
+    assert cause_of(*script, *library, "NameError: name 'is_peft_available' is not defined") == (Cause.IMPORT_ERROR, Action.STOP)
+    assert cause_of(*library, *script, "NameError: name 'rewards' is not defined") == (Cause.TRAINER_ERROR, Action.STOP)

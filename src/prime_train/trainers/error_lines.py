@@ -18,7 +18,7 @@ _LABELS = re.compile(
     # Ray, vLLM, SkyPilot
     r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"
     r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
-    r"|\s*\[\d+,\d+\]<std(?:err|out)>:\s?"  # mpirun
+    r"|\s*\[\d+,(?:mpirank:)?\d+(?:,[\w.-]{1,60})?\]<std(?:err|out)>:\s?"  # mpirun, SageMaker
     r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
     r"|\s*(?:\[(?:err|out|stderr|stdout)\b[^\]]{0,60}\]|(?:stderr|stdout):)\s?"  # launchers that relay two streams
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)? (?:std(?:err|out) [FP] )?"  # Kubernetes
@@ -71,7 +71,8 @@ _NOISE = (
     r"|.*\d+%\|.*(?:it/s|s/it|\?it/s|B/s)|.*\d+(?:\.\d+)?(?:it/s|s/it)\]|\S* ?\d{1,3}%\|"
     r"|.*(?:leaked (?:semaphore|shared_memory)|resource_tracker)|\s*warnings\.warn\(|.*Warning: |\s*(?:Segmentation fault"
     r"|Aborted|Killed|Bus error)"
-    r"|wandb: |\s*(?:During handling of the above|The above exception was)|.*torch/distributed/elastic/|.*(?:Sending process"
+    r"|wandb: |Set the environment variable HYDRA_FULL_ERROR|\s*(?:During handling of the above|The above exception was)"
+    r"|.*torch/distributed/elastic/|.*(?:Sending process"
     r"|Killing subprocess)"
     r"|srun: |slurmstepd: |mpirun |-{5,}|={5,}|\s*(?:sys\.exit|raise |return |main\(|exec\()|To enable traceback see|Fatal Python error: "
     r"|.*exits with return code|.*NVIDIA_VISIBLE"

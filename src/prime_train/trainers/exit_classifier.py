@@ -222,8 +222,8 @@ def _as_spoken(rule: LogRule, line: _Line) -> tuple[LogRule, _Line]:
     information says nothing against an exception. Libraries probe for what is not there, such as a plug-in, and go on without it."""
     if rule.strength is EvidenceStrength.USER or rule.stop:
         return rule, line
-    least = EvidenceStrength.CONSEQUENCE if is_told(line.labelled) else EvidenceStrength.HINT if is_warned(line.labelled) else rule.strength
-    return (rule, line) if rule.strength >= least else (replace(rule, strength=least), replace(line, raised=False))
+    least = EvidenceStrength.CONSEQUENCE if is_told(line.labelled) else EvidenceStrength.HINT if is_warned(line.labelled) else None
+    return (rule, line) if least is None else (replace(rule, strength=max(rule.strength, least)), replace(line, raised=False))
 
 
 def _fired(line: _Line, rules: tuple[LogRule, ...], *, resumed: bool) -> LogRule | None:

@@ -141,6 +141,47 @@ RULES = (
         ),
         raised_only=True,
     ),
+    # Settings are passed to trainers and their arguments, but nobody builds the layers of a model by hand.
+    *known(
+        Cause.IMPORT_ERROR,
+        "transformers and unsloth: a layer that was written for another version of the other",
+        (
+            r"TypeError: \w+(RotaryEmbedding|Attention|DecoderLayer|MLP|RMSNorm)\.__init__\(\) (got an unexpected|missing|takes)",
+            "TypeError: LlamaRotaryEmbedding.__init__() got an unexpected keyword argument 'config'",
+        ),
+        (
+            r"TypeError: _?unsloth_\w+\(\) (got|missing|takes)",
+            "TypeError: _unsloth_get_batch_samples() takes 3 positional arguments but 4 were given",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "FlashAttention, apex, PEFT, accelerate, bitsandbytes, Triton and vLLM: names that are bound only if the package is there",
+        (
+            r"NameError: name '(flash_attn\w*|_flash_attn\w*|(un)?pad_input|index_first_axis|amp_C|apex|deepspeed|bnb|bitsandbytes|triton"
+            r"|xformers|Peft(Model|Config)|init_empty_weights|PartialState|LLM|SamplingParams)' is not defined",
+            "NameError: name 'flash_attn_varlen_func' is not defined",
+        ),
+        raised_only=True,
+        strength=HINT,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "Triton and Inductor: a kernel of a library does not compile with this version, or for this GPU",
+        (
+            r"triton\.\S*CompilationError|PassManager::run failed",
+            "torch._inductor.exc.InductorError: RuntimeError: PassManager::run failed",
+        ),
+        raised_only=True,
+        strength=HINT,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "Open MPI: its processes do not find the launcher that they were built for",
+        (r"An error occurred in MPI_Init", "*** An error occurred in MPI_Init_thread"),
+        strength=HINT,
+    ),
     *known(
         Cause.IMPORT_ERROR,
         "transformers, TRL, PEFT, accelerate, Lightning, vLLM and unsloth: one was written for another version of the other",
@@ -169,6 +210,7 @@ RULES = (
             r"|Invalid pattern: '\*\*' can only be an entire path component",
             "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
         ),
+        (r"\.to\(\) does not accept copy argument", "RuntimeError: .to() does not accept copy argument"),
         (
             r"Internal Triton PTX codegen error|PTX \.version \S+ does not support|Triton Error \[CUDA\]: device kernel image",
             "RuntimeError: Internal Triton PTX codegen error: ",
@@ -223,6 +265,7 @@ RULES = (
             r"|\b(newer|older) than and incompatible\b"
             r"|\bplease update your (version|install\w*|packages?|drivers?|\w+ (version|package|library|driver|install\w*|and/or))\b"
             r"|\b(please|need to|must|should|have to|try to) (up|down)grad(e|ing)\b|version (mismatch|conflict)"
+            r"|version of \S+ (you are using|you have|installed) is not (compatible|supported)"
             r"|incompatible versions?|\b(was|were) (compiled|built) (with|for|against) |not compatible with (your|this|the) "
             r"(version|installed|current)",
             "ValueError: this model requires a newer version of the library, please upgrade it",

@@ -79,11 +79,20 @@ RULES = (
         (r"Not enough (free )?disk space", "OSError: Not enough disk space. Needed: 1.20 TiB (download: 400 GiB, generated: 800 GiB)"),
         (r"database or disk is full|ENOSPC", "sqlite3.OperationalError: database or disk is full"),
     ),
+    # A folder that is not there has words of its own: "Parent directory out does not exist."
+    *known(
+        Cause.DISK_FULL,
+        "PyTorch, caffe2/serialize/inline_container.cc: a file that torch.save cannot create, mostly on a full disk",
+        (r"^RuntimeError: File \S+ cannot be opened\.?$", "RuntimeError: File out/checkpoint_0.pt cannot be opened."),
+        strength=HINT,
+        raised_only=True,
+    ),
     *known(
         Cause.TRAINER_ERROR,
-        "Linux errno 5, 30 and 116: the disk of this machine has errors or can no longer be written to",
+        "Linux errno 5, 22 of a write, 30, 107 and 116: the disk of this machine has errors or can no longer be written to",
         (
-            r"\[Errno 5\] Input/output error|Input/output error \(os error 5\)|: Input/output error$",
+            r"\[Errno 5\] Input/output error|Input/output error \(os error 5\)|: Input/output error$"
+            r"|I/O error: Invalid argument \(os error 22\)",
             "OSError: [Errno 5] Input/output error: '/data/shard-0001.bin'",
         ),
         (r"Read-only file system", "OSError: [Errno 30] Read-only file system: '/workspace/out/checkpoint-100'"),
@@ -135,6 +144,10 @@ RULES = (
             "RuntimeError: CUDA driver version is insufficient for CUDA runtime version",
         ),
         (r"Found no NVIDIA driver on your system", "RuntimeError: Found no NVIDIA driver on your system."),
+        (
+            r"CUDA driver initialization failed",
+            "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+        ),
         (r"Unexpected error from cudaGetDeviceCount", "RuntimeError: Unexpected error from cudaGetDeviceCount()."),
         (
             r"(?i:nvml error|failed to initialize NVML|driver/library version mismatch|could not select device driver)|NVMLError",
@@ -230,7 +243,8 @@ RULES = (
             "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`",
         ),
         (
-            r"CUDNN_STATUS_(EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR|NOT_INITIALIZED|NOT_SUPPORTED|BAD_PARAM)\w*",
+            r"CUDNN_STATUS_(EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR|NOT_INITIALIZED|NOT_SUPPORTED|BAD_PARAM)\w*"
+            r"|Check failed: status == CU(DNN|BLAS)_STATUS_SUCCESS",
             "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
         ),
         (

@@ -180,4 +180,13 @@ RULES = (
         ),
         strength=HINT,
     ),
+    *known(
+        Cause.HOST_OOM,
+        "datasets, datasets/utils/py_utils.py: a process of `map` is gone without a word, mostly because memory ran out",
+        (
+            r"One of the subprocesses has abruptly died during map operation",
+            "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.",
+        ),
+        strength=HINT,
+    ),
 )

@@ -29,10 +29,12 @@ class Place:
     source: str
     example: tuple[str, ...]
     unless: str = ""
+    lines: int = LINES_MAX
+    """Lines of the traceback, nearest to the exception, in which it is looked for."""
 
     def fits(self, exception: str, frames: Sequence[str]) -> bool:
         """Return whether the exception was raised here. `frames`: the lines of its traceback, the nearest to it last."""
-        near = frames[-LINES_MAX:]
+        near = frames[-self.lines :]
         if not found_in(self.exceptions, exception) or not any(found_in(self.frames, line) for line in near):
             return False
         return not self.unless or not any(found_in(self.unless, line) for line in near)
@@ -51,6 +53,43 @@ PLACES = (
         Action.STOP,
         "PyTorch, torch/optim: the state that was loaded is of another optimizer or of other parameters",
         ('  File "/usr/lib/python3.11/site-packages/torch/optim/adam.py", line 82, in step', "KeyError: 'exp_avg'"),
+    ),
+    Place(
+        r"^RuntimeError: Size mismatch$",
+        r"/(deepspeed/ops|apex)/\S*(fused_adam|fused_lamb|multi_tensor_apply)\.py",
+        Cause.BAD_CHECKPOINT,
+        Action.STOP,
+        "DeepSpeed and apex: the state of the optimizer that was loaded is of other parameters",
+        (
+            '  File "/usr/lib/python3.11/site-packages/deepspeed/ops/adam/multi_tensor_apply.py", line 17, in __call__',
+            "    return op(self.chunk_size, noop_flag_buffer, tensor_lists, *args)",
+            "RuntimeError: Size mismatch",
+        ),
+    ),
+    Place(
+        r"^ZeroDivisionError: ",
+        r"/apex/amp/|loss_?scaler\w*\.py",
+        Cause.NOT_FINITE,
+        Action.STOP,
+        "apex, apex/amp/scaler.py: the scale of the loss was halved down to nothing, because no step was finite",
+        (
+            '  File "/usr/lib/python3.11/site-packages/apex/amp/scaler.py", line 110, in unscale_python',
+            "    1./scale)",
+            "ZeroDivisionError: float division by zero",
+        ),
+    ),
+    Place(
+        r"^NameError: name '",
+        r"/(site|dist)-packages/",
+        Cause.IMPORT_ERROR,
+        Action.STOP,
+        "transformers, TRL and others: a name that an installed package binds only if another package, of a certain version, is there",
+        (
+            '  File "/usr/lib/python3.11/site-packages/trl/trainer/sft_trainer.py", line 143, in __init__',
+            "    parallelism: ParallelismConfig | None = None",
+            "NameError: name 'ParallelismConfig' is not defined",
+        ),
+        lines=3,
     ),
     Place(
         SAID_BY_ANYTHING,

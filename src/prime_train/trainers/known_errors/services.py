@@ -30,8 +30,10 @@ RULES = (
         Cause.ACCESS_DENIED,
         "W&B, wandb/errors and its back end's answers",
         (
-            r"do not have permission to access the requested resource|wandb\S*: .*(API key|[Pp]ermission denied"
-            r"|PERMISSION_ERROR|not logged in|[Uu]nauthorized)|API key (verification failed|must be|is either invalid)",
+            r"do not have permission to access the requested resource|wandb\S*: .*(API key [^\n]{0,40}"
+            r"(fail|invalid|rejected|expired|missing|revoked|not (valid|recognized|found|accepted)|must)|([Ii]nvalid|[Pp]aste an) API key"
+            r"|[Pp]ermission denied|PERMISSION_ERROR|not logged in|[Uu]nauthorized)"
+            r"|API key (verification failed|must be|is either invalid)",
             "wandb: ERROR API key verification failed for host https://api.wandb.ai.",
         ),
         (r"wandb\.errors\.(errors\.)?AuthenticationError", "wandb.errors.errors.AuthenticationError: API key verification failed"),
@@ -96,7 +98,7 @@ RULES = (
             r"(?i)\b(invalid|bad|expired|missing|wrong|incorrect) (credentials?\b|api[ _-]?keys?\b|access[ _-]?(key|token)s?\b|auth\w* "
             r"tokens?\b|passwords?\b)|\b(credentials?|api[ _-]?key|(access|auth\w*|session|security) token) (has |have |is |are |was )?"
             r"(expired|revoked|invalid\b|not valid)|\btoken (has |is |was )?(expired|revoked)\b|authentication (is "
-            r")?(required|failed)|\bunauthenticated\b|you (must|need to) (be "
+            r")?(required|failed)|\b(is|are|was|request|user|caller) (un|not )authenticated\b|you (must|need to) (be "
             r"logged|log) ?in|please log ?in\b",
             "gcsfs.retry.HttpError: Invalid Credentials, 401",
         ),
@@ -229,10 +231,16 @@ RULES = (
         (
             r"wandb\.errors\.(errors\.)?CommError: .*(timed? ?out|timeout|Error communicating|retry|50\d)|Run initialization "
             r"has timed out|ServiceStart(Timeout|Process|Port)Error|wandb service to start|Error communicating with wandb "
-            r"process|wandb.*(Network error|50[0234])",
+            r"process|wandb\.\S*Error: .*(Network error|50[0234])",
             "wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.",
         ),
         strength=HINT,
+    ),
+    # Its own name says that W&B is used wrongly, which it is not.
+    *known(
+        Cause.NETWORK_ERROR,
+        "W&B, wandb/sdk/wandb_init.py: its process does not answer",
+        (r"UsageError: Error communicating with wandb process", "wandb.errors.UsageError: Error communicating with wandb process"),
     ),
     *known(
         Cause.NETWORK_ERROR,

@@ -43,7 +43,7 @@ RULES = (
         Cause.BAD_CONFIG,
         "Hydra and OmegaConf",
         (
-            r"Could not override|OverrideParseException|ConfigCompositionException|MissingConfigException|HYDRA_FULL_ERROR",
+            r"Could not override|OverrideParseException|ConfigCompositionException|MissingConfigException",
             "Could not override 'actor.lrr'.",
         ),
         (
@@ -339,10 +339,32 @@ RULES = (
     ),
     *known(
         Cause.BAD_CONFIG,
+        "Lightning, callbacks/early_stopping.py and callbacks/model_checkpoint.py: a metric that is watched and never logged",
+        (
+            r"Early stopping conditioned on metric .* which is not available|could not find the monitored key in the returned metrics",
+            "RuntimeError: Early stopping conditioned on metric `val_loss` which is not available. Pass in or modify your `EarlyStopping`",
+        ),
+        raised_only=True,
+    ),
+    # The values of a call that the code itself makes, which are no values of a setting.
+    *known(
+        Cause.TRAINER_ERROR,
+        "CPython: a function is called with too few or too many values",
+        (
+            r"^TypeError: [\w.<>]+\(\) takes (from )?\d+ (to \d+ )?positional arguments? but \d+ (was|were) given",
+            "TypeError: main() takes 0 positional arguments but 1 was given",
+        ),
+        action=Action.STOP,
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
         "Words with which libraries refuse a setting in a ValueError or an AssertionError",
         (
             r"(?i)^(\S+\.)?(Value|Assertion|Key|NotImplemented|Type|Runtime|Lookup)(Error): .*\b(unknown|unsupported"
-            r"|unrecognized|undefined|invalid|not supported|isn't supported|unexpected (key|argument|option)|not (in|one of) "
+            r"|unrecognized|undefined|invalid|not supported|isn't supported"
+            r"|do(es)?(n't| not) yet support|unexpected (key|argument|option)|not (in|one of) "
             r"(the )?(list|supported|available|allowed|valid)|is not (a )?(valid|allowed|supported|defined|implemented)|must"
             r"|should (be|not)|cannot be (used|set|combined)|only (support|work|one|valid)\w*|greater than|less than|larger "
             r"than|smaller than|exceeds?|mutually exclusive|incompatible|conflict\w*|please (set|specify|use|provide|check"
@@ -352,7 +374,8 @@ RULES = (
         (
             r"(?i)^(\S+\.)?(Value|Key|Runtime|Lookup|Assertion|OS|Environment)Error: "
             r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?(not|n.t) find"
-            r"\b|\bno such\b|\bunable to find\b)|^(\S+\.)?Exception: .*(\bnot found\b|\bdo(es)?(n't| not) exist\b)",
+            r"\b|\bno such\b|\bunable to find\b)|^(\S+\.)?Exception: "
+            r".*(\bnot found\b|\bdo(es)?(n't| not) exist\b|\b(could|can) ?(not|n.t) find\b)",
             "ValueError: the reward function 'gsm9k' was not found",
         ),
         (
@@ -372,6 +395,11 @@ RULES = (
         (
             r"^(pyarrow\.lib\.)?Arrow(Invalid|TypeError|NotImplementedError|KeyError|CapacityError): |^lmdb\.\w*Error: ",
             "pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to array in row 0",
+        ),
+        # The answer of a service is mostly one line, and an empty one fails in the first.
+        (
+            r"JSONDecodeError: (Expecting value|Extra data): line ([2-9]|[1-9]\d+) |JSONDecodeError: Invalid \\escape",
+            "json.decoder.JSONDecodeError: Expecting value: line 2 column 1 (char 2)",
         ),
         (
             r"KeyError: '(text|input_ids|attention_mask|pixel_values|images?)'$",

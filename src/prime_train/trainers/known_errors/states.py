@@ -261,10 +261,36 @@ RULES = (
         "PyTorch's elastic agent, Slurm, Kubernetes and CPython: somebody ended the process",
         (
             r"got signal: (15|1|2)\b|Received (15|1|2) death signal|^KeyboardInterrupt$|CANCELLED AT .* DUE TO (PREEMPTION|TIME "
-            r"LIMIT|NODE FAILURE)|Evicted|SIGTERM",
+            r"LIMIT|NODE FAILURE)|Evicted",
             "torch.distributed.elastic.multiprocessing.api.SignalException: Process 55 got signal: 15",
         ),
+        # A launcher that ends the other workers after a failure also names the signal: "Sending process 55 closing signal SIGTERM".
+        (
+            r"(?i:\b(received?|got|caught|handling|(killed|terminated|stopped|ended|interrupted) by|exited (on|with)|due to)\b\W{0,3}"
+            r"((a|the|signals?|\d+)\W{1,3}){0,3})SIGTERM\b|\(SIGTERM\)|<Signals\.SIGTERM|^SIGTERM\b"
+            r"|\bSIGTERM\b[^\n]{0,20}\b(received|caught)",
+            "Received SIGTERM, saving a checkpoint before the end",
+        ),
         action=Action.ANOTHER_MACHINE,
+        strength=HINT,
+    ),
+    *known(
+        Cause.KILLED,
+        "PyTorch, torch/utils/data/_utils/signal_handling.py: somebody ended a process that loads data",
+        (
+            r"DataLoader worker \(pid(\(s\))? .* is killed by signal: (Terminated|Interrupt|Hangup)",
+            "RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated. ",
+        ),
+        strength=HINT,
+    ),
+    *known(
+        Cause.TRAINER_ERROR,
+        "PyTorch, torch/utils/data/_utils/signal_handling.py: a process that loads data crashed",
+        (
+            r"DataLoader worker \(pid(\(s\))? .* is killed by signal: (Segmentation fault|Aborted|Illegal instruction|Floating point)",
+            "RuntimeError: DataLoader worker (pid 25902) is killed by signal: Segmentation fault. ",
+        ),
+        action=Action.SAME_MACHINE,
         strength=HINT,
     ),
     *known(
