@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.exhaustive import some_of
-from tests.leftovers import MARK
+from tests.leftovers import ENDING_S, MARK
 from tests.waiting import HANG_S
 
 LEAVING = """
@@ -35,7 +35,7 @@ def ran(
     done = subprocess.run(
         command,
         cwd=folder,
-        env=outer | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        env=outer | {"PYTHONPATH": str(Path(__file__).parents[1]), ENDING_S: "5"},
         capture_output=True,
         text=True,
         timeout=HANG_S,
