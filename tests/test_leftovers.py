@@ -32,10 +32,13 @@ def ran(
     (folder / "test_it.py").write_text(LEAVING.format(env=env, cwd=cwd, pids=str(pids), then=then))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.leftovers", "-p", "no:cacheprovider", *words, "test_it.py"]
     outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name != MARK}
+    # Its temporary files are its own: of several runs at once, one may rename the folder of another.
+    (folder / "files").mkdir()
+    own = {"PYTHONPATH": str(Path(__file__).parents[1]), ENDING_S: "5", "PYTEST_DEBUG_TEMPROOT": str(folder / "files")}
     done = subprocess.run(
         command,
         cwd=folder,
-        env=outer | {"PYTHONPATH": str(Path(__file__).parents[1]), ENDING_S: "5"},
+        env=outer | own,
         capture_output=True,
         text=True,
         timeout=HANG_S,
