@@ -102,6 +102,15 @@ def test_a_budget_says_whether_it_is_enough_and_why(usd: float, hours: float | N
     assert bill().budget_says(usd, hours).startswith(message)
 
 
+@pytest.mark.parametrize("usd", [0.01, 10_000.0])
+def test_a_budget_is_not_called_too_small_for_a_time_that_is_only_assumed(usd: float) -> None:
+    found = bill()
+    assumed = replace(found, quote=replace(found.quote, source=None))
+    assert (
+        assumed.budget_says(usd, 1.0) == f"it is not known whether ${usd:,.2f} is enough, because the time of the training is only assumed"
+    )
+
+
 @PROPERTY
 @given(
     st.integers(1, 10**6),

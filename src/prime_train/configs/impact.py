@@ -4,9 +4,10 @@ Factors are those of the change itself. What they do to memory and time follows 
 is common experience, and said as such ("tends to").
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from prime_train.core.text.finite import number_of
 
 
 @dataclass(frozen=True)
@@ -113,23 +114,13 @@ _BY_NAME = {name: effect for effect in reversed(EFFECTS) for name in effect.name
 
 def impact(name: str, before: object, after: object) -> str:
     """Return what the change of the setting does, in words; empty if the table does not have it, or a value is no number."""
-    effect, old, new = _BY_NAME.get(name.rpartition(".")[2].replace("-", "_").lower()), _number(before), _number(after)
+    effect, old, new = _BY_NAME.get(name.rpartition(".")[2].replace("-", "_").lower()), number_of(before), number_of(after)
     if effect is None or old is None or new is None or old == new:
         return ""
     if old > 0 and new > 0:
         factor = max(old, new) / min(old, new)
         return (effect.more if new > old else effect.less)(_rounded(factor))
     return "This switches it on." if old == 0 else "This switches it off." if new == 0 else ""
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _rounded(factor: float) -> str:

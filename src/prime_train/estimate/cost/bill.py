@@ -81,7 +81,9 @@ class Bill:
         return time * Between(per_s, per_s)
 
     def budget_says(self, usd_max: float, hours_max: float | None = None) -> str:
-        """Return a sentence that says whether the budget is enough."""
+        """Return a sentence that says whether the budget is enough; of a training whose time is only assumed, that it is not known."""
+        if self.quote.source is None:
+            return f"it is not known whether ${usd_max:,.2f} is enough, because the time of the training is only assumed"
         usd, hours = self.usd, self.training * Between(1 / HOUR_S, 1 / HOUR_S)
         if hours_max is not None and hours.low > hours_max:
             return f"too few hours: {hours_max:g} h, but the run needs at least {hours.low:.1f} h and would be stopped before it ends"

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.core.text.finite import number_of
 from prime_train.rules.prime_rl.fields import ROOT, Section, Setting, ValueKind, below, section
 from prime_train.rules.prime_rl.schema_errors import (
     SchemaError,
@@ -124,7 +125,7 @@ def _scalar(node: Scalar, kinds: tuple[ValueKind, ...], path: Where) -> Iterator
     value, words = node.value, tuple(kind.text for kind in kinds if kind.name == "word")
     if value in words:
         return
-    number = _number(value)
+    number = number_of(value)
     numeric = next((kind for kind in kinds if kind.name in _NUMBERS), None)
     if numeric is not None and number is not None and (numeric.name == "number" or number == int(number)):
         if not numeric.admits(number):
@@ -135,16 +136,6 @@ def _scalar(node: Scalar, kinds: tuple[ValueKind, ...], path: Where) -> Iterator
     if ("text" in names and is_text) or ("bool" in names and _is_bool(value)):
         return
     yield not_a_word(value, words, path) if words and isinstance(value, str) else of_another_kind(seen(node), kinds, path)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if abs(number) < float("inf") else None
 
 
 def _is_bool(value: object) -> bool:
