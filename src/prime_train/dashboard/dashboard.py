@@ -93,7 +93,7 @@ def _nothing() -> PageResponse:
 
 
 class _Look:
-    """One look at the store: each run and the time are read once, at their first use, and each page is made once. A version is
+    """A single look at the store: each run and the time are read once, at their first use, and each page is made once. A version is
     of the look, too: told at once, it would make browsers load the page that was made before."""
 
     def __init__(self, store: Store) -> None:

@@ -10,7 +10,7 @@ class _Person(Part):
 
 
 class Reviewer(Part):
-    """Who may approve a job. `type`: User or Team."""
+    """A person or a team that may approve a job. `type`: User or Team."""
 
     type: str = ""
     reviewer: _Person | None = None

@@ -20,7 +20,7 @@ WORDS_MAX = 8
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """One answer to one call.
+    """An answer that a provider is known to give to a call.
 
     `method`: `*` for any; `path`: a template, in which `{id}` is one segment and `{any}` any number of them; `asks`: text that the body of
     the request contains, where one path has several calls; `statuses`: with any of which it comes. `says`: what it means. `source`: where
