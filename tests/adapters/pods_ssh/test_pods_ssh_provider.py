@@ -6,10 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import psutil
 import pytest
 
 from prime_train.adapters.pods_ssh import Host, Kind, read_hosts
@@ -184,7 +186,8 @@ def test_an_agent_is_put_on_a_machine_of_ones_own_and_ended_with_its_pod(tmp_pat
         assert isinstance(address, SshAddress)
         assert address.host_keys == (" ".join(machine.host_key().split()[:2]),)
         pods.terminate(pod.pod_id)
-        assert not Path(f"/proc/{agent}/cmdline").exists() or not Path(f"/proc/{agent}/cmdline").read_bytes()
+        with suppress(psutil.NoSuchProcess):
+            assert psutil.Process(agent).status() == psutil.STATUS_ZOMBIE
         assert not folder.exists()
         assert not (machine.disk / "prime-train" / f"{RUN_ID}-e1").exists()
         assert pods.get(pod.pod_id) is None

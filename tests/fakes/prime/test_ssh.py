@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,11 +75,18 @@ def seen_from_here(machine: int, number: bytes) -> int:
     if sys.platform != "linux":
         return int(number)
     (pid,) = (
-        process.pid
-        for process in psutil.Process(machine).children(recursive=True)
-        if f"NSpid:\t{process.pid}\t{int(number)}\n" in Path(f"/proc/{process.pid}/status").read_text()
+        child.pid
+        for child in psutil.Process(machine).children(recursive=True)
+        if f"NSpid:\t{child.pid}\t{int(number)}\n" in kernel_says(child.pid)
     )
     return pid
+
+
+def kernel_says(pid: int) -> str:
+    """Return what the kernel tells of a process; nothing if it has ended since it was listed, as helpers of a shell soon do."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/status").read_text()
+    return ""
 
 
 def machine_of(fake: FakePrime, pod_id: str) -> int:

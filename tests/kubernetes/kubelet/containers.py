@@ -122,7 +122,7 @@ def _first_child(pid: int) -> int | None:
     while time.monotonic() < end_s:
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return None
         if children:
             return int(children[0])
