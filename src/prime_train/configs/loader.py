@@ -26,21 +26,19 @@ _NONE: Variables[str, str] = MappingProxyType({})
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
 
 
-def load_configs(paths: Sequence[Path], environment: Variables[str, str] = _NONE, *, fast: bool = False) -> list[LoadedConfig]:
+def load_configs(paths: Sequence[Path], environment: Variables[str, str] = _NONE) -> list[LoadedConfig]:
     """Return every config in the given order; those of a folder are sorted by name. A trainer config that a spec names is checked with that
-    spec and not listed again. `environment`: the variables with the operator's list of secrets. `fast` has the same meaning as in
-    `read_config`. Raises UsageError if that list is invalid."""
+    spec and not listed again. `environment`: the variables with the operator's list of secrets. Raises UsageError if that list is
+    invalid."""
     debug, secrets = is_debugging(environment), listed(environment)
     folders = {path for path in paths if is_folder(path)}
     named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
     files = [once[real] for real in dict.fromkeys(os.path.realpath(file) for file, _ in named)]
-    specs = {file: _read_alone(file, by_name, fast, secrets, debug=debug) for file, by_name in files if file.suffix != TOML}
+    specs = {file: _read_alone(file, by_name, secrets, debug=debug) for file, by_name in files if file.suffix != TOML}
     used = frozenset(other for loaded in specs.values() for other in loaded.others)
     found = [
-        specs.get(file) or _read_alone(file, by_name, fast, secrets, debug=debug)
-        for file, by_name in files
-        if os.path.realpath(file) not in used
+        specs.get(file) or _read_alone(file, by_name, secrets, debug=debug) for file, by_name in files if os.path.realpath(file) not in used
     ]
     return [loaded for loaded in found if loaded.is_config]
 
@@ -61,15 +59,15 @@ def _inside(folder: Path) -> Iterator[Path]:
 # ------------------------------------------------------------------------------------------------------------------- one file
 
 
-def _read_alone(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
+def _read_alone(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
     try:
-        return _of_toml(file, by_name) if file.suffix == TOML else _of_yaml(file, by_name, fast, run_secrets)
+        return _of_toml(file, by_name) if file.suffix == TOML else _of_yaml(file, by_name, run_secrets)
     except Exception as error:
         return LoadedConfig(str(file), None, (bug_as_finding(str(file), error, debug=debug),))
 
 
-def _of_yaml(file: Path, by_name: bool, fast: bool, run_secrets: Sequence[str]) -> LoadedConfig:
-    config = read_config(file, fast=fast)
+def _of_yaml(file: Path, by_name: bool, run_secrets: Sequence[str]) -> LoadedConfig:
+    config = read_config(file)
     if config.root is None:
         return _unread(config, by_name)
     config_format = format_of_yaml(config.root)

@@ -1,23 +1,19 @@
 """Parses YAML config files into specs, and reports every mistake at once with its line and column."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from prime_train.configs.parsing import secrets
 from prime_train.configs.parsing.files import BYTES_MAX, read_source
-from prime_train.configs.parsing.nodes import FindingDraft, Mapping, ParseAborted, finding, plain
+from prime_train.configs.parsing.nodes import Mapping, ParseAborted, finding
+from prime_train.configs.parsing.pydantic_errors import checked
+from prime_train.configs.parsing.settings import Setting, with_settings
 from prime_train.configs.parsing.trainer_files import TrainerConfigFile, read_trainer_config
 from prime_train.configs.parsing.yaml_tree import read_code
-from prime_train.core.fast_parsing import spec as spec_parser
 from prime_train.core.finding import Finding, has_errors, in_order
+from prime_train.core.spec import RunSpec
 from prime_train.core.text.redaction import redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from prime_train.configs.parsing.settings import Setting
-    from prime_train.core.spec import RunSpec
 
 __all__ = ["BYTES_MAX", "Config", "TrainerConfigFile", "read_config", "read_text", "read_trainer_config", "redacted"]
 
@@ -27,7 +23,7 @@ class Config:
     """The content of a config file. `spec` is None if the file is not valid; a spec with error findings must not be launched."""
 
     file: str
-    spec: "RunSpec | None"
+    spec: RunSpec | None
     findings: tuple[Finding, ...]
     source: str = field(default="", repr=False)
     """The text of the file, including any secrets in it."""
@@ -40,43 +36,27 @@ class Config:
         return self.spec is not None and not has_errors(self.findings)
 
 
-def read_config(path: Path, *, fast: bool = False, settings: "Sequence[Setting]" = ()) -> Config:
-    """Read one config file. Never raises for a missing file or for its content: both become findings.
-
-    With `fast`, a spec that is certainly valid is read without loading pydantic; it then has a spec's values, but is not a `RunSpec`.
-    `settings`: values that override the file's.
-    """
+def read_config(path: Path, *, settings: Sequence[Setting] = ()) -> Config:
+    """Read one config file. Never raises for a missing file or for its content: both become findings. `settings`: values that override the
+    file's."""
     try:
         source = read_source(path)
     except ParseAborted as halt:
         return Config(str(path), None, (finding(str(path), halt.draft),))
-    return read_text(source, str(path), fast=fast, settings=settings)
+    return read_text(source, str(path), settings=settings)
 
 
-def read_text(source: str, file: str, *, fast: bool = False, settings: "Sequence[Setting]" = ()) -> Config:
+def read_text(source: str, file: str, *, settings: Sequence[Setting] = ()) -> Config:
     """Parse a config's text as `read_config` does. `file` is its name in findings."""
     try:
         root, drafts = read_code(source)
     except ParseAborted as halt:
         return Config(file, None, (finding(file, halt.draft),), source)
-    if settings:
-        from prime_train.configs.parsing.settings import with_settings
-
-        root = with_settings(root, settings)
-    spec, of_spec = _spec(root, fast=fast)
+    root = with_settings(root, settings) if settings else root
+    spec, of_spec = checked(root)
     spelled_out = list(secrets.spelled_out(root, source))
     # A secret in place of another value is one mistake, not two.
     at = {draft.place for draft in spelled_out}
     others = [draft for draft in of_spec if draft.code != "PT013" or draft.place not in at]
     found = [finding(file, draft) for draft in (*drafts, *others, *spelled_out)]
     return Config(file, spec, in_order(found), source, root)
-
-
-def _spec(root: Mapping, *, fast: bool) -> "tuple[RunSpec | None, list[FindingDraft]]":
-    found = spec_parser.read(plain(root)) if fast else None
-    if found is not None:
-        return found, []
-    # Imported only here: the validation library is slow to load.
-    from prime_train.configs.parsing.pydantic_errors import checked
-
-    return checked(root)

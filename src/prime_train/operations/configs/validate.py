@@ -67,7 +67,8 @@ def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: boo
     adds to the configs before the rules are applied. Raises OSError for a folder that cannot be read, and UsageError if the operator's
     policy cannot be used.
     """
-    read = load_configs(paths, environment, fast=True) if extend is None else extend(load_configs(paths, environment))
+    read = load_configs(paths, environment)
+    read = read if extend is None else extend(read)
     if not fast:
         read = _within_policy(read, environment)
     if not fast and not environment.get("CI"):
