@@ -113,9 +113,11 @@ class ContractKeeper(Keeper):
             self._broken(1, "what is resumed is chosen once, after the fence", new.run_id, f"{point} in {new.state.value}")
         if point is not None and not self._bucket.is_complete(point.key):
             self._broken(1, "what is resumed is whole", new.run_id, f"{point.key} is not")
-        truth = self.runs[new.run_id]
+        truth, past = self.runs[new.run_id], self.pasts[new.run_id]
         if point is not None and point.step > max(truth.acked_at_fence, old.durable_step):
-            truth.strikes = self.pasts[new.run_id].tried = self.pasts[new.run_id].blamed = 0
+            # It is progress once: to reach that step again after going back behind it is none, as if it had been committed.
+            truth.strikes = past.tried = past.blamed = 0
+            past.best_acked = past.best_at_fence = max(past.best_acked, point.step)
 
     def chose(self, old: Run, new: Run) -> None:
         """What is resumed was chosen, after a fence."""
