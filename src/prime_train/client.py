@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from prime_train.control_plane.wiring.home import HOME, Home
 from prime_train.core.errors import ExternalError, PermanentError, PrimeTrainError, TemporaryError, UsageError
 from prime_train.core.finding import Finding, Severity
-from prime_train.core.offers import Ranking
+from prime_train.core.market.ranking import Ranking
 from prime_train.core.results.comparison import Comparison
 from prime_train.core.run import HistoryEvent
 from prime_train.operations.archived_runs import archive

@@ -20,7 +20,7 @@ import pytest
 from prime_agent.effects import Leave
 from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
 from prime_train.adapters.pods_local.provider import LocalProvider
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket

@@ -21,7 +21,7 @@ from prime_train.adapters.pods_prime.connection import read_connection
 from prime_train.adapters.provisioning import AgentPusher, Recipe, pack
 from prime_train.adapters.provisioning.agent_bundle import BRING_UP
 from prime_train.adapters.ssh import login_key
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Bootstrap, Ticket
 from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError

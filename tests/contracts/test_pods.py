@@ -12,7 +12,8 @@ import pytest
 
 from prime_train.adapters.pods_local import LocalPods
 from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.core.verdict import Pod, PodStatus

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.core.market.quotes import Market
-from prime_train.core.offers import Offer, fits, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer, fits
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from tests.core.given import OFFERS, PROPERTY

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.offers import Offer, fits, in_force, rank, variant_of, variant_title
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer, fits, in_force, variant_of, variant_title
 from prime_train.core.spec import RunSpec
 from tests import builders as b
 

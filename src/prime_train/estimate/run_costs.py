@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from prime_train.core.market.quotes import Market, Quote
-from prime_train.core.offers import Offer, Ranking, rank
+from prime_train.core.market.ranking import Ranking, rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate.cost.bill import Bill, bill_of, smoke_bill
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from prime_train.core.market import priors
 from prime_train.core.market.forecast import Forecast
 from prime_train.core.market.quotes import Quote
+from prime_train.core.market.ranking import Ranking
 from prime_train.core.market.reputation import Exclusion
-from prime_train.core.offers import Offer, Ranking, variant_title
+from prime_train.core.offers import Offer, variant_title
 from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.text.formatting import span, usd
 from prime_train.estimate.checkpoint_interval import Pace, advise, best_interval_s

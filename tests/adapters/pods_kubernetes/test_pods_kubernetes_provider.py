@@ -9,7 +9,7 @@ import yaml
 from prime_train.adapters.pods_kubernetes import read_settings
 from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
 from prime_train.adapters.pods_kubernetes.rights import FOR_NODES, NEEDED
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec
 from prime_train.operations.providers.look import look

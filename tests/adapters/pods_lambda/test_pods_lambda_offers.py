@@ -10,7 +10,8 @@ from prime_train.adapters.pods_lambda import OwnSshKey
 from prime_train.adapters.pods_lambda.models import InstanceType
 from prime_train.adapters.pods_lambda.offers import Gpu, gpu_of
 from prime_train.adapters.rental_api.pod_names import Mark
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 from tests.adapters.pods_lambda.lambda_pods import HARDWARE, KEYS, LAUNCH, TYPES, client_of, first, pods_of, rent

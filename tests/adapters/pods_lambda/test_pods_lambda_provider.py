@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.adapters.pods_lambda import provider
 from prime_train.adapters.pods_lambda.provider import LambdaProvider
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.ports import ProviderContext, SshAddress
 from tests.adapters.pods_lambda.lambda_pods import HARDWARE, LAUNCH, client_of

@@ -12,7 +12,8 @@ import pytest
 from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings, Terms
 from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
 from prime_train.adapters.rental_api.rate_limit import GIVEN_BACK_MAX, QUIET_S_MAX
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.core.verdict import Pod, PodStatus

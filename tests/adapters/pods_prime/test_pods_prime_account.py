@@ -16,7 +16,7 @@ from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import pod_name
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.run import Run, RunState
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from prime_train.adapters.pods_prime.models import Row
 from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms, is_offer_id, named, offer, requested_machine
-from prime_train.core.offers import Offer, fits, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer, fits
 from prime_train.core.spec import HardwareSpec
 
 A_DISK = {"minCount": 120, "defaultCount": 120, "maxCount": 3000, "pricePerUnit": 0.0001, "step": 1, "defaultIncludedInPrice": False}

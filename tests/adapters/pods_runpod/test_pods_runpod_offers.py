@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate.gpus import KindAndSocket, from_makers_name
 from prime_train.ports import NoCapacity, PermanentError, TemporaryError

@@ -15,7 +15,8 @@ import pytest
 from prime_agent.agent import owner_of
 from prime_train.adapters.pods_ssh import SshPods
 from prime_train.adapters.rental_api.pod_names import Mark
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Bootstrap

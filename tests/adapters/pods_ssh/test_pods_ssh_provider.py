@@ -18,7 +18,7 @@ from prime_train.adapters.pods_ssh.provider import SshProvider
 from prime_train.adapters.provisioning import AgentPusher, Recipe
 from prime_train.adapters.ssh import login_key
 from prime_train.control_plane.wiring.providers import reading_context
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import PodStatus

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.pods_vast.names import kind_and_socket, names_of
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate.gpus import KindAndSocket

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket

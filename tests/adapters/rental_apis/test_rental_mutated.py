@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.rental_api.pods import RentalPods
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError, Pods
 from tests.adapters.damaged_answers import damage, outcome

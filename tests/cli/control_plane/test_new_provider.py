@@ -17,7 +17,7 @@ from prime_train.control_plane.wiring.providers import lacking
 from prime_train.core.access.run_secrets import is_allowed
 from prime_train.core.advice import Call, Operation, Option
 from prime_train.core.causes import Cause
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import Run, RunState
 from prime_train.core.spec import HardwareSpec

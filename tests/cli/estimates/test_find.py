@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from tests.cli.documented import check
 from tests.cli.inside import Inside

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from prime_train.core.market.observations import Losses, Observations, Times
 from prime_train.core.market.quotes import Market, Quote, Work
+from prime_train.core.market.ranking import Ranking, rank
 from prime_train.core.market.step_times import Source, StepTime
-from prime_train.core.offers import Offer, Ranking, rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from tests.core.given import OFFERS, PROPERTY
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.pods_runpod import RunPodClient, RunPodPods, Settings
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError

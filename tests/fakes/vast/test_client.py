@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from prime_train.adapters.pods_vast import Pace, Settings, VastClient, VastPods
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from tests.fakes.vast import ACCOUNT_ID, FakeVast

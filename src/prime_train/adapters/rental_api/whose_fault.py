@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import ExternalError, NoCapacity, PermanentError
 

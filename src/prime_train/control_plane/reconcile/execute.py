@@ -20,7 +20,8 @@ from prime_train.core.funds import Funds
 from prime_train.core.keys import blob_prefix, code_key, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
 from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
 from prime_train.core.market.quotes import Market
-from prime_train.core.offers import Offer, Ranking, rank
+from prime_train.core.market.ranking import Ranking, rank
+from prime_train.core.offers import Offer
 from prime_train.core.resuming.choice import choose, newest_of
 from prime_train.core.resuming.divergence import began_anew
 from prime_train.core.resuming.trust import proven_places

@@ -10,7 +10,8 @@ from prime_train.core.decision import AllClear, Decision, Drain, Notify
 from prime_train.core.market.moving import Move, move_to
 from prime_train.core.market.of_run import while_training
 from prime_train.core.market.quotes import Market
-from prime_train.core.offers import Offer, rank
+from prime_train.core.market.ranking import rank
+from prime_train.core.offers import Offer
 from prime_train.core.run import DesiredState, DrainReason, Lease, Run, RunState, Severity
 from prime_train.core.spec_choices import Migrate
 from prime_train.core.text.formatting import usd

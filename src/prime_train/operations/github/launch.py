@@ -7,7 +7,7 @@ from prime_train.adapters.github import GitHub, deployment_of, new_deployment
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.offers import Ranking
+from prime_train.core.market.ranking import Ranking
 from prime_train.core.run import Origin
 from prime_train.operations.github.launch_request import LaunchRequest
 from prime_train.operations.github.runs import launch_once

@@ -11,7 +11,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
 from prime_train.core.finding import Finding
 from prime_train.core.image.choice import violation_of_image
-from prime_train.core.offers import rank
+from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config

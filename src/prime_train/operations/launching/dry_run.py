@@ -6,7 +6,8 @@ from dataclasses import asdict
 from prime_train.adapters.code_archive import CodeSnapshot
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
-from prime_train.core.offers import Offer, Ranking, variant_title
+from prime_train.core.market.ranking import Ranking
+from prime_train.core.offers import Offer, variant_title
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
