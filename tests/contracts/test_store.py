@@ -24,14 +24,13 @@ from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast
-from prime_train.core.market.step_times import StepEstimate
-from prime_train.core.resuming.trust import Distrusted
+from prime_train.core.market.forecast import Forecast, StepEstimate
 from prime_train.core.run import (
     CHECK_S_MAX,
     Ancestor,
     Change,
     DesiredState,
+    Distrusted,
     DrainReason,
     Figures,
     Lease,

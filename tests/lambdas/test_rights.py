@@ -39,8 +39,7 @@ from prime_train.core.keys import (
     results_key,
     run_prefix,
 )
-from prime_train.core.resuming.trust import Distrusted
-from prime_train.core.run import Ancestor, Change, Lineage, Run, RunState
+from prime_train.core.run import Ancestor, Change, Distrusted, Lineage, Run, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, PodKeys, sign
 from prime_train.ports import Bucket, PermanentError, Store
 from tests import builders as b

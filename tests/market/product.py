@@ -7,12 +7,11 @@ from random import Random
 from prime_train.core import decide as d
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.forecast import Forecast, StepEstimate
 from prime_train.core.market.observations import observations
 from prime_train.core.market.of_run import market_of
 from prime_train.core.market.quotes import Market
 from prime_train.core.market.ranking import Ranking, rank
-from prime_train.core.market.step_times import StepEstimate
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, Lease, Run, RunState
 from prime_train.core.spec import RunSpec

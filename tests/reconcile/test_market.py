@@ -9,8 +9,7 @@ import pytest
 
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.core.causes import Cause
-from prime_train.core.market.forecast import Forecast
-from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.market.forecast import Forecast, StepEstimate
 from prime_train.core.offers import Offer
 from prime_train.core.run import Change, Run, RunState
 from prime_train.ports import Store, TemporaryError

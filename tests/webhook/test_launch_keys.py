@@ -12,8 +12,7 @@ from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.core.access.launched_run import ACTIVE_MAX
 from prime_train.core.change import requested
-from prime_train.core.market.forecast import Forecast
-from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.market.forecast import Forecast, StepEstimate
 from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin, Probe, Run, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from prime_train.ports import RunRecord

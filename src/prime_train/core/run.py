@@ -16,7 +16,6 @@ from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.offers import Offer
-from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import Heartbeat, Order, Traffic
 
@@ -309,6 +308,20 @@ class Probe:
     config: str
     steps: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Distrusted:
+    """A checkpoint from which attempt `failed` could not resume: it ended for the reason `why` before its first step."""
+
+    step: int
+    attempt: int
+    failed: int
+    why: str = ""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.step, self.attempt
 
 
 @dataclass(frozen=True)

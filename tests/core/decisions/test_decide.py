@@ -15,12 +15,12 @@ from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE, end_usd, save_
 from prime_train.core.causes import POLICY, Cause, Retry
 from prime_train.core.change import change
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.resuming.trust import Distrusted
 from prime_train.core.run import (
     ACTIVE_STATES,
     TERMINAL,
     Attempt,
     DesiredState,
+    Distrusted,
     DrainReason,
     NotificationRecord,
     Orphan,

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from prime_train.core.after.steps import REFUSED
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast
-from prime_train.core.market.step_times import StepEstimate
+from prime_train.core.market.forecast import Forecast, StepEstimate
 from prime_train.core.run import Attempt, Run, RunState, TrackedStep
 from prime_train.core.tracker.urls import LAG_S_MAX
 from prime_train.core.verdict import (

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.forecast import Forecast, StepEstimate
 from prime_train.core.market.observations import observations
 from prime_train.core.market.of_run import work_of
-from prime_train.core.market.step_times import Measurement, Source, StepEstimate, StepTime, step_times
+from prime_train.core.market.step_times import Measurement, Source, StepTime, step_times
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, Probe, Run, RunState
 from tests import builders as b

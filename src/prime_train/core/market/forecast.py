@@ -1,13 +1,42 @@
 """What was estimated of a config when its run was launched, because only then its trainer's files were at hand."""
 
+import math
 from dataclasses import dataclass
 from hashlib import sha256
 
 from prime_train.core.market.gpu_memory import GpuNeed
-from prime_train.core.market.step_times import StepEstimate
 
 ESTIMATES_MAX = 100
 FAMILY_CHARS_MAX = 300
+STEP_S_MIN, STEP_S_MAX = 1e-6, 1e7
+"""Seconds that a step can take. Other times are ignored: what a machine or another server reports must not make costs infinite."""
+
+Kind = tuple[str, int]
+"""A kind of machine: its kind of GPU, with the board if that makes it another kind, and their number."""
+
+
+@dataclass(frozen=True)
+class StepEstimate:
+    """The estimated seconds of one step on a kind of machine, as a range."""
+
+    gpu: str
+    gpu_count: int
+    low_s: float
+    high_s: float
+
+    @property
+    def kind(self) -> Kind:
+        return self.gpu, self.gpu_count
+
+    @property
+    def is_possible(self) -> bool:
+        """Return whether this can be true. Estimates come with a run, from whoever launched it, and are compared with those of others."""
+        return STEP_S_MIN <= self.low_s <= self.high_s <= STEP_S_MAX
+
+    @property
+    def middle_s(self) -> float:
+        """Return the seconds in the middle of the range; 0, which is not known, for one that cannot be true."""
+        return math.sqrt(self.low_s * self.high_s) if self.is_possible else 0.0
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from prime_train.core.causes import Cause
 from prime_train.core.ledger import paid_from_s
-from prime_train.core.market.forecast import Forecast
+from prime_train.core.market.forecast import Forecast, Kind
 from prime_train.core.market.reputation import Reputation, reputation
-from prime_train.core.market.step_times import Kind, Measurement, measured_in, training_key
+from prime_train.core.market.step_times import Measurement, measured_in, training_key
 from prime_train.core.run import Attempt, Run
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from prime_train.core.market.forecast import STEP_S_MAX, STEP_S_MIN, Kind, StepEstimate
+
 if TYPE_CHECKING:
     from prime_train.core.offers import Offer
     from prime_train.core.run import Attempt, Run
@@ -16,12 +18,6 @@ STEPS_MIN = 5
 """Minimum number of steps for a reliable mean."""
 SAME = 1.01
 """The factor up to which two estimates count as equal."""
-STEP_S_MIN, STEP_S_MAX = 1e-6, 1e7
-"""Seconds that a step can take. Other times are ignored: what a machine or another server reports must not make costs infinite."""
-
-Kind = tuple[str, int]
-"""A kind of machine: its kind of GPU, with the board if that makes it another kind, and their number."""
-
 TWO_BOARDS = ("A100", "H100", "H200")
 """Families of GPU that are for rent on two boards: those on PCIe cards train slower, and are not linked."""
 PCIE = "PCIe"
@@ -60,30 +56,6 @@ SPREADS: Mapping[Source, float] = {
 counts where that is not known."""
 DEVIATIONS = 2.0
 """How many standard deviations of the mean a measured time may be wrong by."""
-
-
-@dataclass(frozen=True)
-class StepEstimate:
-    """The estimated seconds of one step on a kind of machine, as a range."""
-
-    gpu: str
-    gpu_count: int
-    low_s: float
-    high_s: float
-
-    @property
-    def kind(self) -> Kind:
-        return self.gpu, self.gpu_count
-
-    @property
-    def is_possible(self) -> bool:
-        """Return whether this can be true. Estimates come with a run, from whoever launched it, and are compared with those of others."""
-        return STEP_S_MIN <= self.low_s <= self.high_s <= STEP_S_MAX
-
-    @property
-    def middle_s(self) -> float:
-        """Return the seconds in the middle of the range; 0, which is not known, for one that cannot be true."""
-        return math.sqrt(self.low_s * self.high_s) if self.is_possible else 0.0
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,13 @@ speak well or ill of the checkpoints of another one.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from prime_train.core.causes import Action, Cause
 from prime_train.core.keys import parse_mark_key
+from prime_train.core.run import Attempt, Distrusted, Lease, Run
 from prime_train.core.wire import Heartbeat, Phase
-
-if TYPE_CHECKING:
-    from prime_train.core.run import Attempt, Lease, Run
 
 CHECKPOINTS_TRIED_MAX = 4
 """Number of checkpoints that are tried, each in an attempt of its own, until the run is stopped because none can be resumed from."""
@@ -45,20 +42,6 @@ def marked(run_id: str, keys: Iterable[str]) -> dict[Mark, frozenset[Place]]:
     """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are not known are ignored."""
     found = [place for key in keys if (place := parse_mark_key(run_id, key)) is not None]
     return {mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark}
-
-
-@dataclass(frozen=True)
-class Distrusted:
-    """A checkpoint from which attempt `failed` could not resume: it ended for the reason `why` before its first step."""
-
-    step: int
-    attempt: int
-    failed: int
-    why: str = ""
-
-    @property
-    def place(self) -> Place:
-        return self.step, self.attempt
 
 
 OUTSIDE = frozenset(
@@ -123,7 +106,7 @@ OUTSIDE = frozenset(
 _TRAINER_RAN = (Phase.TRAIN, Phase.FLUSH, Phase.EXITED)
 
 
-def failed_to_resume(run: "Run", lease: "Lease", cause: Cause | None) -> bool:
+def failed_to_resume(run: Run, lease: Lease, cause: Cause | None) -> bool:
     """Return whether the end of the current attempt, for `cause`, counts against the checkpoint that it restored.
 
     It does not if that checkpoint is proven, or if no attempt has made a step with the present config and code: then these may be at fault.
@@ -150,46 +133,46 @@ def is_of_config(cause: Cause, asked: Action | None) -> bool:
     return cause is Cause.BAD_CONFIG or (asked is Action.STOP and cause is not Cause.TRAINER_ERROR)
 
 
-def distrusted_after(run: "Run") -> "tuple[Distrusted, ...]":
+def distrusted_after(run: Run) -> "tuple[Distrusted, ...]":
     """Return the checkpoints that stay distrusted when the run is resumed with another config or other code: not those from which nothing
     but the present ones may have kept the trainer, because no attempt could resume with them."""
     return tuple(one for one in run.distrusted if one.failed <= run.renewed_attempt or _resumed(run))
 
 
-def cleared_step(run: "Run", kept: "Collection[Distrusted]") -> int | None:
+def cleared_step(run: Run, kept: "Collection[Distrusted]") -> int | None:
     """Return the step from which a run goes on that distrusts only `kept` any more; None: from what it would restore anyway."""
     newest = max((one.place for one in run.distrusted if one not in kept), default=None)
     restored = (run.resume.step, run.resume.attempt) if run.resume is not None else (0, 0)
     return newest[0] if newest is not None and newest > restored else None
 
 
-def _resumed(run: "Run") -> bool:
+def _resumed(run: Run) -> bool:
     """Return whether an attempt has resumed with the present command, and made a step."""
     return any(attempt.resumed_step and _has_stepped(attempt) for attempt in _with_this_command(run))
 
 
-def _with_this_command(run: "Run") -> "Iterator[Attempt]":
+def _with_this_command(run: Run) -> "Iterator[Attempt]":
     """Yield the attempts with the present config, code and arguments."""
     since = max(run.renewed_attempt, run.went_back_attempt if run.spec.health.rollback_arguments else 0)
     return (attempt for attempt in run.attempts if attempt.number > since)
 
 
-def proven_places(attempts: Collection["Attempt"]) -> frozenset[Place]:
+def proven_places(attempts: Collection[Attempt]) -> frozenset[Place]:
     """Return the checkpoints from which one of the attempts resumed and made a step."""
     return frozenset((a.resumed_step, a.resumed_attempt) for a in attempts if a.resumed_attempt is not None and _has_stepped(a))
 
 
-def with_restored(attempt: "Attempt", heartbeat: Heartbeat | None) -> "Attempt":
+def with_restored(attempt: Attempt, heartbeat: Heartbeat | None) -> Attempt:
     """Return the attempt; without the checkpoint that it was to restore, if its agent restored another one, because that was damaged."""
     restored = heartbeat.restored_step if heartbeat is not None else None
     return attempt if restored in (None, attempt.resumed_step) else replace(attempt, resumed_attempt=None)
 
 
-def _has_stepped(attempt: "Attempt") -> bool:
+def _has_stepped(attempt: Attempt) -> bool:
     return attempt.first_step_s is not None
 
 
-def distrust(run: "Run", detail: str) -> "tuple[Distrusted, ...]":
+def distrust(run: Run, detail: str) -> "tuple[Distrusted, ...]":
     """Return the run's distrusted checkpoints, with the one that its current attempt could not resume from."""
     if run.resume is None:
         return run.distrusted
