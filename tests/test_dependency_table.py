@@ -68,6 +68,7 @@ def adapter(*sdks: str) -> Row:
 
 TABLE = {
     "prime_train": Row(("prime_train.client",)),
+    "prime_train.version": Row(),
     "prime_train.core": Row((), ("pydantic", "pydantic_core"), pure=True),
     "prime_train.elapsed": Row(),
     "prime_train.clock": Row((CORE,)),
@@ -236,7 +237,7 @@ def objection(part: str, row: Row, name: str | None) -> str | None:
     top = name.split(".")[0]
     if top in SOURCES:
         target = part_of(name)
-        if target == part or name == "prime_train.__version__":
+        if target == part or name == "prime_train.version.__version__":
             return None
         if any(fnmatchcase(target, allowed) for allowed in row.ours):
             return None
@@ -346,7 +347,7 @@ def test_the_table_bites(module: str, source: str) -> None:
         ("prime_train.rules.table", "import importlib\nimportlib.import_module(f'prime_train.rules.{name}')"),
         ("prime_train.adapters.notify_webhook", "import os, requests\nfrom prime_train.adapters import http"),
         ("prime_train.adapters.notify_webhook", "from .http import Client\nfrom ..ports import Notifier"),
-        ("prime_train.control_plane.server.app", "import fastapi\nfrom prime_train import __version__"),
+        ("prime_train.control_plane.server.app", "import fastapi\nfrom prime_train.version import __version__"),
         (
             "prime_train.cli.main",
             "import importlib, typer\nfrom prime_train import adapters\nimportlib.import_module(f())",

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from prime_train.version import __version__
+
 if TYPE_CHECKING:
     from prime_train.client import Client, PrimeTrainError
 
-__version__ = "0.1.0"
-__all__ = ["Client", "PrimeTrainError"]
+__all__ = ["Client", "PrimeTrainError", "__version__"]
 
 
 def __getattr__(name: str) -> "type[Client] | type[PrimeTrainError]":

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from prime_train import __version__
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
@@ -19,6 +18,7 @@ from prime_train.core.run import Change, Run, RunState
 from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable
 from prime_train.core.wire import Outcome
 from prime_train.ports import Store, UnreadableRecord
+from prime_train.version import __version__
 from tests.buckets import no_bucket
 from tests.builders import RUN_ID, T0_S, alert, heartbeat, history_event, lease, run
 from tests.fakes import dynamo

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from prime_train import __version__
 from prime_train.adapters.http import NoSuchHost, failure
 from prime_train.adapters.signed_http import STORE, SignedHttp, reason_of
 from prime_train.clock import MeasuredClock
@@ -31,6 +30,7 @@ from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
 from prime_train.core.wire import STORE_PATH, Commit, Heartbeat, operator_key
 from prime_train.ports import Answer, ExternalError, LeaseStatus, PermanentError, RunRecord, TemporaryError, Unreadable, UnreadableRecord
+from prime_train.version import __version__
 
 READS_MAX = 3
 NOT_FOUND = 404

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from prime_train import __version__
 from prime_train.core.breaker import Watch
 from prime_train.core.run import Alert, HistoryEvent, Lease, Run
 from prime_train.core.stored.forms import FIELD, FORM, NewerForm, UnknownField, in_todays_form, numbered
 from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
 from prime_train.ports import RunRecord
+from prime_train.version import __version__
 
 PROBLEM_CHARS_MAX = 300
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from prime_train import __version__
 from prime_train.cli.help.groups import GroupedHelp
 from prime_train.cli.lazy import Verb, add
+from prime_train.version import __version__
 
 _AFTER_RUN = "prime_train.cli.checkpoints:AfterRun"
 

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train import __version__
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.environments import variable
 from prime_train.adapters.github.gh import SECRET_BYTES_MAX, GitHubByGh, repository_here
@@ -25,6 +24,7 @@ from prime_train.operations.github.setup.plan import plan
 from prime_train.operations.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, look, places_of, resolved
 from prime_train.operations.github.setup.steps import Plan, Propose, Trust
 from prime_train.output import print_coloured
+from prime_train.version import __version__
 
 PRESET, NO_PRESET = "hf-sft", "none"
 PRICES = "PRIME_OFFERS_KEY"

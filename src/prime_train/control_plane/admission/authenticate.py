@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from prime_train import __version__
 from prime_train.control_plane.admission.calls import (
     CANARY,
     GithubCall,
@@ -37,6 +36,7 @@ from prime_train.core.access.signing import (
     sign,
 )
 from prime_train.core.keys import is_identity, is_run_id
+from prime_train.version import __version__
 
 METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
 """The allowed HTTP method of each verb."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from prime_train import __version__
 from prime_train.control_plane.reconcile.manifests import read_manifests
 from prime_train.core import change as c
 from prime_train.core.bucket_records import is_ahead, sealed, unsealed
@@ -13,6 +12,7 @@ from prime_train.core.manifest import newest_complete
 from prime_train.core.run import ACTIVE_STATES, Lease, Run
 from prime_train.core.stored.forms import NewerForm, UnknownField
 from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store
+from prime_train.version import __version__
 
 Places = Iterable[tuple[int, int]]
 """Pairs of attempt and turn, which identify records."""

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 from prime_train.control_plane.reconcile.market import SeenMachines
 from prime_train.core import decide as d
@@ -30,9 +29,6 @@ from prime_train.ports import (
     Watched,
 )
 
-if TYPE_CHECKING:
-    from prime_train.control_plane.reconcile.read_back import ReadBack
-
 NAMED_MAX = 10
 """Maximum number of runs named in an error."""
 
@@ -43,6 +39,15 @@ def _quiet(run_id: str, what: str, text: str) -> None:
 
 def _all_allowed(run: Run) -> str:
     return ""
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """How far the checkpoint with the manifest `key` has been read: the number of its chunks, and when the next look is due."""
+
+    key: str
+    chunks: int
+    next_s: int
 
 
 @dataclass
@@ -107,7 +112,7 @@ class Context:
     """The time of this process's last look for a better machine for each run that trains, by run."""
     reads_back: bool = False
     """Whether checkpoints of runs that are alive are read back from the bucket."""
-    read_back: dict[str, "ReadBack"] = field(default_factory=dict, repr=False, compare=False)
+    read_back: dict[str, ReadBack] = field(default_factory=dict, repr=False, compare=False)
     """How far this process has read the newest checkpoint of each run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
     """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""

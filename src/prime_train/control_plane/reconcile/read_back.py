@@ -8,9 +8,8 @@ for reads from outside, so content is read only where that is free or wanted; th
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from prime_train.control_plane.reconcile.context import Context, Failures
+from prime_train.control_plane.reconcile.context import Context, Failures, ReadBack
 from prime_train.control_plane.reconcile.manifests import read_manifest
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.change import change
@@ -29,15 +28,6 @@ CALL_BYTES = 2**18
 LOOK_CHUNKS_MAX = 256
 LOOK_S_MAX = 10.0
 """Longest time in seconds for one run in a sweep, from which on no further chunk is read: other runs wait for their decisions meanwhile."""
-
-
-@dataclass(frozen=True)
-class ReadBack:
-    """How far the checkpoint with the manifest `key` has been read: the number of its chunks, and when the next look is due."""
-
-    key: str
-    chunks: int
-    next_s: int
 
 
 def read_back(context: Context, run_ids: Iterable[str], now_s: int, failures: Failures) -> None:

@@ -13,12 +13,12 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from prime_train import __version__
 from prime_train.control_plane.admission.authenticate import ATTEMPT_DIGITS_MAX
 from prime_train.control_plane.server.body import Receive, Scope
 from prime_train.control_plane.server.responder import Responder, Send, send_response
 from prime_train.core.keys import RUN_ID_PATTERN
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Nonce, PodKeys, Refusal, Reply
+from prime_train.version import __version__
 
 _SCHEMAS = "#/components/schemas/"
 _REFUSALS = {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from pydantic import ValidationError
 
-from prime_train import __version__
 from prime_train.control_plane.admission.authenticate import Admitted, admit, proven
 from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, MarketCall, Request, RequestTarget, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
@@ -28,6 +27,7 @@ from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import origin_url
 from prime_train.core.wire import Bootstrap, Commit, Nonce, Order, Outcome, PodKeys
 from prime_train.ports import Answer, ExternalError, PermanentError, RunRecord
+from prime_train.version import __version__
 
 if TYPE_CHECKING:
     from prime_train.core.access.policy import InForce

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from prime_train import __version__
 from prime_train.adapters.code_archive import is_commit
 from prime_train.checkpoints.chunks import places
 from prime_train.configs.parsing import read_text
@@ -55,6 +54,7 @@ from prime_train.reports.pages import run_page_html
 from prime_train.reports.run_status import RunStatus, status_of
 from prime_train.reports.throughput import MetricLine, Throughput, throughput
 from prime_train.trainers import Progress
+from prime_train.version import __version__
 
 MACHINE_FACTS = ("gpu.txt", "disk.txt")
 """Evidence that describes the machine: its GPUs with their driver, and its disk."""

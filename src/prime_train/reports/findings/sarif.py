@@ -5,10 +5,10 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
-from prime_train import __version__
 from prime_train.core.finding import CODES, Finding, Severity
 from prime_train.reports.markdown import plain
 from prime_train.rules import by_code
+from prime_train.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RESULTS_MAX = 5000

@@ -1,0 +1,3 @@
+"""The version of prime-train, in its only place."""
+
+__version__ = "0.1.0"
