@@ -45,9 +45,14 @@ demo: install ## run the demo on this machine, without an account anywhere
 	$(BIN)/prime-train demo
 
 # The tests' modules are compiled beside the linters, once: each process of pytest would compile them all for itself.
-test: install ## lint, then run the tests; with PRIME_TRAIN_TESTS_COMPLETE=1 every one, and none may be skipped without a reason
+ifdef T
+test: install ## lint, then run the tests, or with T=PATH only those; with PRIME_TRAIN_TESTS_COMPLETE=1 all, and none may be skipped
+	$(BIN)/python -m pytest $(T)
+else
+test: install
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 & $(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
 	$(BIN)/python -m pytest -n 7 --dist worksteal $(if $(PRIME_TRAIN_TESTS_COMPLETE),,-m "not exhaustive")
+endif
 
 # Six gigabytes, most of them the CUDA libraries without which torch of PyPI cannot be loaded; a minute, if they come fast.
 trainers: $(TOOLS)/trainers/.installed $(TOOLS)/trainers-rl/.installed ## what `make test-trainers` needs: six gigabytes

@@ -14,7 +14,12 @@ from prime_train.cli.verbs import app
 from prime_train.configs.parsing import read_config
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "consumer-repo" / "README.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "examples" / "consumer-repo" / "README.md",
+)
 README_LINES_MAX = 150
 
 
