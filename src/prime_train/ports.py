@@ -395,6 +395,15 @@ class Marking(Protocol):
         the next attempt can continue it nevertheless. Return False to be called again later. Never raises; idempotent."""
 
 
+@runtime_checkable
+class Summarizing(Protocol):
+    """A tracker whose summary of a run can be added to."""
+
+    def summarize(self, run: Run, values: Mapping[str, object]) -> bool:
+        """Add these values to the summary of a run that is over, unless something still reports to it. Return False to be called again
+        later. Never raises; idempotent."""
+
+
 class Canary(Protocol):
     def is_answering(self, now_s: int) -> bool:
         """Return whether a heartbeat sent to the public webhook arrives."""

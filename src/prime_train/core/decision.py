@@ -56,6 +56,11 @@ class SeeAfter:
 
 
 @dataclass(frozen=True)
+class SeeDeletions:
+    """The agent has deleted something that the history does not say yet."""
+
+
+@dataclass(frozen=True)
 class ChooseResume:
     """The attempt is fenced: choose what the next attempt restores."""
 
@@ -154,6 +159,7 @@ Decision = (
     | SeeHeartbeat
     | SeeStep
     | SeeUpload
+    | SeeDeletions
     | SeeAfter
     | ChooseResume
     | Launch

@@ -19,11 +19,13 @@ from prime_train.core.decision import (
     Recover,
     RequestEvidence,
     SeeAfter,
+    SeeDeletions,
     SeeHeartbeat,
     SeeStep,
     SeeUpload,
     Wait,
 )
+from prime_train.core.deletions import TOLD_S
 from prime_train.core.market.moving import Move
 from prime_train.core.run import Attempt, Run, RunState, Severity
 from prime_train.core.verdict import (
@@ -110,6 +112,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeUpload(verdict.step)
     if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict, now_s)) is not None:
         return decision
+    if _has_deleted(run, attempt, verdict, now_s):
+        return SeeDeletions()
     if move is not None and (moving := of_move(run, verdict, move, now_s)) is not None:
         return moving
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
@@ -121,6 +125,12 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     if past:
         return AllClear(past)
     return Wait(None, "healthy")
+
+
+def _has_deleted(run: Run, attempt: Attempt, verdict: Healthy, now_s: int) -> bool:
+    """Return whether the history is due to say what the agent has deleted since it last did."""
+    is_new = verdict.deleted is not None and verdict.deleted != attempt.deleted
+    return is_new and (run.deleted_told_s is None or now_s >= run.deleted_told_s + TOLD_S)
 
 
 def _measured(run: Run, verdict: Healthy) -> Finish | None:

@@ -42,6 +42,8 @@ class Found:
     record: RunRecord | None
     now_s: int
     is_stored: Callable[[str], bool] = field(default=lambda run_id: True, repr=False)
+    store: Store | None = field(default=None, repr=False)
+    """The store; None if there is none."""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -111,7 +113,7 @@ def look(home: Home, run: str, url: str | None, *, below: Callable[[str], str] =
     url = url or home.bucket_url
     if store is None:
         return Found(run_id, url, bucket, record, wall_s())
-    return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None)
+    return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None, store)
 
 
 def of_step(found: Found, step: int) -> Manifest:
