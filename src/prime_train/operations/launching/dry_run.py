@@ -59,6 +59,7 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
             for quote in ranked.quotes
         ],
         "based_on": ranked.basis,
+        "length": ranked.length,
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
         "environment": [
             {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
@@ -109,6 +110,8 @@ def _next_best(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     for line in excluded_rows(ranked.exclusions):
         yield "comes last", line
     if ranked.best:
+        if ranked.length:
+            yield "length", ranked.length
         yield "based on", ranked.basis
 
 
