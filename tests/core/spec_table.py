@@ -52,8 +52,8 @@ def parts(part: type[BaseModel]) -> list[type[BaseModel]]:
 
 def _named(field: FieldInfo) -> str:
     kind = _kind(field.annotation, field.metadata)
-    while kind[0] in ("null", "list"):
-        kind = kind[1]
+    while kind[0] in ("null", "list", "map"):
+        kind = kind[-1]
     return kind[1] if kind[0] == "part" else ""
 
 

@@ -43,6 +43,7 @@ from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
+from prime_train.core.volumes import MOUNT_PATTERN, NAME_PATTERN, SUB_PATH_PATTERN, violation_of_volumes
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
@@ -93,6 +94,7 @@ EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Tag = Annotated[str, Field(pattern=_TAG)]
 Requirement = Annotated[str, AfterValidator(lambda line: parse_requirement(line).text)]
 Package = Annotated[str, Field(pattern=_PACKAGE)]
+MountPath = Annotated[str, Field(pattern=MOUNT_PATTERN)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
 IntegerGib = Annotated[int, BeforeValidator(parse_integer_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
@@ -353,6 +355,17 @@ class VariantSpec(Part):
         return f"{self.count} GPU{'s' if self.count > 1 else ''}{memory}"
 
 
+class VolumeSpec(Part):
+    """An existing volume of the provider, such as one with data sets."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN)]
+    """On Kubernetes the name of a PersistentVolumeClaim in the namespace of the pods; on RunPod the id of a network volume."""
+    sub_path: Annotated[str, Field(pattern=SUB_PATH_PATTERN)] = ""
+    """Folder of the volume that is mounted; by default all of it."""
+    read_only: bool = True
+    """Whether the run may only read it. RunPod's network volumes can be written to: `false` says that this is understood."""
+
+
 class HardwareSpec(Part):
     """The machine to rent."""
 
@@ -379,6 +392,9 @@ class HardwareSpec(Part):
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine in US dollars an hour."""
     disk_gib: IntegerGib = 10
+    volumes: dict[MountPath, VolumeSpec] = Field(default_factory=dict)
+    """Volumes of the provider with data sets, by the path at which each is mounted, such as /data. Checkpoints and outputs are kept in the
+    bucket and not there. The machines that are rented are those that can mount them."""
     open_files_min: int | None = Field(default=None, ge=256)
     """Open-file limit the trainer needs. By default 65536 on rented machines, and on provider local the machine's own limit."""
     disk_mb_per_s_min: int | None = Field(default=None, ge=0, le=100_000)
@@ -403,6 +419,13 @@ class HardwareSpec(Part):
         violation = violation_of_image(allowed_providers(self), self.image)
         if violation is not None:
             raise ValueError(f"image: {violation}")
+        return self
+
+    @model_validator(mode="after")
+    def _volumes_can_be_mounted(self) -> Self:
+        violation = violation_of_volumes(self, self.volumes)
+        if violation is not None:
+            raise ValueError(f"volumes: {violation}")
         return self
 
     @model_validator(mode="after")

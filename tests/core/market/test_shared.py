@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from prime_train.core.causes import Cause
 from prime_train.core.market.observations import NOTHING_SEEN, Losses, Observations, Times
 from prime_train.core.market.reputation import Axis, Exclusion, Place, Reputation
-from prime_train.core.market.shared import BYTES_MAX, PAIRS_MAX, packed, unpacked
 from prime_train.core.market.run_lengths import Lengths
+from prime_train.core.market.shared import BYTES_MAX, PAIRS_MAX, packed, unpacked
 from prime_train.core.market.step_times import Measurement
 
 T0_S = 1_800_000_000

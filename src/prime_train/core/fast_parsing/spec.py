@@ -21,6 +21,7 @@ from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot,
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
+from prime_train.core.volumes import violation_of_volumes
 
 if TYPE_CHECKING:
     from prime_train.core.config_tree import Plain
@@ -203,6 +204,8 @@ def _hardware(hardware: Part) -> bool:
     if hardware.providers and (hardware.provider is not None or len(set(hardware.providers)) < len(hardware.providers)):
         return False
     if violation_of_image(allowed_providers(cast("HardwareSpec", hardware)), hardware.image) is not None:
+        return False
+    if violation_of_volumes(cast("HardwareSpec", hardware), hardware.volumes) is not None:
         return False
     return all(PROVIDERS[name].is_rented for name in hardware.providers) and (not hardware.gpus or hardware.count in (1, 2, 4, 8, 16))
 

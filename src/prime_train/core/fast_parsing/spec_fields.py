@@ -88,9 +88,15 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "migrate": (("choice", "Migrate"), "propose"),
         "usd_per_hour_max": (("null", ("number", None, 0, None)), None),
         "disk_gib": (("integer_gib", 1, None, 100000), 10),
+        "volumes": (("map", ("text", "^(/[A-Za-z0-9_][A-Za-z0-9._-]{0,62}){1,8}$", 0), ("part", "VolumeSpec")), {}),
         "open_files_min": (("null", ("integer", 256, None, None)), None),
         "disk_mb_per_s_min": (("null", ("integer", 0, None, 100000)), None),
         "download_mb_per_s_min": (("null", ("integer", 0, None, 100000)), None),
+    },
+    "VolumeSpec": {
+        "name": (("text", "^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$", 0),),
+        "sub_path": (("text", "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,127}){0,15})?$", 0), ""),
+        "read_only": (("flag",), True),
     },
     "ImageSpec": {
         "base": (("text", "", 0), "docker.io/library/python@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254"),
