@@ -43,8 +43,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return see_step(run, lease, step, now_s)
         case d.SeeUpload(step):
             return see_upload(run, step, now_s)
-        case d.SeeDeletions():
-            return see_deletions(run, lease, now_s)
+        case d.SeeDeletions(deleted):
+            return see_deletions(run, deleted, now_s)
         case d.SeeAfter(step):
             return see_after(run, lease, step, now_s)
         case d.Hold(kind, title, why):

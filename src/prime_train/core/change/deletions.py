@@ -12,8 +12,8 @@ DELETED = "deleted"
 BY_HAND = "a person pruned"
 
 
-def see_deletions(run: Run, lease: Lease, now_s: int) -> Change:
-    after, line = with_deletions(run, lease, now_s)
+def see_deletions(run: Run, deleted: Deletions, now_s: int) -> Change:
+    after, line = _with(run, deleted, now_s)
     return saved(replace(after, next_check_s=now_s), line)
 
 
@@ -22,11 +22,7 @@ def with_deletions(run: Run, lease: Lease, now_s: int) -> tuple[Run, HistoryEven
     attempt, heartbeat = run.current_attempt, lease.heartbeat
     if attempt is None or heartbeat is None or heartbeat.deleted is None or lease.attempt != attempt.number:
         return run, None
-    fresh = since(attempt.deleted, heartbeat.deleted)
-    if fresh == NOTHING:
-        return run, None
-    run = with_attempt(run, replace(attempt, deleted=heartbeat.deleted))
-    return replace(run, deleted=plus(run.deleted, fresh), deleted_told_s=now_s), _line(run, fresh, now_s)
+    return _with(run, heartbeat.deleted, now_s)
 
 
 def pruned(run: Run, deleted: Deletions, now_s: int, *, cleanup_s: int | None) -> Change:
@@ -36,6 +32,16 @@ def pruned(run: Run, deleted: Deletions, now_s: int, *, cleanup_s: int | None) -
         after = replace(after, cleanup_s=cleanup_s, next_check_s=cleanup_s)
     line = _line(run, deleted, now_s)
     return saved(after, replace(line, text=f"{BY_HAND}: {line.text}"))
+
+
+def _with(run: Run, deleted: Deletions, now_s: int) -> tuple[Run, HistoryEvent | None]:
+    attempt = run.current_attempt
+    assert attempt is not None
+    fresh = since(attempt.deleted, deleted)
+    if fresh == NOTHING:
+        return run, None
+    run = with_attempt(run, replace(attempt, deleted=deleted))
+    return replace(run, deleted=plus(run.deleted, fresh), deleted_told_s=now_s), _line(run, fresh, now_s)
 
 
 def _line(run: Run, deleted: Deletions, now_s: int) -> HistoryEvent:
