@@ -163,6 +163,15 @@ RULES = (
         raised_only=True,
         strength=HINT,
     ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "XTuner, entry_point.py: what its command prints as a warning in place of an exception, before it tells how it is called",
+        (
+            r"\bcommand error: '(No module named |cannot import name |(partially initialized )?module '[\w.]+' has no attribute)",
+            "mmengine - WARNING - WARNING: command error: 'module 'torch.compiler' has no attribute 'is_compiling''!",
+        ),
+        strength=HINT,
+    ),
     # Settings are passed to trainers and their arguments, but nobody builds the layers of a model by hand.
     *known(
         Cause.IMPORT_ERROR,

@@ -112,6 +112,19 @@ PLACES = (
         lines=3,
     ),
     Place(
+        r"^KeyError: '[\w.-]+\.(weight|bias|scale|qweight|weight_scale\w*|lora_[AB])'$",
+        r", in (load_weights|load_model|_load_weights|weight_loader)$",
+        Cause.IMPORT_ERROR,
+        Action.STOP,
+        "vLLM and SGLang, models: the weights of a model have other names in this version",
+        (
+            '  File "/usr/lib/python3.11/site-packages/vllm/model_executor/models/qwen2_5_vl.py", line 801, in load_weights',
+            "    param = params_dict[name]",
+            "KeyError: 'visual.patch_embed.proj.weight'",
+        ),
+        lines=3,
+    ),
+    Place(
         r"^(IndexError|StopIteration|KeyError|TypeError|AttributeError)(: |$)",
         r"/datasets/(load|builder|data_files|packaged_modules/\S+)\.py",
         Cause.BAD_CONFIG,

@@ -214,6 +214,12 @@ RULES = (
     ),
     *known(
         Cause.BAD_CONFIG,
+        "XTuner, entry_point.py: what its command prints as a warning in place of an exception, before it tells how it is called",
+        (r"\bcommand error: '", "mmengine - WARNING - WARNING: command error: '[Errno 2] No such file or directory: 'a/b.json''!"),
+        strength=HINT,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
         "DeepSpeed, launcher/runner.py: a list of machines that does not belong here",
         (
             r"Using hostfile at .* was not reachable via ssh",
