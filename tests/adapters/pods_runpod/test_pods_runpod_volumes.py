@@ -4,8 +4,8 @@ import pytest
 
 from prime_train.core.offers import rank
 from prime_train.core.spec import HardwareSpec, VolumeSpec
-from prime_train.ports import PermanentError
-from tests.adapters.pods_runpod.runpod_pods import HARDWARE, pods_of
+from prime_train.ports import ExternalError, PermanentError
+from tests.adapters.pods_runpod.runpod_pods import HARDWARE, client_of, pods_of
 from tests.adapters.rental_apis.shared import NAME
 from tests.fakes.runpod import FakeRunPod
 
@@ -55,6 +55,20 @@ def test_a_volume_that_the_account_does_not_have_rents_nothing_until_it_is_there
     assert fake.pods == []
     fake.volumes["elsewhere1"] = "US-KS-2"
     assert [offer.data_center for offer in rank(pods.offers(hardware), hardware).best] == ["US-KS-2"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"dataCenterIds": ["US-KS-2"]}, {"dataCenterIds": []}, {"cloud": "COMMUNITY"}, {"volume": "elsewhere1"}],
+    ids=["another data centre", "any data centre", "community", "unknown"],
+)
+def test_the_fake_refuses_a_volume_where_it_is_not(fake: FakeRunPod, changes: dict[str, object]) -> None:
+    order: dict[str, object] = {"name": NAME, "image": "i", "gpu": {"id": "NVIDIA H100 80GB HBM3", "count": 1}, "cloud": "SECURE"}
+    order |= {"dataCenterIds": ["EUR-IS-1"]} | changes
+    order["mounts"] = {"network": [{"volumeId": order.pop("volume", "agv6w2qcg7"), "path": "/data"}]}
+    with pytest.raises(ExternalError, match="network volume"):
+        client_of(fake).create(order)
+    assert fake.pods == []
 
 
 def test_without_volumes_nobody_asks_for_any(fake: FakeRunPod) -> None:
