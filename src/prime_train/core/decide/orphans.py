@@ -73,7 +73,8 @@ def maker_of(recorded: Run, pod: Pod) -> Maker | None:
     mine = next((one for one in recorded.attempts if pod.pod_id == one.pod_id or _is_named_for(recorded, one, pod)), None)
     if mine is None:
         return None
-    over_s = next((at_s for at_s in (mine.fenced_s, mine.ended_s, recorded.ended_s) if at_s is not None), None)
+    run_ended_s = recorded.ended_s if recorded.is_over else None
+    over_s = next((at_s for at_s in (mine.fenced_s, mine.ended_s, run_ended_s) if at_s is not None), None)
     return Maker(mine.number, None if mine.number == current_attempt(recorded) else over_s)
 
 
