@@ -29,7 +29,7 @@ from prime_train.adapters.bucket.event_loop import await_here
 from prime_train.adapters.bucket.location import BucketLocation
 from prime_train.adapters.bucket.object_keys import check_key, folder_of
 from prime_train.adapters.bucket.refreshing_credentials import Lent, RefreshedCredentials
-from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
+from prime_train.ports import GET_BYTES_MAX, Content, Data, ObjectTooLarge, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta
@@ -128,7 +128,7 @@ class S3Bucket:
     async def _response(self, key: str) -> "tuple[memoryview, ObjectMeta]":
         answer = await obstore.get_async(self._store, key)
         if answer.meta["size"] > GET_BYTES_MAX:
-            raise PermanentError(f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be read at once")
+            raise ObjectTooLarge(f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be read at once")
         return memoryview(await answer.bytes_async()), answer.meta
 
     def get_file(self, key: str, path: Path) -> bool:

@@ -12,7 +12,7 @@ from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record
 from prime_train.core.manifest import newest_complete
 from prime_train.core.run import ACTIVE_STATES, Lease, Run
 from prime_train.core.stored.forms import NewerForm, UnknownField
-from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store
+from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store, small_object
 
 Places = Iterable[tuple[int, int]]
 """Pairs of attempt and turn, which identify records."""
@@ -60,7 +60,7 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
     """Return the newest record that is newer than the run, or None. Records without this control plane's seal are skipped."""
     for attempt, turn in sorted((place for place in places if is_ahead(place, run)), reverse=True):
         key = record_key(run.run_id, attempt, turn)
-        content = bucket.get(key)
+        content = small_object(bucket, key)
         try:
             found = unsealed(content.data, master) if content is not None else None
         except ValueError as error:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from prime_train.core.manifest import Manifest
 from prime_train.core.wire import Commit
-from prime_train.ports import Bucket, Content, TemporaryError
+from prime_train.ports import Bucket, Content, ObjectTooLarge, TemporaryError
 
 READ_S_MAX = 6.0
 """Seconds until a commit is answered although the bucket has not answered: less than an agent waits for the answer."""
@@ -35,7 +35,10 @@ class CommitCheck:
     def check(self, commit: Commit) -> None:
         """Return if the manifest of the commit is in the bucket and agrees with it. Raises UnfitManifest if it does not, and ExternalError
         if that cannot be determined now."""
-        content = self._read(commit.key)
+        try:
+            content = self._read(commit.key)
+        except ObjectTooLarge as error:
+            raise UnfitManifest(f"key: {error}, and no manifest has so many") from None
         if content is None:
             raise UnfitManifest(f"key: the bucket has no object {commit.key}; write the manifest, then commit it")
         try:

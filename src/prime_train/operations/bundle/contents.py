@@ -47,7 +47,7 @@ from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.stored_content import lines_of
 from prime_train.operations.page import page_of, read_run_sources
 from prime_train.operations.results.criteria import criteria_of
-from prime_train.ports import ExternalError, RunRecord
+from prime_train.ports import ExternalError, RunRecord, small_object
 from prime_train.reports.bundle import BundleFacts, CheckpointFacts, readme
 from prime_train.reports.charts import Curve, curve_svg, curves_of
 from prime_train.reports.charts.png import CannotDraw, png
@@ -286,7 +286,7 @@ def _machine_facts(home: Home, run: Run) -> Iterator[tuple[str, str]]:
     bucket = home.bucket()
     for attempt in run.attempts:
         for name in MACHINE_FACTS:
-            content = bucket.get(evidence_key(run.run_id, attempt.number, name))
+            content = small_object(bucket, evidence_key(run.run_id, attempt.number, name))
             if content is not None:
                 yield f"attempt-{attempt.number}-{name}", redacted(content.data.decode(errors="replace"))
 
