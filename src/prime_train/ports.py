@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
-from prime_train.core.errors import ExternalError, LimitReached, NoCapacity, NoFunds, NotHere, ObjectTooLarge, PermanentError, TemporaryError
+from prime_train.core.errors import (
+    ExternalError,
+    LimitReached,
+    NoCapacity,
+    NoFunds,
+    NotHere,
+    ObjectTooLarge,
+    PermanentError,
+    TemporaryError,
+)
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run

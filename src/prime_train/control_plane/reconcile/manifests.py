@@ -13,8 +13,9 @@ LISTED_MAX = 100_000
 
 
 def read_manifests(bucket: Bucket, run_id: str, *, attempt: int | None = None, manifests_max: int = MANIFESTS_READ_MAX) -> list[Manifest]:
-    """Return the manifests of a run (of one attempt), newest step first, at most `manifests_max`, and no more than `MANIFESTS_BYTES_MAX` bytes
-    of them. A manifest that cannot be parsed, or is larger than any agent writes, is left out, because it commits nothing."""
+    """Return the manifests of a run (of one attempt), newest step first, at most `manifests_max`, and of them no more than
+    `MANIFESTS_BYTES_MAX` bytes. A manifest that cannot be parsed, or is larger than any agent writes, is left out, because it commits
+    nothing."""
     small = [stat for stat in islice(bucket.list(manifest_prefix(run_id)), LISTED_MAX) if stat.size <= GET_BYTES_MAX]
     stats = [(parse_manifest_key(run_id, stat.key), stat) for stat in small]
     mine = [stat for place, stat in stats if place is not None and (attempt is None or place[1] == attempt)]
