@@ -31,6 +31,10 @@ class UnfitManifest(Exception):
     """The manifest of the commit is missing, or is not the one that the commit names."""
 
 
+class TooSoon(TemporaryError):
+    """The machine has another commit checked, or has just had a large one."""
+
+
 class CommitCheck:
     """The check of commits against the bucket, which is opened for the first of them. Thread-safe."""
 
@@ -58,13 +62,13 @@ class CommitCheck:
                 self._rests_until_s[whose] = self._clock() + min(REST_TIMES * parsing_s, REST_S_MAX)
 
     def _begin(self, whose: tuple[str, int]) -> None:
-        """Begin the check of a commit of the attempt. Raises TemporaryError if another one goes on, or has just taken long."""
+        """Begin the check of a commit of the attempt. Raises TooSoon if another one goes on, or has just taken long."""
         with self._turns:
             now_s = self._clock()
             if len(self._rests_until_s) >= RESTS_MAX:
                 self._rests_until_s = {known: until_s for known, until_s in self._rests_until_s.items() if until_s > now_s}
             if self._rests_until_s.get(whose, now_s) > now_s:
-                raise TemporaryError("another commit of the attempt is being checked, or its check has just taken long")
+                raise TooSoon("another commit of the attempt is being checked, or its check has just taken long")
             self._rests_until_s[whose] = math.inf
 
     def _content(self, commit: Commit) -> Content:
