@@ -4,6 +4,8 @@ import base64
 import http.server
 import json
 import ssl
+import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -207,13 +209,17 @@ def test_a_plugin_that_fails_is_a_temporary_failure(tmp_path: Path, program: str
 def test_a_plugin_does_not_see_the_master_key_and_what_it_leaves_behind_holds_nobody(tmp_path: Path) -> None:
     text = (
         "import json, os, subprocess, sys\n"
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'left')!r}, 'w').write(str(left.pid))\n"
         "seen = [name for name in os.environ if name.startswith('PRIME_TRAIN')]\n"
         "print(json.dumps({'kind': 'ExecCredential', 'status': {'token': 'saw' + ','.join(seen)}}))"
     )
     environment = {"PATH": "/usr/bin", "PRIME_TRAIN_MASTER_KEY": "m", "PRIME_TRAIN_HOME": "/h"}
     made = ExecPlugin.of({**EXEC, "command": sys.executable, "args": ["-c", text]}, tmp_path, "the file", environment, SERVER, "CA")
-    assert made(False) == Login("saw")
+    try:
+        assert made(False) == Login("saw")
+    finally:
+        os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("secret", ["-----BEGIN KEY-----\nabc\n-----END KEY-----\n", "A=b\0PRIME_TRAIN_MASTER_KEY=c\0", "", "two words"])

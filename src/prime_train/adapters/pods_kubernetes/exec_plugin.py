@@ -138,15 +138,16 @@ def _ended(command: tuple[str, ...], environment: Mapping[str, str], limit_s: fl
         threading.Thread(target=_keep_start, args=(pipe, into, process), daemon=True)
         for pipe, into in zip((process.stdout, process.stderr), kept, strict=True)
     ]
+    for reader in readers:
+        reader.start()
     try:
-        for reader in readers:
-            reader.start()
         code = process.wait(limit_s)
-        for reader in readers:
-            reader.join(PIPE_S_MAX)
-    finally:
+    except BaseException:
         _kill(process)
         process.wait()
+        raise
+    for reader in readers:
+        reader.join(PIPE_S_MAX)
     return code, bytes(kept[0]), bytes(kept[1])
 
 
