@@ -3,9 +3,9 @@
 import base64
 import http.server
 import json
-import ssl
 import os
 import signal
+import ssl
 import sys
 import threading
 from collections.abc import Iterator
