@@ -232,6 +232,17 @@ class PrimeRlSpec(Part):
         """Return the folder of its run, inside the working tree."""
         return prime_rl.run_folder(self.output, self.run_name)
 
+    @property
+    def logs(self) -> str:
+        """Return the folder of the logs of the newest launch."""
+        return f"{self.folder}/logs/latest"
+
+    @property
+    def server_log(self) -> str:
+        """Return the log of an inference server that shares the trainer's GPU. It is beside the run's folder, which prime-rl's launcher
+        refuses to use if it holds anything that the launcher did not write."""
+        return f"{self.output}/.server-{self.run_name}/inference.log"
+
 
 class ExitCodesSpec(Part):
     """Exit codes of the trainer for which the user orders what follows."""

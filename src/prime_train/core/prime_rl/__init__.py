@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+    from prime_train.core.spec import HardwareSpec, RunSpec
 
 KIND = "prime_rl"
 NULL = "None"
@@ -52,6 +52,12 @@ def refused(argument: str) -> str | None:
         if flag == ours or flag.startswith(f"{ours}."):
             return f"{argument!r} is not allowed: {instead}"
     return None
+
+
+def shares_gpu(hardware: "HardwareSpec") -> bool:
+    """Return whether prime-rl's trainer and its inference server, if the config has one, share the only GPU of a rented machine. Without
+    kinds of GPUs, the number of the machine's GPUs is not known."""
+    return bool(hardware.gpus) and hardware.count == 1
 
 
 def layout(spec: "RunSpec") -> Layout:

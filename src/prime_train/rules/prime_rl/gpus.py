@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.prime_rl import shares_gpu
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
@@ -23,7 +24,9 @@ def _more_than_there_are(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_INFER), f"{_INFER} is {infer}, so no GPU would serve the model", "give inference at least 1 GPU")
     else:
         message = f"{train} GPUs to train and {infer} for inference are more than deployment.gpus_per_node = {node}"
-        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"use at most {node} together")
+        is_one = (train, infer) == (1, 1) and settings.spec is not None and shares_gpu(settings.spec.hardware)
+        fix = "delete gpus_per_node; on a machine with one GPU both share it" if is_one else f"use at most {node} together"
+        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, fix)
 
 
 def _rented(settings: Settings) -> tuple[int, int] | None:
@@ -36,7 +39,7 @@ def _rented(settings: Settings) -> tuple[int, int] | None:
 
 def _more_than_rented(settings: Settings) -> Iterator[Violation]:
     assigned, rented = _rented(settings) or (0, 0)
-    if assigned > rented:
+    if assigned > rented and not settings.is_on_one_gpu:
         message = f"[deployment] assigns {assigned} GPUs, but hardware.count rents {rented}"
         yield _at_split(settings, message, f"set hardware.count to {_fitting(assigned)}, or assign {rented} GPUs in [deployment]")
 
