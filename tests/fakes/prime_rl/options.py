@@ -72,7 +72,7 @@ def read(arguments: Sequence[str]) -> Options:
         heartbeats={
             side: str(message[f"{side}.heartbeat.url"]) for side in ("trainer", "orchestrator") if f"{side}.heartbeat.url" in message
         },
-        broadcast=str(message.get("weight-broadcast.type", "nccl" if has_server else "filesystem")),
+        broadcast=str(message.get("weight-broadcast.type", "filesystem" if "no-inference" in message else "nccl")),
         server=server if has_server else None,
         client={
             "base_url": message.get("orchestrator.model.client.base-url", f"http://localhost:{server.port}/v1"),
