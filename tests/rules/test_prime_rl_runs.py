@@ -80,7 +80,9 @@ def test_on_one_gpu_weights_cannot_go_over_nccl(tmp_path: Path) -> None:
 
 
 def test_one_gpu_that_the_config_itself_counts_is_an_error_that_says_what_to_delete(tmp_path: Path) -> None:
-    text = toml(("gpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6", "gpus_per_node = 1\nnum_train_gpus = 1"), ("cp = 2", "cp = 1"))
+    text = toml(
+        ("gpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6", "gpus_per_node = 1\nnum_train_gpus = 1"), ("cp = 2", "cp = 1")
+    )
     found = [finding for finding in found_in_run(tmp_path, text, ONE_GPU) if finding.code == "PR320"]
     assert [finding.fix for finding in found] == ["delete gpus_per_node; on a machine with one GPU both share it"]
 

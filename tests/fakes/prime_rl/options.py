@@ -54,7 +54,9 @@ def read(arguments: Sequence[str]) -> Options:
     admin = message.get("orchestrator.model.client.admin-base-url", f"http://localhost:{server.engine}/v1" if has_server else "")
     gpus = int(message.get("deployment.num-train-gpus", 1)), int(message.get("deployment.num-infer-gpus", 1))
     if sum(gpus) > int(message.get("deployment.gpus-per-node", 8)):
-        raise Refused(f"1 validation error for RLConfig\ndeployment.single_node\n  Value error, Total GPU count ({sum(gpus)}) exceeds gpus_per_node")
+        raise Refused(
+            f"1 validation error for RLConfig\ndeployment.single_node\n  Value error, Total GPU count ({sum(gpus)}) exceeds gpus_per_node"
+        )
     for name in message:
         if any(name == removed or name.startswith(f"{removed}.") for removed in REMOVED):
             raise Refused(f"1 validation error for RLConfig\n{name}\n  Extra inputs are not permitted [type=extra_forbidden]")

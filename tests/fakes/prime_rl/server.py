@@ -19,7 +19,7 @@ from tests.fakes.prime_rl.gpu import held, hold
 class _Router(BaseHTTPRequestHandler):
     engine = False
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+    def do_GET(self) -> None:
         self.send_response(200)
         if self.engine:
             self.send_header("x-engine", "1")

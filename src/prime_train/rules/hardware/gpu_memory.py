@@ -26,7 +26,9 @@ def _trainer(subject: Subject, is_over: Callable[[Fitting], bool], verb: str) ->
     for fitting in _fittings(subject):
         if is_over(fitting) and not _server_is_too_large(fitting):
             need, together = fitting.need, fitting.plan.together
-            server = f", of which the server's share of {fitting.plan.utilization:g} leaves {fitting.left / GIB:.0f} GiB" if together else ""
+            server = (
+                f", of which the server's share of {fitting.plan.utilization:g} leaves {fitting.left / GIB:.0f} GiB" if together else ""
+            )
             message = (
                 f"the trainer {verb} {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB of each GPU (phase: {need.peak.phase}); "
                 f"{fitting.kind} has {fitting.usable / GIB:.0f} GiB{server}"
