@@ -107,7 +107,7 @@ RULES = (
         "TR464",
         Severity.WARNING,
         "kernels built without the installed torch",
-        "The build imports torch and fails without it, or is made for another torch than the one that is installed, and fails at the import.",
+        "The build imports torch and fails without it, or is made for another torch than the installed one, and cannot be imported.",
         "install torch first, and add --no-build-isolation",
         TOPIC,
         _isolated,

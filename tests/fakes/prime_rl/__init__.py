@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def uv_in(folder: Path) -> dict[str, str]:
-    """Return variables with which `uv run ... rl ...` is this program, `uv run ... inference ...` its server and `uv run ... python ...` this
-    Python; any other use of `uv` is written to `folder`/uv.log."""
+    """Return variables with which `uv run ... rl ...` is this program, `uv run ... inference ...` its server and `uv run ... python ...`
+    this Python; any other use of `uv` is written to `folder`/uv.log."""
     program = folder / "uv"
     folder.mkdir(parents=True, exist_ok=True)
     program.write_text(

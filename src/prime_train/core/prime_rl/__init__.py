@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
-    from prime_train.core.spec import HardwareSpec, RunSpec
+    from prime_train.core.spec import HardwareSpec, PrimeRlSpec, RunSpec
 
 KIND = "prime_rl"
 NULL = "None"
@@ -66,6 +66,17 @@ def layout(spec: "RunSpec") -> Layout:
     assert part is not None
     folder = run_folder(part.output, part.run_name or spec.name)
     return Layout(f"{folder}/checkpoints", PATTERN, TRAINED, (TRAINED, SHIPPED), f"{folder}/{METRICS}")
+
+
+def log_folder(part: "PrimeRlSpec") -> str:
+    """Return the folder of the logs of the newest launch."""
+    return f"{part.folder}/logs/latest"
+
+
+def server_log(part: "PrimeRlSpec") -> str:
+    """Return the log of an inference server that shares the trainer's GPU. It is beside the run's folder, which prime-rl's launcher refuses
+    to use if it holds anything that the launcher did not write."""
+    return f"{part.output}/.server-{part.run_name}/inference.log"
 
 
 def run_folder(output: str, run_name: str) -> str:

@@ -16,10 +16,13 @@ JOB_GIB = 9
 
 @dataclass(frozen=True)
 class Kernels:
-    """A package whose installation compiles kernels if no wheel fits. `isolated_fails`: its build imports torch, which an isolated build
-    environment lacks or has in another version; `tries_wheels`: its build first looks for a wheel of its maker's; `forced`: without a GPU in sight it compiles for the CPU only, unless FORCE_CUDA=1 is
-    set; `from_source_only`: its index has wheels, so only a source is compiled; `own_list`: the variable that it reads for its GPUs
-    instead of TORCH_CUDA_ARCH_LIST."""
+    """A package whose installation compiles kernels if no wheel fits.
+
+    `isolated_fails`: its build imports torch, which an isolated build environment lacks or has in another version; `tries_wheels`: its
+    build first looks for a wheel of its maker's; `forced`: without a GPU in sight it compiles for the CPU only, unless FORCE_CUDA=1 is set;
+    `from_source_only`: its index has wheels, so only a source is compiled; `own_list`: the variable that it reads for its GPUs instead of
+    TORCH_CUDA_ARCH_LIST.
+    """
 
     package: str
     source: str

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
-from prime_train.core.prime_rl import KIND, shares_gpu
+from prime_train.core.prime_rl import KIND, log_folder, server_log, shares_gpu
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import alternatives
@@ -52,7 +52,7 @@ def _path(run: Run, component: str) -> str:
         raise UsageError(f"kind {spec.trainer.kind} has no component {component[:60]!r}", fix=f"it has {which}")
     if spec.trainer.prime_rl is not None:
         is_beside = component == "inference" and shares_gpu(spec.hardware)
-        return spec.trainer.prime_rl.server_log if is_beside else f"{spec.trainer.prime_rl.logs}/{component}.log"
+        return server_log(spec.trainer.prime_rl) if is_beside else f"{log_folder(spec.trainer.prime_rl)}/{component}.log"
     return _areal(spec, component)
 
 

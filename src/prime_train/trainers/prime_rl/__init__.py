@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
-from prime_train.core.prime_rl import SHIPPED, shares_gpu
+from prime_train.core.prime_rl import SHIPPED, log_folder, server_log, shares_gpu
 from prime_train.core.spec import PrimeRlSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
@@ -60,7 +60,7 @@ class PrimeRlTrainer(CommandTrainer):
         words += [] if resume_step is None else ["--resume.step", str(resume_step)]
         tool = " ".join((*UV, "run", "--no-sync", "--project", HOME))
         if is_shared:
-            return one_gpu.script(tool, words, run=str(run), log=str(run.parent / PurePosixPath(part.server_log).relative_to(part.output)))
+            return one_gpu.script(tool, words, run=str(run), log=str(run.parent / PurePosixPath(server_log(part)).relative_to(part.output)))
         # exec, because a shell that waited for the launcher would be terminated first and lose its exit code.
         return " ".join(("exec", tool, *words))
 
@@ -127,7 +127,9 @@ class PrimeRlTrainer(CommandTrainer):
 
     def log_files(self, spec: RunSpec) -> tuple[str, ...]:
         part = part_of(spec)
-        return tuple(part.server_log if name == INFERENCE_LOG and shares_gpu(spec.hardware) else f"{part.logs}/{name}" for name in LOGS)
+        return tuple(
+            server_log(part) if name == INFERENCE_LOG and shares_gpu(spec.hardware) else f"{log_folder(part)}/{name}" for name in LOGS
+        )
 
     def last_lines(self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
         lines = [marked(PurePosixPath(path).name, line) for path, found in logs.items() for line in found]
