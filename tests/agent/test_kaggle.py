@@ -72,7 +72,7 @@ def installed_offline(folder: Path, packed: Path) -> str:
     """Install the packed requirements into a fresh environment as the notebook does, and return what the package says."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    install = ["install", "-q", "--no-index", "--find-links", packed / "wheels", "-r", packed / "requirements.txt"]
+    install = ["install", "-q", "--no-index", "--find-links", str(packed / "wheels"), "-r", str(packed / "requirements.txt")]
     subprocess.run([python, "-m", "pip", *install], check=True, env={"PATH": "/usr/bin:/bin"})
     said = subprocess.run([python, "-c", "import tiny_outer; print(tiny_outer.ONE)"], check=True, capture_output=True, text=True)
     return said.stdout.strip()

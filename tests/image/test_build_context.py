@@ -238,7 +238,8 @@ def test_the_first_builder_that_works_is_called(shell: Shell) -> None:
 
 def test_each_layer_that_is_copied_stays_a_layer(shell: Shell) -> None:
     there = builders(shell, podman=WORKS)
-    shell.ok("image", "build", "config.yaml", **there)
+    done = shell.run("image", "build", "config.yaml", **there)
+    assert done.returncode == 0, done.stderr
     assert "podman build --layers --no-cache --timestamp" in Path(there["LOG"]).read_text()
 
 
