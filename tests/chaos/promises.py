@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass
 
 from prime_train.checkpoints.restore import restore
+from prime_train.checkpoints.verify import verify
 from prime_train.control_plane.reconcile import read_manifests
 from prime_train.core.causes import Cause
 from prime_train.core.keys import blob_prefix, parse_manifest_key
@@ -48,7 +49,7 @@ def check(ending: Ending) -> list[str]:
 
 def _ends_well(ending: Ending) -> list[str]:
     """A run that succeeded has its last checkpoint in the bucket, bit for bit that of a run without faults. Only a trainer that breaks the
-    contract, or a budget, may end it otherwise, and then the run says so."""
+    contract, a budget, or a bucket that has lost every checkpoint may end it otherwise, and then the run says so."""
     run, trainer = ending.run, ending.plan.trainer
     if run.state is RunState.SUCCEEDED:
         found = _final_hash(ending)
@@ -57,6 +58,10 @@ def _ends_well(ending: Ending) -> list[str]:
         return []
     if run.cause in MAY_END_BY.get(trainer, ()):
         return []
+    if run.cause is Cause.CHECKPOINTS_DAMAGED and ending.plan.has(Kind.ROT_BIT):
+        # The one checkpoint that `keep` leaves may be the one that was hit, and its machine lost before it could send it again.
+        intact = [manifest for manifest in _complete(ending) if not verify(ending.here.bucket, manifest)]
+        return [f"given up, and step {manifest.step} in the bucket is intact" for manifest in intact]
     return [f"ended as {run.state.value}: {run.why}"]
 
 
@@ -76,12 +81,16 @@ def _ends_soon(ending: Ending) -> list[str]:
     return [f"{len(run.attempts)} machines for {faults} faults"] if len(run.attempts) > limit else []
 
 
-def _final_hash(ending: Ending) -> str:
-    """Return the hash of the newest complete checkpoint in the bucket, or a text if there is none."""
+def _complete(ending: Ending) -> list[Manifest]:
+    """Return the checkpoints in the bucket of which nothing is missing."""
     bucket, run_id = ending.here.bucket, ending.run.run_id
     sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run_id))}
-    complete = [manifest for manifest in read_manifests(bucket, run_id) if not missing_blobs(manifest, sizes)]
-    newest = max(complete, key=lambda manifest: (manifest.step, manifest.attempt), default=None)
+    return [manifest for manifest in read_manifests(bucket, run_id) if not missing_blobs(manifest, sizes)]
+
+
+def _final_hash(ending: Ending) -> str:
+    """Return the hash of the newest complete checkpoint in the bucket, or a text if there is none."""
+    newest = max(_complete(ending), key=lambda manifest: (manifest.step, manifest.attempt), default=None)
     if newest is None or newest.step < STEPS:
         return f"at step {newest.step if newest else 0} of {STEPS}"
     return _weights(ending, newest)

@@ -100,6 +100,10 @@ class VirtualBucket:
             return False
         return all(self._has(key, size) for key, size in parsed(found[0]).blobs().items())
 
+    def written_s(self, key: str) -> int:
+        """Return when an object that is there was written."""
+        return self._folder(key)[key][1]
+
     def blobs_written_s(self, run_id: str) -> dict[str, int]:
         return {stat.key: stat.written_s for stat in self.stats(blob_prefix(run_id))}
 

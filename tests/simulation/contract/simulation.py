@@ -10,7 +10,7 @@ What is promised of such runs, besides what `promises.py` says:
 12  The newest checkpoint that is proven, the newest that is good, and the one that the trainer calls its best stay in the bucket.
 13  A run resumes from the newest good checkpoint of its own past: from an older one, or from step 0, only where the newer ones are
     distrusted, not finite, or after a divergence, or lost in the bucket; and it is given up for want of one only if those that it tried
-    were bad.
+    were bad. What the fenced attempt still writes while the others are read may be left out.
 
 In some seeds the bucket loses the newest checkpoint of runs that have just lost their machine.
 """
@@ -52,7 +52,7 @@ OUTAGE_ENDS_S = OUTAGES_MAX * 2400
 class Past:
     """What truly happened to a run. `resumed`: step and attempt of the checkpoint that each attempt was to restore; `tried`: attempts in a
     row that its trainer ended without a new durable step; `blamed`: those of them that could not resume; `outages`: attempts in a row that
-    a service ended; `resumes`: how often a person let it go on."""
+    a service ended; `resumes`: how often a person let it go on; `fenced_s`: when the newest of its attempts was fenced."""
 
     trainer: Trainer
     resumed: dict[int, tuple[int, int] | None] = field(default_factory=dict)
@@ -69,6 +69,7 @@ class Past:
     starved: int = 0
     """The newest attempt, if its trainer ran out of memory before a new step was durable; else 0."""
     resumes: int = 0
+    fenced_s: float = 0.0
 
 
 class ContractKeeper(Keeper):
@@ -112,9 +113,11 @@ class ContractKeeper(Keeper):
             self._broken(1, "what is resumed is chosen once, after the fence", new.run_id, f"{point} in {new.state.value}")
         if point is not None and not self._bucket.is_complete(point.key):
             self._broken(1, "what is resumed is whole", new.run_id, f"{point.key} is not")
-        truth = self.runs[new.run_id]
+        truth, past = self.runs[new.run_id], self.pasts[new.run_id]
         if point is not None and point.step > max(truth.acked_at_fence, old.durable_step):
-            truth.strikes = self.pasts[new.run_id].tried = self.pasts[new.run_id].blamed = 0
+            # It is progress once: to reach that step again after going back behind it is none, as if it had been committed.
+            truth.strikes = past.tried = past.blamed = 0
+            past.best_acked = past.best_at_fence = max(past.best_acked, point.step)
 
     def chose(self, old: Run, new: Run) -> None:
         """What is resumed was chosen, after a fence."""
@@ -129,9 +132,10 @@ class ContractKeeper(Keeper):
         if old.rolls_back:
             proven = {place for place in self._proven(old) if place is not None}
             good = [m for m in good if (m.step, m.attempt) in proven] or good
-        expected = good[0] if good else None
-        if expected is not None and (point is None or point.key != expected.key):
-            self._broken(13, "the newest good checkpoint is resumed", run_id, f"{point}, and {expected.key} is good")
+        fenced_s = int(self.pasts[run_id].fenced_s)
+        newest = next((place for place, m in enumerate(good) if self._bucket.written_s(m.key) < fenced_s), None)
+        if newest is not None and (point is None or point.key not in {m.key for m in good[: newest + 1]}):
+            self._broken(13, "the newest good checkpoint is resumed", run_id, f"{point}, and {good[newest].key} is good")
         died = {place for place in self.pasts[run_id].died if place not in set(self._proven(old))}
         if point is not None and (point.step, point.attempt) in died and any((m.step, m.attempt) not in died for m in good):
             self._broken(13, "what an attempt died of is not restored again", run_id, f"{point.key}, and a good one is left")
@@ -141,8 +145,8 @@ class ContractKeeper(Keeper):
         if step < truth.acked:
             truth.acked = truth.acked_at_fence = step
             truth.acked_attempt = 0
-            if self.pasts[run_id].has_lost:  # what is trained again is progress
-                self.pasts[run_id].best_acked = self.pasts[run_id].best_at_fence = step
+        if self.pasts[run_id].has_lost and step < self.pasts[run_id].best_acked:  # what is trained again is progress
+            self.pasts[run_id].best_acked = self.pasts[run_id].best_at_fence = step
         self.pasts[run_id].has_lost = False
 
     def _given_up(self, old: Run, new: Run, past: list[Manifest]) -> None:
@@ -218,6 +222,7 @@ class ContractKeeper(Keeper):
 
     def _count(self, truth: Truth, attempt: Attempt) -> None:
         past, run = self.pasts[truth.run.run_id], truth.run
+        past.fenced_s = self._loop.now_s
         if any(one.failed == attempt.number for one in run.distrusted) and not self._may_be_blamed(truth, attempt):
             self._broken(13, "a checkpoint is distrusted only for what a trainer did", run.run_id, f"{attempt.cause} in {attempt.number}")
         past.best_acked = max(past.best_acked, truth.acked)

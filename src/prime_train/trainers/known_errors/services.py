@@ -343,7 +343,8 @@ RULES = (
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
         ),
         (
-            r"ncclRemoteError|remote process exited or there was a network error|ncclInternalError|ncclInProgress",
+            r"ncclRemoteError|remote process exited or there was a network error|ncclInternalError|ncclInProgress"
+            r"|\bNCCL error\b.*\binternal error\b",
             "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         ),
         (
