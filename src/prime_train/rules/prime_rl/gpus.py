@@ -1,4 +1,7 @@
-"""Rules about how a prime-rl config assigns the GPUs of a machine."""
+"""Rules about how a prime-rl config assigns the GPUs of a machine.
+
+What a launch does on a machine with one GPU is in `prime_train.trainers.prime_rl.one_gpu`.
+"""
 
 from collections.abc import Iterator
 
@@ -11,6 +14,8 @@ from prime_train.rules.rule import Violation
 
 GPUS_MAX = 1024
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"
+_SHARE = "inference.vllm.gpu_memory_utilization"
+_BROADCASTS = ("weight_broadcast", "trainer.weight_broadcast", "orchestrator.weight_broadcast")
 _CONTEXT, _COPIES, _EXPERTS = "trainer.model.cp", "trainer.model.dp_replicate", "trainer.model.ep"
 
 
@@ -124,6 +129,24 @@ def _experts(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_EXPERTS), f"{message}{detail}", f"write one of {', '.join(map(str, fitting))}" if fitting else "")
 
 
+def _shared(settings: Settings) -> Iterator[Violation]:
+    if settings.is_on_one_gpu:
+        message = (
+            f"trainer and inference share the only GPU: the server starts first and takes {settings.number(_SHARE):g} of its memory, then "
+            "the launcher starts the others without it, and weights go over the file system"
+        )
+        yield Violation(("hardware", "count"), message)
+
+
+def _in_memory(settings: Settings) -> Iterator[Violation]:
+    if not settings.is_on_one_gpu:
+        return
+    for part in _BROADCASTS:
+        kind = settings.text_at((*part.split("."), "type"))
+        if kind is not None and kind != "filesystem":
+            yield violation((*part.split("."), "type"), f"{kind} cannot send weights between two processes on one GPU")
+
+
 _REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
@@ -175,5 +198,22 @@ RULES = (
         _experts,
         why="prime-rl accepts the value, but the trainer cannot build its device mesh and crashes at start-up.",
         fix="make trainer.model.ep divide deployment.num_train_gpus",
+    ),
+    row(
+        "PR395",
+        Severity.NOTE,
+        "trainer and inference share a GPU",
+        _shared,
+        why="prime-rl's launcher does not put both on one GPU, so the server is started beside it, as its documents describe for one GPU. "
+        "Each waits for the other: with two GPUs the same steps take less time.",
+        fix="for a GPU for each, set hardware.count to 2",
+    ),
+    row(
+        "PR396",
+        Severity.ERROR,
+        "weights sent from a GPU to itself",
+        _in_memory,
+        why="NCCL refuses two processes on one GPU, and the run fails after it was installed.",
+        fix='delete the section, or write type = "filesystem"',
     ),
 )
