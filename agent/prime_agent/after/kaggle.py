@@ -29,6 +29,7 @@ PYTHONS = (".venv/bin/python", "python3", "python")
 """The Pythons whose pip may fetch the wheels: the trainer's own first, as wheels are for one version of Python."""
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "linux_x86_64", "any")
 LICENCE = "other"
+METADATA = "dataset-metadata.json"
 _WHEEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)(-[^-]+){3,4}\.whl")
 
 
@@ -61,15 +62,18 @@ def package(kaggle: KaggleSpec, trained: dict[str, object], *, work: Path, check
     folder = work / kaggle.folder
     if folder.is_symlink() or not folder.resolve().is_relative_to(work.resolve()):
         raise PackagingFailed(f"{kaggle.folder} leads out of the working tree; choose another folder")
+    if folder.exists() and not (folder / METADATA).exists():
+        # It would be deleted: it may be the code.
+        raise PackagingFailed(f"{kaggle.folder} exists and is no data set; choose another folder")
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("weights", "wheels", "files", "config"):
         (folder / name).mkdir(parents=True)
+    (folder / METADATA).write_text(json.dumps(metadata(kaggle), indent=2) + "\n")
     _pack_weights(kaggle, Path(checkpoint), folder / "weights")
     _copied(work, _matching(work, kaggle.files, but=folder), folder / "files")
     known = {**trained, "step": int(os.environ.get(STEP_VARIABLE) or 0)}
     (folder / "config" / "run.json").write_text(json.dumps(known, indent=2) + "\n")
     _pack_wheels(kaggle, work, folder)
-    (folder / "dataset-metadata.json").write_text(json.dumps(metadata(kaggle), indent=2) + "\n")
 
 
 def metadata(kaggle: KaggleSpec) -> dict[str, object]:
@@ -128,16 +132,17 @@ def _pip(work: Path, arguments: list[str]) -> None:
     """Run pip. Raises PackagingFailed."""
     for python in PYTHONS:
         program = str(work / python) if "/" in python else python
-        if (
-            shutil.which(program) is None
-            or subprocess.run([program, "-m", "pip", "--version"], check=False, capture_output=True).returncode
-        ):
+        if shutil.which(program) is None or not _has_pip(program):
             continue
         words = [program, "-m", "pip", "--disable-pip-version-check", *arguments]
         if subprocess.run(words, check=False, cwd=work).returncode:
             raise PackagingFailed("pip could not fetch the wheels: see above; a package without wheels needs kaggle.python left out")
         return
     raise PackagingFailed(f"no Python with pip was found (tried {', '.join(PYTHONS)}); install pip in setup")
+
+
+def _has_pip(python: str) -> bool:
+    return subprocess.run([python, "-m", "pip", "--version"], check=False, capture_output=True).returncode == 0
 
 
 def _pins(wheels: Path) -> list[str]:

@@ -473,7 +473,7 @@ class KaggleSpec(Part):
     """The notebook's version of Python, such as "3.12": wheels for it are fetched, and a package without one is an error. By default wheels
     are fetched or built for the machine's Python."""
     folder: InsidePath = "kaggle"
-    """Folder in the working tree that becomes the data set; what is in it is replaced."""
+    """Folder in the working tree that becomes the data set; one that has other files is not replaced."""
 
 
 class AfterSpec(Part):

@@ -119,6 +119,16 @@ def test_a_link_packs_nothing_from_outside_of_the_tree(tmp_path: Path) -> None:
     assert (tmp_path / "away" / "mine").exists()
 
 
+def test_a_folder_of_the_code_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "work" / "model").mkdir(parents=True)
+    (tmp_path / "work" / "model" / "net.py").touch()
+    with pytest.raises(PackagingFailed, match="model exists and is no data set; choose another folder"):
+        packed(tmp_path, folder="model")
+    assert (tmp_path / "work" / "model" / "net.py").exists()
+    packed(tmp_path)
+    assert packed(tmp_path, weights=["*.safetensors"]).exists(), "a second try replaces what the first has made"
+
+
 def test_without_a_checkpoint_nothing_is_packed(tmp_path: Path) -> None:
     with pytest.raises(PackagingFailed, match="there is no checkpoint"):
         package(KaggleSpec(dataset=DATASET), {}, work=tmp_path, checkpoint="")
