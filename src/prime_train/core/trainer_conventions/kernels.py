@@ -50,7 +50,7 @@ TABLE = (
     Kernels("torch-spline-conv", "https://github.com/rusty1s/pytorch_spline_conv/blob/master/setup.py", forced=True),
     Kernels("pytorch3d", "https://github.com/facebookresearch/pytorch3d/blob/main/INSTALL.md", forced=True, from_source_only=True),
     Kernels("detectron2", "https://github.com/facebookresearch/detectron2/blob/main/setup.py", forced=True, from_source_only=True),
-    Kernels("adam-atan2", "https://github.com/imoneoi/adam-atan2/blob/main/setup.py"),
+    Kernels("adam-atan2", "https://github.com/SamsungSAILMontreal/TinyRecursiveModels#readme"),
 )
 BY_PACKAGE = {row.package: row for row in TABLE}
 BUILT_BY_SWITCH = re.compile(r"\bDS_BUILD_[A-Z_]+=1\b")
