@@ -209,6 +209,14 @@ RULES = (
     ),
     *known(
         Cause.IMPORT_ERROR,
+        "huggingface_hub, repository.py: a program that the image lacks",
+        (
+            r"^OSError: Looks like you do not have git(-lfs)? installed",
+            "OSError: Looks like you do not have git-lfs installed, please install.",
+        ),
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
         "Open MPI: its processes do not find the launcher that they were built for",
         (r"An error occurred in MPI_Init", "*** An error occurred in MPI_Init_thread"),
         strength=HINT,

@@ -167,7 +167,7 @@ RULES = (
             "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 149. GiB for an array with shape (200000, 100000)",
         ),
         (r"ArrowMemoryError|(malloc|realloc) of size \d+ failed", "pyarrow.lib.ArrowMemoryError: malloc of size 4294967296 failed"),
-        (r"\[Errno 12\] Cannot allocate memory|: Cannot allocate memory$", "OSError: [Errno 12] Cannot allocate memory"),
+        (r"\[Errno 12\] Cannot allocate memory|: Cannot allocate memory( \(12\))?$", "OSError: [Errno 12] Cannot allocate memory"),
         (r"std::bad_alloc", "terminate called after throwing an instance of 'std::bad_alloc'"),
     ),
     *known(

@@ -188,7 +188,7 @@ RULES = (
             "zipfile.BadZipFile: File is not a zip file",
         ),
         (
-            r"JSONDecodeError: (Expecting value: line 1 column 1|Unterminated string|Extra data)",
+            r"(^|[\s(])(json\.decoder\.)?JSONDecodeError: (Expecting value: line 1 column 1|Unterminated string|Extra data)",
             "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
         ),
         (
