@@ -203,10 +203,9 @@ RULES = (
     # The place of the call may say that two packages do not fit one another.
     *known(
         Cause.BAD_CONFIG,
-        "CPython: a class is given a value by a name that it does not know, or lacks one",
+        "CPython: a class is given a value by a name that it does not know, or lacks one; of a function, that says nothing of settings",
         (
-            r"__init__\(\) (got an unexpected keyword argument|missing \d+ required|got multiple values)|got an unexpected "
-            r"keyword argument '",
+            r"\b[A-Z]\w*\.(__init__\(\) (missing \d+ required|got multiple values)|\w+\(\) got an unexpected keyword argument ')",
             "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'rnk'",
         ),
         strength=HINT,
@@ -382,6 +381,10 @@ RULES = (
         (
             r"^TypeError: [\w.<>]+\(\) missing \d+ required (positional|keyword-only) arguments?: '",
             "TypeError: forward_llama() missing 1 required keyword-only argument: 'rotary_values'",
+        ),
+        (
+            r"^TypeError: [a-z_<][\w<>]*\(\) got an unexpected keyword argument '",
+            "TypeError: dataset_info() got an unexpected keyword argument 'timeout'",
         ),
         action=Action.STOP,
         strength=HINT,
