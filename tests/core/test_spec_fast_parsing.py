@@ -19,7 +19,11 @@ from tests.core import spec_table
 CONFIGS = [path for path in sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")) if "  variants:" not in path.read_text()]
 """The configs that ship, but for those with variants, which are left to pydantic."""
 SMALL: dict[str, Any] = {"name": "a", "trainer": {"command": "python train.py"}, "budget": {"usd": 5}}
-AFTER = [{"name": "a", "run": "x", "env": {"B": "c"}, "outputs": ["results/**"]}, {"name": "b", "run": "y", "evaluate_every": 9}]
+AFTER = [
+    {"name": "a", "run": "x", "env": {"B": "c"}, "outputs": ["results/**"]},
+    {"name": "b", "run": "y", "evaluate_every": 9},
+    {"name": "c", "kaggle": {"dataset": "acme/abc"}},
+]
 PRIME_RL: dict[str, Any] = SMALL | {"trainer": {"kind": "prime_rl", "steps": 9, "prime_rl": {"config": "rl.toml", "ref": "a" * 40}}}
 HF: dict[str, Any] = SMALL | {"trainer": {"kind": "hf", "command": "axolotl train c.yaml"}}
 OF_EVERY_NUMBER = "_is_exact"
@@ -51,7 +55,7 @@ ASKED = {
     "CheckpointSpec": {"_first_is_of_a_number", "_patterns_are_names"},
     "HealthSpec": {"_in_order", "_arguments_are_used"},
     "SuccessSpec": {"_names_a_criterion"},
-    "AfterSpec": {"_sets_no_variable_of_ours"},
+    "AfterSpec": {"_does_one_thing", "_sets_no_variable_of_ours"},
 }
 """The validators that `spec_parser` implements; it must also implement any other validator of a spec."""
 
@@ -108,6 +112,7 @@ _SECTIONS = {
     "WandbSpec": ("wandb",),
     "SuccessSpec": ("success",),
     "AfterSpec": ("after",),
+    "KaggleSpec": ("after", "kaggle"),
 }
 
 

@@ -28,7 +28,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
-from prime_train.core.after.steps import violation_of_env, violation_of_steps
+from prime_train.core.after.steps import violation_of_env, violation_of_step, violation_of_steps
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
 from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
@@ -479,14 +479,36 @@ class SmokeSpec(Part):
     timeout_s: Seconds = 600
 
 
+class KaggleSpec(Part):
+    """The ready step that packs weights, config and wheels as a Kaggle data set, from which a notebook without internet installs."""
+
+    dataset: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{2,49}/[a-z0-9][a-z0-9-]{1,48}[a-z0-9]$")]
+    """The data set, as owner/slug, such as me/arc-weights; the slug has 3 to 50 lower-case letters, digits and hyphens."""
+    title: Annotated[str, Field(pattern=r"^(.{6,50})?$")] = ""
+    """Its title, of 6 to 50 characters; by default made from the slug."""
+    weights: tuple[InsidePath, ...] = ("**",)
+    """Glob patterns of the files of the checkpoint that are packed, such as model.safetensors; by default all."""
+    files: tuple[InsidePath, ...] = ()
+    """Glob patterns of files in the working tree that are packed as well, such as the config of the model and the code that loads it."""
+    requirements: tuple[InsidePath, ...] = ()
+    """Files with the requirements whose wheels are packed, with all that they depend on; leave out what notebooks have, such as torch."""
+    python: Annotated[str, Field(pattern=r"^(3[.][0-9]{1,2})?$")] = ""
+    """The notebook's version of Python, such as "3.12": wheels for it are fetched, and a package without one is an error. By default wheels
+    are fetched or built for the machine's Python."""
+    folder: InsidePath = "kaggle"
+    """Folder in the working tree that becomes the data set; one that has other files is not replaced."""
+
+
 class AfterSpec(Part):
     """A command that is run once training has succeeded, such as an evaluation, an export or an upload to the Hugging Face Hub."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
     """Name of the step, by which its results are found: lower-case letters, digits and hyphens, at most 32."""
-    run: str = Field(min_length=1)
+    run: str = ""
     """Command line, run by /bin/sh in the working tree. PRIME_TRAIN_CHECKPOINT is the folder of the checkpoint, PRIME_TRAIN_STEP its step,
     and PRIME_TRAIN_RESULTS a file to which the command may write its results, as a JSON object of numbers."""
+    kaggle: KaggleSpec | None = None
+    """A ready step instead of `run`: packs a Kaggle data set."""
     env: dict[EnvName, str] = Field(default_factory=dict)
     """Environment variables of this step, besides those of the trainer."""
     timeout_s: Seconds = 3600
@@ -496,10 +518,17 @@ class AfterSpec(Part):
     required: bool = False
     """Whether the run fails if this step does. By default the run has succeeded, and people are notified of the step."""
     outputs: tuple[InsidePath, ...] = ()
-    """Glob patterns of files that the step leaves, which are uploaded like the run's outputs."""
+    """Glob patterns of files that the step leaves, which are uploaded like the run's outputs; by default those that a ready step packs."""
     evaluate_every: int | None = Field(default=None, ge=1)
     """If set, the command is also run while training goes on, beside the trainer: on the newest complete checkpoint, once for each so many
     steps. While one runs, no other is started; checkpoints that were passed over are named."""
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> Self:
+        violation = violation_of_step(self)
+        if violation is not None:
+            raise ValueError(violation)
+        return self
 
     @model_validator(mode="after")
     def _sets_no_variable_of_ours(self) -> Self:

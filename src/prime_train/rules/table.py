@@ -26,6 +26,7 @@ _MODULES = {
     "trm": "trm",
     "process_environment": _ALWAYS,
     "resilience.recovery": _ALWAYS,
+    "kernels": _ALWAYS,
     "tools": "prime_rl",
     "known_failures": _SERVERS,
 }

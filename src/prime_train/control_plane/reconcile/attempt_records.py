@@ -12,7 +12,7 @@ from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record
 from prime_train.core.manifest import newest_complete
 from prime_train.core.run import ACTIVE_STATES, Lease, Run
 from prime_train.core.stored.forms import NewerForm, UnknownField
-from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store
+from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store, small_object
 
 Places = Iterable[tuple[int, int]]
 """Pairs of attempt and turn, which identify records."""
@@ -68,7 +68,7 @@ def _newest(bucket: Bucket, master: bytes, run_id: str, places: Places) -> tuple
     """Return the newest of these records, or None. Records without this control plane's seal are skipped."""
     for attempt, turn in sorted(places, reverse=True):
         key = record_key(run_id, attempt, turn)
-        content = bucket.get(key)
+        content = small_object(bucket, key)
         try:
             found = unsealed(content.data, master) if content is not None else None
         except ValueError as error:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from prime_train.core import prime_rl
-from prime_train.core.after.steps import violation_of_env, violation_of_steps
+from prime_train.core.after.steps import violation_of_env, violation_of_step, violation_of_steps
 from prime_train.core.fast_parsing.spec_fields import FIELDS
 from prime_train.core.image.choice import is_reference, violation_of_image
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
@@ -25,7 +25,7 @@ from prime_train.core.volumes import violation_of_volumes
 
 if TYPE_CHECKING:
     from prime_train.core.config_tree import Plain
-    from prime_train.core.spec import HardwareSpec, RunSpec
+    from prime_train.core.spec import AfterSpec, HardwareSpec, RunSpec
 
 _BRACES = frozenset("{}")
 _CHOICES: dict[str, type[StrEnum]] = {
@@ -230,7 +230,7 @@ def _success(success: Part) -> bool:
 
 
 def _after(step: Part) -> bool:
-    return violation_of_env(step.env) is None
+    return violation_of_env(step.env) is None and violation_of_step(cast("AfterSpec", step)) is None
 
 
 def _run(spec: Part) -> bool:

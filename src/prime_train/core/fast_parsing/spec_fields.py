@@ -169,12 +169,22 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "AfterSpec": {
         "name": (("text", "^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$", 0),),
-        "run": (("text", "", 1),),
+        "run": (("text", "", 0), ""),
+        "kaggle": (("null", ("part", "KaggleSpec")), None),
         "env": (("map", ("text", "^[A-Za-z_][A-Za-z0-9_]{0,127}$", 0), ("text", "", 0)), {}),
         "timeout_s": (("seconds", 1, None, 2592000), 3600),
         "retries": (("integer", 0, None, 10), 0),
         "required": (("flag",), False),
         "outputs": (("list", ("inside",)), ()),
         "evaluate_every": (("null", ("integer", 1, None, None)), None),
+    },
+    "KaggleSpec": {
+        "dataset": (("text", "^[A-Za-z0-9][A-Za-z0-9-]{2,49}/[a-z0-9][a-z0-9-]{1,48}[a-z0-9]$", 0),),
+        "title": (("text", "^(.{6,50})?$", 0), ""),
+        "weights": (("list", ("inside",)), ("**",)),
+        "files": (("list", ("inside",)), ()),
+        "requirements": (("list", ("inside",)), ()),
+        "python": (("text", "^(3[.][0-9]{1,2})?$", 0), ""),
+        "folder": (("inside",), "kaggle"),
     },
 }

@@ -103,7 +103,27 @@ NOTHING_SEEN = Observations()
 
 
 def observations(runs: Iterable[Run], now_s: int) -> Observations:
-    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no longer lists are forgotten."""
+    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no longer lists are forgotten. A run
+    with figures that cannot be computed with shows nothing, and keeps no other from its machines."""
+    every = tuple(runs)
+    try:
+        return _observations(every, now_s)
+    except _NO_FIGURES:
+        return _observations(tuple(run for run in every if _can_be_computed(run, now_s)), now_s)
+
+
+_NO_FIGURES = (ArithmeticError, ValueError, TypeError)
+
+
+def _can_be_computed(run: Run, now_s: int) -> bool:
+    try:
+        _observations((run,), now_s)
+    except _NO_FIGURES:
+        return False
+    return True
+
+
+def _observations(runs: tuple[Run, ...], now_s: int) -> Observations:
     losses: dict[tuple[str, bool], Losses] = {}
     boot: dict[str, Times] = {}
     setup: dict[str, Times] = {}
@@ -111,7 +131,6 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
     steps: dict[str, dict[Kind, Measurement]] = {}
     similar: dict[str, dict[Kind, Measurement]] = {}
     detection, machines = Times(), 0
-    runs = tuple(runs)
     for run in runs:
         measured = measured_in(run, run.attempts)
         if measured:

@@ -7,6 +7,7 @@ from prime_train.adapters.code_archive import CodeSnapshot
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
 from prime_train.core.offers import Offer, Ranking, variant_title
+from prime_train.core.prime_rl import KIND, shares_gpu
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
@@ -41,6 +42,8 @@ def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     yield from _next_best(spec, ranked)
     if what.start is not None:
         yield "starts from", what.start.text
+    if spec.trainer.kind == KIND and shares_gpu(spec.hardware):
+        yield "GPU", "trainer and inference share it: the server is started first, then prime-rl's launcher without it"
     yield "code", _code(spec, made)
     yield "commit", _commit(made)
     for row in environment_rows(spec, ranked):
